@@ -72,6 +72,19 @@ IMPORT = re.compile(
     r"^[ \t]*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+"
     r"(?:(?:struct|class|enum|protocol|typealias|func|let|var|actor)\s+)?(\w+)", re.MULTILINE)
 
+# What is particular to a kind of destination stands in `InletPipelines/KIND/` and in `inlet/Commands/KIND/`; outside, only the
+# list of kinds, the list of commands, the sandbox and the demo name it. `r2`, `s3` and `folder` are words and protocols, too.
+KINDS = {
+    "Folder": re.compile(r'\bFolder(?:Kind|Settings|Pipeline)\b|type == "folder"'),
+    "S3": re.compile(r'\bS3[A-Z]|"s3"'),
+    "R2": re.compile(r'(?i:spiral)|\bR2[A-Z]|"r2"'),
+    "GigHive": re.compile(r"(?i)gighive"),
+    "VOPI": re.compile(r"(?i)vopi"),
+    "Roboscope": re.compile(r"(?i)roboscope"),
+}
+ALL_KINDS = ("Sources/InletPipelines/DestinationKinds.swift", "Sources/InletSandbox/", "Sources/inlet/Demo/")
+KIND_COMMAND = re.compile(r"^ *\w+\.self,$")
+
 # In code (comments and strings taken out) these end a promise: structured concurrency, no crash, no blocked thread.
 FORBIDDEN = [
     (re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{"), "Task {"),
@@ -142,6 +155,22 @@ def one_door():
                 yield f"{name}:{line}: {imported} has no door in packaging/check_sources.py"
             elif imported in DOORS and module not in DOORS[imported]:
                 yield f"{name}:{line}: only {', '.join(sorted(DOORS[imported]))} may import {imported}"
+
+
+def kinds_at_home():
+    for name in SOURCES:
+        if str(name).startswith(ALL_KINDS):
+            continue
+        for kind, word in KINDS.items():
+            if str(name).startswith((f"Sources/InletPipelines/{kind}/", f"Sources/inlet/Commands/{kind}/")):
+                continue
+            for match in word.finditer(TEXT[name]):
+                line = line_of(TEXT[name], match.start())
+                is_command = str(name) == "Sources/inlet/Inlet.swift" and KIND_COMMAND.match(TEXT[name].splitlines()[line - 1])
+                if not is_command:
+                    yield f"{name}:{line}: '{match[0]}' outside of the folder of its kind"
+    for missing in sorted(folder for folder in KINDS if Path(f"Sources/InletPipelines/{folder}/{folder}.swift") not in TEXT):
+        yield f"Sources/InletPipelines/{missing}/{missing}.swift is missing: has the kind another name now?"
 
 
 def forbidden_words():
@@ -272,6 +301,7 @@ def one_version():
 CHECKS = [
     ("modules import only what the table allows", allowed_modules),
     ("one dependency, one door", one_door),
+    ("what is particular to a kind of destination is in its folder", kinds_at_home),
     ("no forbidden words", forbidden_words),
     ("unsafe annotations give their reason", reasons_for_unsafe),
     (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),

@@ -152,6 +152,10 @@ package struct Destination: Sendable {
     package var fields: [String: KeyTemplate] = [:]
     /// The extension of a test object: one that the destination takes.
     package var testExtension = "txt"
+    /// Why nothing is sent there just to try it; nil where a test object may be.
+    package var untried: String?
+    /// The folder for what it gives back of what it was sent; nil for destinations that give nothing.
+    package var results: FilePath?
     /// The pin of the server's public key, for destinations that can be told one; nil without TLS.
     package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
     /// Deletes what a proof is about, and says so, where the destination lets us.
@@ -167,8 +171,8 @@ package struct Destination: Sendable {
     package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
-    /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
-    package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
+    /// How it stands with such credentials; nil before they were renewed for the first time.
+    package var renewal: (@Sendable () async -> LoginRenewal?)?
 }
 
 extension Destination {
@@ -193,6 +197,34 @@ extension Destination {
 
     /// Each proof has it; two places of one destination are all that it must tell apart.
     private static let addressLength = 12
+}
+
+/// A login that ends when it is not renewed: a person should hear of it while there is time to do something.
+package struct LoginRenewal: Sendable {
+    /// When it was last renewed.
+    package var at: WallTime
+    /// How long it lasts from then.
+    package var lasts: Duration
+    /// What a person can do where renewing fails.
+    package var remedy: String
+
+    /// How long before its end a person is told.
+    private static let notice = Duration.seconds(2 * 86_400)
+
+    package init(at: WallTime, lasts: Duration, remedy: String) {
+        (self.at, self.lasts, self.remedy) = (at, lasts, remedy)
+    }
+
+    /// What to say of it; nil while all is well.
+    package func warning(now: WallTime) -> String? {
+        let age = now - at
+        guard age > lasts - Self.notice else { return nil }
+        return
+            "the login was last renewed \(Self.days(age)) days ago, and ends after \(Self.days(lasts)) days without: "
+            + "see why it cannot be renewed, or \(remedy)"
+    }
+
+    private static func days(_ duration: Duration) -> Int64 { duration.components.seconds / 86_400 }
 }
 
 /// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.

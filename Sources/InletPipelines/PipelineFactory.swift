@@ -4,18 +4,13 @@ internal import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
-/// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
+/// Makes destinations from settings, with what all of them share: connections, limits and threads.
 package final class PipelineFactory: Sendable {
-    /// Every destination type this version knows, with its keys.
-    package static let types: [DestinationType] = [
-        R2Settings.type, S3Settings.type, GigHiveSettings.type, VOPISettings.type, RoboscopeSettings.type,
-        FolderSettings.type,
-    ]
-
     /// Where hashing happens; each folder has its own threads for copies.
     let pool: BlockingPool
     /// What the destinations' uploads are held to, each in the lane of its name.
     let throttle = Throttle()
+    private let kinds: [any DestinationKind]
     private let userAgent: String
     private let longestStall: Duration?
     /// What everything goes through that has no proxy of its own.
@@ -44,83 +39,52 @@ package final class PipelineFactory: Sendable {
     ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
     ///   - proxy: `proxy:` of the whole configuration; nil = as the environment says.
     ///   - longestStall: as `HTTPClient` has it.
+    ///   - kinds: those that it can make.
     package init(
         pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil,
-        proxy: ProxySettings? = nil, longestStall: Duration? = nil
+        proxy: ProxySettings? = nil, longestStall: Duration? = nil,
+        kinds: [any DestinationKind] = DestinationKinds.all
     ) {
         self.pool = pool
         self.userAgent = userAgent
         self.tokens = tokens
         self.readYAML = readYAML
         self.longestStall = longestStall
+        self.kinds = kinds
         proxies = ProxyRules(proxy)
     }
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
     package func make(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
-        switch destination.type {
-        case R2Settings.type.name:
-            let settings = try R2Settings(destination.values)
-            let pipeline = R2Pipeline(
-                settings: settings,
-                client: try client(
-                    for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
-                hashing: pool)
-            var made = Destination(
-                name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
-                connections: settings.connections, maxInFlight: settings.maxInFlight)
-            made.setAddress(settings.api)
-            return made
-        case S3Settings.type.name: return try s3(destination)
-        case FolderSettings.type.name:
-            let settings = FolderSettings(destination.values)
-            var made = Destination(
-                name: destination.name, type: destination.type,
-                pipeline: FolderPipeline(
-                    settings: settings, pool: BlockingPool(name: "folder", threads: 4), hashing: pool),
-                smallLimit: 8 << 20, connections: 4,
-                maxInFlight: nil)
-            made.folder = settings.path
-            made.setAddress(settings.path.lexicallyNormalized().string)
-            return made
-        case GigHiveSettings.type.name: return try gigHive(destination)
-        case VOPISettings.type.name: return try vopi(destination)
-        case RoboscopeSettings.type.name: return try roboscope(destination)
-        default:
+        guard let kind = kind(of: destination) else {
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
+        }
+        var made = try kind.make(destination, self)
+        made.takesSidecars = kind.type.takesSidecars
+        made.fields = FieldSpec.filled([:], kind.type.fields)
+        return made
+    }
+
+    /// How the destination is reached; nil for those that are not reached over the network.
+    ///
+    /// - Throws: `SettingFault` as `make` does.
+    package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
+        guard let (url, trust) = try kind(of: destination)?.server(of: destination) else { return nil }
+        return ProxyUse(url, try client(trust, of: destination))
+    }
+
+    private func kind(of destination: DestinationSettings) -> (any DestinationKind)? {
+        kinds.first { $0.type.name == destination.type }
+    }
+
+    /// Sets the rates of everything that the factory's pipelines send.
+    package var valve: BandwidthValve {
+        BandwidthValve { [throttle] rate, destination in
+            if let destination { throttle.set(rate, for: destination) } else { throttle.set(rate) }
         }
     }
 
-    private func s3(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
-        let settings = try S3Settings(destination.values)
-        let pipeline = S3Pipeline(
-            settings: settings,
-            client: try client(for: destination, settings.trust, connections: settings.connections), hashing: pool)
-        var made = Destination(
-            name: destination.name, type: destination.type, pipeline: pipeline,
-            smallLimit: settings.multipartThreshold, connections: settings.connections,
-            maxInFlight: settings.maxInFlight)
-        made.setAddress(settings.endpoint, settings.bucket)
-        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
-        return made
-    }
-
-    /// Every file takes a worker, so that `max_in_flight` bounds all of them.
-    private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
-        let settings = try GigHiveSettings(destination.values)
-        let pipeline = GigHivePipeline(
-            settings: settings, client: try client(for: destination, settings.trust), hashing: pool)
-        var made = Destination(
-            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
-            maxInFlight: settings.maxInFlight)
-        made.setAddress(settings.url)
-        made.takesSidecars = GigHiveSettings.type.takesSidecars
-        made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
-        made.testExtension = "mp3"
-        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
-        made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
-        return made
-    }
+    // MARK: - Connections
 
     /// The client for what a destination is sent, held to its limits.
     func client(

@@ -35,35 +35,3 @@ package struct ProxyUse: Sendable {
         }
     }
 }
-
-extension PipelineFactory {
-    /// How the destination is reached; nil for those that are not reached over the network.
-    ///
-    /// - Throws: `SettingFault` as `make` does.
-    package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
-        let (url, trust) = try place(of: destination)
-        guard let url else { return nil }
-        return ProxyUse(url, try client(trust, of: destination))
-    }
-
-    private func place(of destination: DestinationSettings) throws(SettingFault) -> (HTTPURL?, Trust) {
-        switch destination.type {
-        case R2Settings.type.name:
-            let settings = try R2Settings(destination.values)
-            return (settings.api, Trust(caFile: settings.caFile))
-        case S3Settings.type.name:
-            let settings = try S3Settings(destination.values)
-            return (settings.base, settings.trust)
-        case GigHiveSettings.type.name:
-            let settings = try GigHiveSettings(destination.values)
-            return (settings.url, settings.trust)
-        case VOPISettings.type.name:
-            let settings = try VOPISettings(destination.values)
-            return (settings.url, Trust(caFile: settings.caFile))
-        case RoboscopeSettings.type.name:
-            let settings = try RoboscopeSettings(destination.values)
-            return (settings.url, Trust(caFile: settings.caFile))
-        default: return (nil, .system)
-        }
-    }
-}

@@ -3,7 +3,7 @@ import CBuild
 import InletCore
 import InletLinux
 
-/// The command line. One command, one file, below `Commands/`.
+/// The command line. One command, one file, below `Commands/`; those of one kind of destination in a folder of its own.
 @main
 struct Inlet: AsyncParsableCommand {
     /// The one place where it stands; the package's changelog begins with it.
@@ -39,7 +39,8 @@ struct Inlet: AsyncParsableCommand {
             Fetch.self,
             GigHive.self,
             VOPI.self,
-            Roboscope.self, Demo.self, Config.self, Sandbox.self, HostCommand.self,
+            Roboscope.self,
+            Demo.self, Config.self, Sandbox.self, HostCommand.self,
         ])
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.

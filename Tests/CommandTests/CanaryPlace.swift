@@ -19,7 +19,7 @@ final class CanaryPlace: Sendable {
     static let destinations = ["spiral", "archive", "stage", "guest", "products", "movies", "spaces"]
     /// All places, by the key tables.
     static let places: Set<String> = {
-        let types = PipelineFactory.types
+        let types = DestinationKinds.types
         let own = types.flatMap { type in ValueKind.section(type.keys).secretPaths.map { "\(type.name).\($0)" } }
         return Set(own + ValueKind.section(KeyTables.top(types: types)).secretPaths.map { "top.\($0)" })
     }()

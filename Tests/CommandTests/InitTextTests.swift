@@ -14,15 +14,28 @@ import Testing
         defaults: ConfigDefaults(
             stateDirectory: "/srv/state", home: "/srv/ann", workingDirectory: "/srv/config"))
 
-    @Test func `there is a kind for every type of destination`() {
-        #expect(Set(InitKind.all.map(\.type)) == Set(PipelineFactory.types.map(\.name)))
+    private static func example(_ type: String) throws -> InitAnswers {
+        InitRules.example(try #require(DestinationKinds.named(type)))
     }
 
-    @Test(arguments: InitKind.all.map(\.type), Route.OnSuccess.allCases)
+    @Test func `every key that a kind asks for is one that its settings have`() {
+        for kind in DestinationKinds.all {
+            for question in kind.setup.questions {
+                let keys = kind.type.keys.flatMap { spec in
+                    guard let section = question.section else { return [spec.name] }
+                    guard spec.name == section, case .section(let inner) = spec.kind else { return [] }
+                    return inner.map(\.name)
+                }
+                #expect(keys.contains(question.key), "\(kind.type.name): \(question.key)")
+            }
+        }
+    }
+
+    @Test(arguments: DestinationKinds.types.map(\.name), Route.OnSuccess.allCases)
     func `what is written for a type loads, with whatever becomes of its files`(
         type: String, onSuccess: Route.OnSuccess
     ) throws {
-        var answers = InitRules.example(try #require(InitKind.named(type)))
+        var answers = try Self.example(type)
         answers.onSuccess = onSuccess
         answers.stateDirectory = "/srv/state"
         #expect(Self.rules.objection(to: answers) == nil, "\(answers.text)")
@@ -41,7 +54,7 @@ import Testing
         "/srv/\u{FEFF}bom", "/srv/\u{2028}line",
     ])
     func `a folder is watched under the name that it has, however that looks in YAML`(path: String) throws {
-        var answers = InitRules.example(.folder)
+        var answers = try Self.example("folder")
         answers.watch = path
         answers.target.values["path"] = .text("/srv/library of " + path.dropFirst(5))
         #expect(Self.rules.objection(to: answers) == nil, "\(answers.text)")
@@ -51,7 +64,7 @@ import Testing
     }
 
     @Test func `a pattern is left as it is where files would be moved`() throws {
-        var answers = InitRules.example(.folder)
+        var answers = try Self.example("folder")
         answers.watch = "/media/*/DCIM"
         answers.onSuccess = .archive
         #expect(Self.rules.objection(to: answers) == nil)
@@ -59,8 +72,8 @@ import Testing
         #expect(watch.pattern != nil && !watch.volumeWrites)
     }
 
-    @Test func `a secret that was typed is not in the text, nor in what is said of it`() {
-        var answers = InitRules.example(.r2)
+    @Test func `a secret that was typed is not in the text, nor in what is said of it`() throws {
+        var answers = try Self.example("r2")
         answers.target.values["api_key"] = .typed(Secret("hunter2"))
         #expect(Self.rules.objection(to: answers) == nil)
         #expect(!answers.text.contains("hunter2"))
@@ -70,17 +83,17 @@ import Testing
         #expect(Self.rules.objection(to: answers)?.contains("api_key") == true)
     }
 
-    @Test func `what cannot be text is refused`() {
-        var answers = InitRules.example(.folder)
+    @Test func `what cannot be text is refused`() throws {
+        var answers = try Self.example("folder")
         answers.watch = "/srv/\u{FFFD}"
         #expect(Self.rules.objection(to: answers)?.contains("UTF-8") == true)
-        answers = InitRules.example(.r2)
+        answers = try Self.example("r2")
         answers.target.values["api_key"] = .variable("A KEY")
         #expect(Self.rules.objection(to: answers)?.contains("'A KEY'") == true)
     }
 
-    @Test func `for VOPI the four kinds of pictures are named, and that they cost`() {
-        let text = InitRules.example(.vopi).text
+    @Test func `for VOPI the four kinds of pictures are named, and that they cost`() throws {
+        let text = try Self.example("vopi").text
         for kind in VOPIJobConfig.versions { #expect(text.contains(kind), "\(kind)") }
         #expect(text.contains("a job costs 1 credit or more"), "\(text)")
     }
@@ -108,7 +121,7 @@ import Testing
             InitGiven(), "drop", "ftp", "r2", "storage.example.com", "https://storage.example.com", "not a name", "=",
             "hunter2", "sell", "archive")
         #expect(answers.watch == "/srv/config/drop")
-        #expect(answers.target.kind.type == "r2" && answers.onSuccess == .archive)
+        #expect(answers.target.kind.type.name == "r2" && answers.onSuccess == .archive)
         #expect(answers.target.values["api"] == .text("https://storage.example.com"))
         #expect(answers.target.values["api_key"] == .typed(Secret("hunter2")))
         #expect(hidden.count == 1)

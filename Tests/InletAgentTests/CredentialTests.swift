@@ -54,7 +54,7 @@ import Testing
         let looks = Count()
         var destination = Destination.scripted("here", ScriptedPipeline())
         destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.outage }
-        destination.renewal = { (start, "log in again") }
+        destination.renewal = { LoginRenewal(at: start, lasts: .seconds(7 * 86_400), remedy: "log in again") }
         var setting = try Setting(destination)
         // Each look is eight hours after the one before.
         setting.now = { start + .seconds(8 * 3600 * looks.add()) }

@@ -61,7 +61,7 @@ let standInTypes = [
             KeySpec("path", .path, required: true, "The folder."),
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
-        ]),
+        ], folderKey: "path"),
     gigHiveStandIn, vopiStandIn, roboscopeStandIn,
 ]
 

@@ -16,7 +16,7 @@ import Testing
     func `an error that came with one file says nothing about the others`(_ code: Errno) {
         let error = SystemError(call: "read", path: "/library/b.bin", code: code)
         do throws(DeliveryError) {
-            switch try FolderPipeline.verdict(on: error) {
+            switch try Verification(error) {
             case .differs(let why): #expect(code == .ioError && why.hasPrefix("cannot be read: read /library/b.bin"))
             case .cannotTell(let why): #expect(error.isPermission && why.contains("/library/b.bin"))
             case .missing(let what): #expect(error.isMissing && what.contains("/library/b.bin"))

@@ -13,7 +13,7 @@ struct Implementation: Sendable, CustomTestStringConvertible {
         .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("crc32c"), .s3("sha256"),
         .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"), .s3("md5", ifExists: "skip-same"),
         .gigHive("multipart"), .gigHive("tus"), .vopi("api-key"), .vopi("bearer"), .roboscope,
-        .folder("read-back"), .folder("size"),
+        .folder("read-back"), .folder("size"), .memory,
     ]
 
     /// Those with a step between the order and the first byte, at which a test can change the source.
@@ -45,6 +45,9 @@ struct Implementation: Sendable, CustomTestStringConvertible {
     static func vopi(_ generation: String) -> Implementation {
         Implementation(type: "vopi", values: ["generation": generation])
     }
+
+    /// The kind of the tests' own.
+    static let memory = Implementation(type: "memory", values: [:])
 
     /// A model that is stored already.
     static let roboscope = Implementation(type: "roboscope", values: [:])

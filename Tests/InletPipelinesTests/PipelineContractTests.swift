@@ -138,7 +138,7 @@ import Testing
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
                     defer { gate.open() }
-                    guard !place.isFolder else { return }
+                    guard !place.isLocal else { return }
                     try await eventually("URLs are asked for") {
                         place.count(.create) + place.count(.presign) > before
                     }

@@ -20,6 +20,7 @@ final class Place: Sendable {
         case vopi(VOPISandbox)
         case roboscope(RoboscopeSandbox)
         case folder
+        case memory(MemoryStore)
     }
 
     let pipeline: any Pipeline
@@ -50,7 +51,13 @@ final class Place: Sendable {
     /// nil for others than Roboscope.
     var roboscope: RoboscopeSandbox? { if case .roboscope(let sandbox) = peer { sandbox } else { nil } }
 
+    /// nil for others than the tests' own kind.
+    var memory: MemoryStore? { if case .memory(let store) = peer { store } else { nil } }
+
     var isFolder: Bool { if case .folder = peer { true } else { false } }
+
+    /// Whether no server is asked, whose answers a test could hold up.
+    var isLocal: Bool { isFolder || memory != nil }
 
     // MARK: - Sources and orders
 
@@ -108,6 +115,7 @@ final class Place: Sendable {
 
     /// Everything delivered, by key.
     func visible() throws -> [String: Data] {
+        if let memory { return memory.all.mapValues { Data($0) } }
         if let vopi { return try results(of: vopi) }
         if let roboscope { return roboscope.models() }
         if let stored = sandbox?.objects() ?? s3?.objects() {
@@ -133,7 +141,7 @@ final class Place: Sendable {
     /// Uploads or temporary files that nobody has ended.
     func leftovers() throws -> [String] {
         try sandbox?.openUploads() ?? s3?.openUploads() ?? gigHive?.openUploads() ?? vopi?.openJobs()
-            ?? roboscope.map { _ in [] } ?? files().filter { $0.hasSuffix(".tmp") }
+            ?? (roboscope != nil || memory != nil ? [] : nil) ?? files().filter { $0.hasSuffix(".tmp") }
     }
 
     /// Requests so far.
@@ -152,7 +160,7 @@ final class Place: Sendable {
         case .gigHive(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
         case .vopi(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
         case .roboscope(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
-        case .folder: 0
+        case .folder, .memory: 0
         }
     }
 

@@ -12,6 +12,7 @@ func withPlace(
 ) async throws {
     var values = implementation.values.mapValues { ConfigValue.string($0) }
     values.merge(settings) { $1 }
+    if implementation.type == "memory" { return try await withMemoryPlace(values, body) }
     if implementation.type == "s3" { return try await withS3Place(values, body) }
     let directory = try TemporaryDirectory()
     if implementation.type == "vopi" { return try await withVOPIPlace(values, directory, body) }
@@ -35,6 +36,16 @@ func withPlace(
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }
+}
+
+private func withMemoryPlace(
+    _ values: [String: ConfigValue], _ body: @Sendable (Place) async throws -> Void
+) async throws {
+    let kind = MemoryKind()
+    let factory = PipelineFactory(
+        pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1", kinds: [kind])
+    defer { factory.shutdown() }
+    try await body(Place(try factory.place("memory", values), .memory(kind.store), target: "/nowhere"))
 }
 
 /// The account of the S3 sandbox.

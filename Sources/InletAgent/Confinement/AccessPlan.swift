@@ -51,7 +51,7 @@ package struct AccessPlan: Sendable {
 
     /// - Parameters:
     ///   - former: what was watched before, as `FormerRoots` finds it.
-    ///   - home: where credentials of S3 are looked for.
+    ///   - home: where destinations look for credentials that no key names.
     ///   - environment: of this process.
     package init(
         _ config: LoadedConfig, former: FormerRoots.Former = FormerRoots.Former(), home: FilePath?,
@@ -69,9 +69,10 @@ package struct AccessPlan: Sendable {
         for path in [config.file] + config.credentialFiles { file(path) }
         for path in settings.notify.compactMap(\.caFile) + [settings.ping?.caFile].compactMap(\.self) { file(path) }
         if let path = environment("AWS_SHARED_CREDENTIALS_FILE") { file(FilePath(path)) }
-        if let home, settings.destinations.contains(where: { $0.type == "s3" }) {
-            let usual = home.appending(".aws").appending("credentials")
-            needs.append(Need(path: usual, kind: .possibleFile, mayWrite: false))
+        if let home {
+            let usual = Set(settings.destinations.map(\.type)).sorted()
+                .flatMap { DestinationKinds.named($0)?.usualFiles(home: home) ?? [] }
+            needs += usual.map { Need(path: $0, kind: .possibleFile, mayWrite: false) }
         }
         for destination in settings.destinations {
             for key in Self.pathKeys(of: destination.type) {
@@ -89,7 +90,7 @@ package struct AccessPlan: Sendable {
 
     /// What is no `…_file` is a folder that the destination writes to.
     private static func pathKeys(of type: String) -> [String] {
-        let keys = PipelineFactory.types.first { $0.name == type }?.keys ?? []
+        let keys = DestinationKinds.named(type)?.type.keys ?? []
         return keys.compactMap { if case .path = $0.kind { $0.name } else { nil } }
     }
 

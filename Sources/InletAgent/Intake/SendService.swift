@@ -198,7 +198,7 @@ struct SendService: Sendable {
         // A route that leads elsewhere has not been given this destination's fields.
         route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }
         // Nor does it say what a sidecar may set for this one.
-        let type = PipelineFactory.types.first { $0.name == board[destination]?.type }
+        let type = board[destination].flatMap { DestinationKinds.named($0.type)?.type }
         route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
         return RouteTable([Self.keeping(route)])

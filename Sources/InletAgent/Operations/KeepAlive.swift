@@ -41,9 +41,7 @@ struct KeepAlive: Service {
     /// - Returns: the same, after this look.
     private func warn(_ destination: Destination, last: WallTime?) async -> WallTime? {
         let time = now()
-        guard let (renewed, remedy) = await destination.renewal?(),
-            let warning = LoginAge.warning(renewed, remedy: remedy, now: time)
-        else { return nil }
+        guard let warning = await destination.renewal?()?.warning(now: time) else { return nil }
         if let last, time - last < Self.day { return last }
         log.emit(.loginOld(destination: destination.name, reason: warning))
         return time

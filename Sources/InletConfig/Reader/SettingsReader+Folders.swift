@@ -40,9 +40,11 @@ extension SettingsReader {
             checkOwnFolder("quarantine_dir", watch.quarantineDirectory, of: watch, entry, roots: settings.watch)
         }
         checkFeeding("state_dir", settings.stateDirectory, at: position("state_dir", section), roots: settings.watch)
-        for destination in settings.destinations where destination.type == "folder" {
-            guard let path = destination.values.string("path") else { continue }
-            let place = position("path", destination.values)
+        for destination in settings.destinations {
+            guard let key = type(named: destination.type)?.folderKey, let path = destination.values.string(key) else {
+                continue
+            }
+            let place = position(key, destination.values)
             checkFeeding("destination '\(destination.name)'", FilePath(path), at: place, roots: settings.watch)
         }
     }

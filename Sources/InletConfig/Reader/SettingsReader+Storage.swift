@@ -32,12 +32,8 @@ extension SettingsReader {
         return type
     }
 
-    private func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }
+    func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }
 
     /// The types that could store files.
     private var storing: [String] { values.types.filter(\.givesURLs).map(\.name) }
-}
-
-extension DestinationType {
-    fileprivate var namesStorage: Bool { keys.contains { $0.name == Self.storageKey } }
 }

@@ -175,13 +175,17 @@ package struct DestinationType: Sendable {
     package var takesSidecars: Bool
     /// Whether what is delivered there has a URL that others can be told: it can store files that are registered elsewhere.
     package var givesURLs: Bool
+    /// The key that names the folder of this machine that files go to; nil for types that deliver elsewhere.
+    package var folderKey: String?
 
     /// The key by which a type that only registers files names the destination that stores them.
     package static let storageKey = "storage"
+    /// Whether it only registers files that another destination stores.
+    package var namesStorage: Bool { keys.contains { $0.name == Self.storageKey } }
 
     package init(
         name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = [], takesSidecars: Bool = true,
-        givesURLs: Bool = false
+        givesURLs: Bool = false, folderKey: String? = nil
     ) {
         self.name = name
         self.summary = summary
@@ -189,6 +193,7 @@ package struct DestinationType: Sendable {
         self.fields = fields
         self.takesSidecars = takesSidecars
         self.givesURLs = givesURLs
+        self.folderKey = folderKey
     }
 }
 

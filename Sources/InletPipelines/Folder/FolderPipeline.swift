@@ -50,7 +50,7 @@ package struct FolderPipeline: Pipeline {
                 let free = try FreeSpace.available(at: settings.path)
                 return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
             } catch {
-                throw Self.unwritable(error)
+                throw .unwritable(error)
             }
         }
     }
@@ -116,7 +116,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder(settings.path)
         } catch {
-            guard error.isMissing else { throw Self.unwritable(error) }
+            guard error.isMissing else { throw .unwritable(error) }
             throw DeliveryError(
                 .outage(after: nil), .destinationUnwritable,
                 error.isLinked
@@ -132,7 +132,7 @@ package struct FolderPipeline: Pipeline {
             return try Folder(directory)
         } catch {
             if error.isMissing, !error.isLinked { return nil }
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
     }
 
@@ -141,7 +141,7 @@ package struct FolderPipeline: Pipeline {
         do {
             free = try FreeSpace.available(at: settings.path)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         guard free - size >= settings.minFree else {
             throw DeliveryError(
@@ -152,7 +152,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder.making(directory, mode: 0o755)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
     }
 
@@ -174,7 +174,7 @@ package struct FolderPipeline: Pipeline {
         do {
             look = try folder.look(name)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
@@ -187,7 +187,7 @@ package struct FolderPipeline: Pipeline {
             // The process may have died between the rename and this.
             try folder.synchronize()
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         return proof(order, key, target, wanted)
     }
@@ -203,15 +203,68 @@ package struct FolderPipeline: Pipeline {
             key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
     }
+}
 
-    /// A destination that is full or not writable is out of order for every file: that is an outage, not an attempt.
-    static func unwritable(_ error: SystemError) -> DeliveryError {
-        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
-        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
-        if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
-        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
-        let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
-        return DeliveryError(
-            isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
+extension FolderPipeline {
+    /// Before anything is made or copied: whether the file system can have each name of the key, which a template may make
+    /// longer than any file's. Trying again would not help.
+    func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
+        for name in FilePath(key).components {
+            if try canHold(name, top) { continue }
+            throw DeliveryError(
+                .giveUp, .nameTooLong,
+                "the key has the name '\(DisplayText.escape(name.bytes))' of \(name.bytes.count) bytes, and the file system "
+                    + "of \(settings.path.display) takes \(top.longestName); shorten the route's key, then retry")
+        }
+    }
+
+    private func canHold(_ name: FilePath.Component, _ top: Folder) throws(DeliveryError) -> Bool {
+        do {
+            return try top.canHold(name)
+        } catch {
+            throw .unwritable(error)
+        }
+    }
+}
+
+/// Names that are two for us and one for the folder: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one
+/// normal form from another.
+extension FolderPipeline {
+    /// More files of one spelling are no collection of cards.
+    private static let mostTwins = 1000
+
+    /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
+    /// `key_2`, `key_3`…, which the proof says. Every attempt goes through the same ones.
+    func copyBesideTwins(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> Proof {
+        var number = 1
+        while true {
+            let key = number == 1 ? order.key : KeyTemplate.disambiguated(order.key, number: number)
+            do {
+                return try await copyIn(source, order, attempt, key: key)
+            } catch {
+                let target = try place(key, order).target
+                guard error.code == .destinationExists, number < Self.mostTwins,
+                    try Self.isSpelledOtherwise(target)
+                else { throw error }
+            }
+            number += 1
+        }
+    }
+
+    /// Whether what is at `path` has another name there.
+    static func isSpelledOtherwise(_ path: FilePath) throws(DeliveryError) -> Bool {
+        do throws(SystemError) {
+            guard let name = path.lastComponent else { return false }
+            let folder = try Folder(path.removingLastComponent())
+            var names = try folder.list()
+            while let entry = try names.next() {
+                if entry.name == name { return false }
+            }
+            return try folder.look(name) != .missing
+        } catch {
+            throw .unwritable(error)
+        }
     }
 }

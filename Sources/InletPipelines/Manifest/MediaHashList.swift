@@ -114,3 +114,54 @@ package enum MediaHashList {
 extension XMLText {
     static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
 }
+
+/// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd): one file beside what it lists, without a chain.
+package enum ClassicMHL {
+    /// The document; nil when there is nothing to list. Empty files are left out, and named: the schema has no size 0.
+    package static func document(_ content: ManifestContent) -> [UInt8]? {
+        let (entries, notes) = content.listed(.mhl)
+        if entries.isEmpty { return nil }
+        var text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<hashlist version=\"1.1\">\n  <creatorinfo>\n"
+        text += XMLText.element(2, "username", "inlet") + XMLText.element(2, "hostname", content.host)
+        text += XMLText.element(2, "tool", "Inlet \(content.version)")
+        text += XMLText.element(2, "startdate", content.startedAt.rfc3339Seconds)
+        text += XMLText.element(2, "finishdate", content.endedAt.rfc3339Seconds)
+        if !notes.isEmpty { text += XMLText.element(2, "log", notes.joined(separator: "; ")) }
+        text += "  </creatorinfo>\n"
+        for (path, entry) in entries {
+            text += "  <hash>\n" + XMLText.element(2, "file", path) + XMLText.element(2, "size", "\(entry.size)")
+            text += XMLText.element(
+                2, "lastmodificationdate", WallTime(nanoseconds: entry.modified).rfc3339Seconds)
+            text += XMLText.element(2, name(of: entry.digest.algorithm), entry.digest.hex)
+            text += XMLText.element(2, "hashdate", entry.hashedAt.rfc3339Seconds) + "  </hash>\n"
+        }
+        return Array((text + "</hashlist>\n").utf8)
+    }
+
+    private static func name(of algorithm: Digest.Algorithm) -> String {
+        // The format has two byte orders; the big-endian one is what everybody else calls XXH64.
+        algorithm == .xxh64 ? "xxhash64be" : algorithm.rawValue
+    }
+}
+
+/// C4 identifiers (SMPTE ST 2114): what the chain file of an ASC MHL history names its lists by.
+package enum C4 {
+    private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
+    private static let digits = 88
+
+    /// `c4` and 88 digits to base 58 of the SHA-512 of `bytes`, taken as one big-endian number.
+    package static func id(of bytes: [UInt8]) -> String {
+        var number = SHA512.bytes(of: bytes)
+        var text = [UInt8](repeating: alphabet[0], count: digits)
+        for place in stride(from: digits - 1, through: 0, by: -1) {
+            var remainder = 0
+            for index in number.indices {
+                let value = remainder << 8 | Int(number[index])
+                number[index] = UInt8(value / 58)
+                remainder = value % 58
+            }
+            text[place] = alphabet[remainder]
+        }
+        return "c4" + String(decoding: text, as: UTF8.self)
+    }
+}

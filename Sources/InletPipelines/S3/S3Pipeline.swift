@@ -121,3 +121,122 @@ struct ChosenKey: Sendable, Equatable {
     /// nil when there are too many.
     var next: ChosenKey? { number < Self.mostVersions ? ChosenKey(original, number: number + 1) : nil }
 }
+
+/// One attempt to deliver under one key. A reference: copied into every step of the attempt, its many values would cost more
+/// than signing the request.
+final class S3Delivery: Sendable {
+    private let settings: S3Settings
+    private let chosen: ChosenKey
+    private let order: DeliveryOrder
+    private let attempt: Attempt
+    private let store: S3Store
+    private let sender: PartSender
+
+    init(
+        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: ChosenKey, _ order: DeliveryOrder, _ attempt: Attempt
+    ) {
+        settings = pipeline.settings
+        self.chosen = chosen
+        self.attempt = attempt
+        var order = order
+        order.key = chosen.key
+        self.order = order
+        store = S3Store(api: pipeline.api, order: order, lastingNotes: chosen.notes)
+        sender = PartSender(
+            client: pipeline.api.client, source: source, order: order, attempt: attempt, hashing: pipeline.hashing,
+            lane: pipeline.lane, proof: settings.sliceProof)
+    }
+
+    /// An upload that is open goes on as it was begun, also where the threshold was raised since: nothing else would drop it.
+    private var isSingle: Bool {
+        order.source.size <= settings.multipartThreshold && UploadRecord.identity(attempt.checkpoint.entries) == nil
+    }
+
+    private var plan: PartPlan {
+        PartPlan(
+            fileSize: order.source.size, configured: isSingle ? max(order.source.size, 1) : settings.partSize,
+            mostParts: S3Settings.mostParts)
+    }
+
+    private var comparison: S3Comparison {
+        var comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
+        // Cut at another rate, or under another configuration.
+        comparison.plans = PartPlan.all(
+            fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
+            mostParts: S3Settings.mostParts)
+        return comparison
+    }
+
+    private var upload: MultipartUpload {
+        MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
+    }
+
+    /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
+    func run() async throws(DeliveryError) -> Proof {
+        do {
+            try SourceGuard.check(sender.source, order)
+        } catch {
+            // The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+            if let proof = try await upload.composedEarlier() { return proof }
+            throw error
+        }
+        if settings.ifExists == .skipSame, let proof = try await existing(),
+            proof.content != nil || settings.verify == .size
+        {
+            return proof
+        }
+        if isSingle {
+            try store.limits.check(order)
+            return try await sender.sendWhole(at: store.location(order.key, answered: nil)) { store.wholeTarget }
+        }
+        // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.
+        if settings.ifExists.keepsOthers, UploadRecord.identity(attempt.checkpoint.entries) == nil,
+            try await store.api.look(order.key) != nil
+        {
+            throw DeliveryError(.giveUp, .destinationExists, "an object has the key '\(order.key)'")
+        }
+        return try await upload.deliver()
+    }
+
+    /// A proof when the object under the key is this very file; nil when there is none, or another.
+    func existing() async throws(DeliveryError) -> Proof? {
+        let found =
+            settings.ifExists == .skipSame
+            ? try await store.api.head(order.key) : try await store.api.look(order.key)
+        return if let found { try await proof(found, under: order.key) } else { nil }
+    }
+
+    private func proof(_ found: S3API.Found, under key: String) async throws(DeliveryError) -> Proof? {
+        guard let match = try await comparison.isSame(found, expectedETag: nil, sender) else { return nil }
+        return Proof(
+            key: key, size: found.size, method: match.content == nil ? .size : .md5Parts, content: match.content,
+            etag: found.etag, url: store.location(key, answered: nil))
+    }
+
+    /// A proof when the object that stands in the way is this very file, from a request whose answer was lost.
+    func ownObject() async throws(DeliveryError) -> Proof? {
+        guard let proof = try await existing(), isCertain(proof) else { return nil }
+        return proof
+    }
+
+    /// Other takes can have the same length and time: with `verify: md5` only contents tell.
+    private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || settings.verify != .md5 }
+
+    /// The next key that no object has, or that this very file has from an attempt whose notes are gone.
+    func nextFree() async throws(DeliveryError) -> ChosenKey {
+        var candidate = chosen
+        while let next = candidate.next {
+            if attempt.isStopping() { throw .stopping }
+            guard let found = try await store.api.look(next.key) else { return next }
+            // The time goes first: the file is read only for what can be ours.
+            if comparison.byTime(found) == .same, let proof = try await proof(found, under: next.key), isCertain(proof)
+            {
+                return next
+            }
+            candidate = next
+        }
+        throw DeliveryError(
+            .giveUp, .destinationExists,
+            "'\(DisplayText.escape(chosen.original))' has \(ChosenKey.mostVersions) versions already")
+    }
+}

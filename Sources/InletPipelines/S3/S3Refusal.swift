@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import InletTransfer
 
 /// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
@@ -195,5 +196,19 @@ extension DeliveryError {
     private static func clocks(_ skew: Duration) -> String {
         let amount = DurationText.format(.seconds(abs(skew.milliseconds / 1000)))
         return "the clock of this machine is \(amount) \(skew > .zero ? "ahead of" : "behind") the store's"
+    }
+}
+
+extension DeliveryError {
+    /// An answer to a presigned request, in the words of an S3 store.
+    static func ofStore(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
+        var error = DeliveryError(answer, what, in: .xml, secretsMatter: false, now: .now)
+        guard error.heard?.word != .foreign else { return error }
+        let refusal = S3Refusal(answer, now: .now)
+        if let rule = S3Rule.table[refusal.code] {
+            error.heard = Heard(answer.status, rule.word)
+            if !rule.advice.isEmpty, rule.verdict != .credentials { error.reason += "; \(rule.advice)" }
+        }
+        return error
     }
 }

@@ -148,3 +148,177 @@ struct VOPIChain: Sendable, Equatable {
         return now + .milliseconds(wait + Int64.random(in: 0...wait / 5, using: &generator))
     }
 }
+
+/// What a look at the job comes to.
+extension VOPIChain {
+    enum Verdict: Sendable, Equatable {
+        /// Come back later; `percent` of the job where the server says so.
+        case wait(saying: String, percent: Double?)
+        /// It has ended: fetch what it made.
+        case fetch
+        /// It takes too long: see whether the server is busy with others, and cancel it if not.
+        case stuck
+        /// Begin with a new upload, at once.
+        case restart(String)
+        /// It came to nothing. The record is that of a delivery which a person may retry.
+        case failed(String)
+        /// The account has nothing left; goes on with the same upload later.
+        case unpaid(String)
+    }
+
+    /// Takes in the job as the server tells it; the record may have changed then.
+    mutating func polled(_ job: VOPIJob, now: WallTime) -> Verdict {
+        looked(now: now)
+        record.trouble.missing = 0
+        if let url = job.videoURL, let ours = record.upload?.publicURL, url != ours { return another(job, now) }
+        switch job.status {
+        case .completed: return ended()
+        case .failed: return job.result?.count ?? 0 > 0 ? ended() : failed(job, now)
+        case .cancelled: return job.result?.count ?? 0 > 0 ? ended() : cancelled(now)
+        case .pending, .running: return running(job, now)
+        }
+    }
+
+    /// The server does not know the job.
+    mutating func missed() -> Verdict {
+        record.trouble.missing += 1
+        if record.trouble.missing < 3 {
+            return .wait(saying: "the server does not know the job; asking again", percent: nil)
+        }
+        // Whoever deleted it has deleted the upload with it.
+        record.beginAnew()
+        return end("the job was deleted at the server; 'inlet queue retry' sends the video again")
+    }
+
+    /// The job that the server gave for this upload is of another one, perhaps another file's: nothing of it is ours. What was
+    /// made for us is looked for by its URL, and made anew where it is not there; once, since each may be paid for.
+    private mutating func another(_ job: VOPIJob, _ now: WallTime) -> Verdict {
+        let asked = record.job?.since ?? now.milliseconds
+        record.bury()
+        record.creating = VOPIRecord.Creating(sentAt: asked, lookAt: now.milliseconds)
+        let reason = "the server gave this video job \(DisplayText.escape(job.id)), which is another video's"
+        guard record.restarts < 1 else {
+            return end("\(reason), for the second time; 'inlet queue retry' sends the video again")
+        }
+        record.restarts += 1
+        return .restart(reason)
+    }
+
+    // MARK: - Answers that are none
+
+    /// Something answers that says nothing on the job. Counts as `looked` does: of the time since the last such answer as
+    /// much as `limits.away`, so that days in which we were off, or the server down, give up no job.
+    /// - Returns: whether that has gone on for as long as a job may take.
+    mutating func heardNothing(now: WallTime) -> Bool {
+        var since = record.trouble.silentSince ?? now.milliseconds
+        let gap = now.milliseconds - (record.trouble.silentSeen ?? now.milliseconds)
+        let unseen = gap - limits.away.milliseconds
+        if unseen > 0 { since = since + unseen }
+        record.trouble.silentSince = min(since, now.milliseconds)
+        // Each look would be one more write to the journal.
+        if record.trouble.silentSeen == nil || gap < 0 || gap >= limits.away.milliseconds / 2 {
+            record.trouble.silentSeen = now.milliseconds
+        }
+        return now.milliseconds - since >= limits.hard.milliseconds
+    }
+
+    /// The server has told what became of it.
+    mutating func heard() { (record.trouble.silentSince, record.trouble.silentSeen) = (nil, nil) }
+
+    /// Nobody asks any more until a person has seen to it.
+    mutating func left(at now: WallTime) {
+        heard()
+        record.trouble.leftAt = now.milliseconds
+    }
+
+    /// The server works on other jobs of ours: this one is not stuck but waits its turn.
+    mutating func isQueued(now: WallTime) {
+        guard let since = record.job?.since else { return }
+        record.job?.since = min(now.milliseconds, since + limits.soft.milliseconds)
+    }
+
+    /// It was told to cancel.
+    mutating func cancelled(at now: WallTime) { record.trouble.cancelledAt = now.milliseconds }
+
+    /// A person's retry has all chances anew.
+    private mutating func end(_ reason: String) -> Verdict {
+        record.restarts = 0
+        return .failed(reason)
+    }
+
+    private mutating func ended() -> Verdict {
+        record.job?.isFetching = true
+        return .fetch
+    }
+
+    private mutating func running(_ job: VOPIJob, _ now: WallTime) -> Verdict {
+        record.trouble.since = nil
+        let age = now.milliseconds - (record.job?.since ?? now.milliseconds)
+        if let cancelledAt = record.trouble.cancelledAt { return afterCancelling(cancelledAt, now) }
+        let limit = record.job?.isAdopted == true ? limits.soft : limits.hard
+        if age >= limit.milliseconds { return .stuck }
+        let step = job.progress?.step ?? job.progress?.message ?? job.status.text
+        var text = "processing: \(DisplayText.escape(String(step.prefix(60))))"
+        if let percent = job.progress?.percentage, percent > 0 { text += ", \(Int(percent)) %" }
+        if age >= limits.soft.milliseconds {
+            text += ", for \(DurationText.format(.seconds(age / 1000))) now"
+        }
+        return .wait(saying: text, percent: job.progress?.percentage)
+    }
+
+    /// The server tries a job three times, and completes it where the second or third try succeeds.
+    private mutating func failed(_ job: VOPIJob, _ now: WallTime) -> Verdict {
+        let seen = job.updatedAt?.milliseconds ?? 0
+        if !record.trouble.failures.contains(seen) {
+            record.trouble.failures.append(seen)
+            record.trouble.since = now.milliseconds
+        }
+        let reason = DeliveryError.excerpt(Array((job.error ?? "the server does not say why").utf8))
+        let watched = now.milliseconds - (record.trouble.since ?? now.milliseconds)
+        guard record.trouble.failures.count >= 3 || watched >= limits.settle.milliseconds else {
+            let times = record.trouble.failures.count
+            return .wait(
+                saying: "failed \(times == 1 ? "once" : "twice") (\(reason)); it may be tried again", percent: nil)
+        }
+        let text = (job.error ?? "").lowercased()
+        if text.contains("insufficient credits") {
+            record.bury()
+            return .unpaid("the job failed: \(reason)")
+        }
+        if Self.sourceFaults.contains(where: { text.contains($0) }), record.restarts < 1 {
+            record.beginAnew()
+            record.restarts += 1
+            return .restart(reason)
+        }
+        record.bury()
+        return end("the job failed: \(reason); 'inlet queue retry' makes another job")
+    }
+
+    /// How the server says that it cannot read what was uploaded.
+    private static let sourceFaults = ["failed to download", "no body", "nosuchkey", "key does not exist"]
+
+    private mutating func cancelled(_ now: WallTime) -> Verdict {
+        if let cancelledAt = record.trouble.cancelledAt { return afterCancelling(cancelledAt, now) }
+        let since = record.trouble.since ?? now.milliseconds
+        record.trouble.since = since
+        guard now.milliseconds - since >= limits.settle.milliseconds else {
+            return .wait(saying: "cancelled at the server; it completes where it was running", percent: nil)
+        }
+        record.bury()
+        return end("the job was cancelled at the server; 'inlet queue retry' makes another job")
+    }
+
+    /// A job that was cancelled while it ran goes on, and completes.
+    private mutating func afterCancelling(_ cancelledAt: Int64, _ now: WallTime) -> Verdict {
+        guard now.milliseconds - cancelledAt >= limits.soft.milliseconds else {
+            return .wait(saying: "cancelled because it took too long; it completes where it was running", percent: nil)
+        }
+        let limit = DurationText.format(record.job?.isAdopted == true ? limits.soft : limits.hard)
+        record.beginAnew()
+        guard record.restarts < 1 else {
+            return end("two jobs did not end within \(limit); 'inlet queue retry' sends the video again")
+        }
+        record.restarts += 1
+        return .restart("the job did not end within \(limit)")
+    }
+}

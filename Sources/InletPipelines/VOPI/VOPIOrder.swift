@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 internal import InletTransfer
 
 /// What a route's `with:` asks of a job, on top of the destination's own settings; checked before a byte leaves.
@@ -88,5 +88,123 @@ enum VOPIVideoFile {
                     + "nothing was sent")
         }
         return nil
+    }
+}
+
+/// How a video is to be processed; what is nil is left to the server.
+package struct VOPIJobConfig: Sendable, Hashable {
+    /// Frames per second of video, 1 to 30.
+    package var fps: Double?
+    /// 1 to 100.
+    package var batchSize: Int?
+    package var commercialVersions: [String]?
+    package var aiCleanup: Bool?
+    package var geminiModel: String?
+    package var stackID: String?
+
+    package static let versions = ["transparent", "solid", "real", "creative"]
+
+    /// A server takes any other name too, and then leaves the job `pending` for ever.
+    package static let stacks = [
+        "classic", "gemini_video", "minimal", "frames_only", "custom_bg_removal", "full_product_analysis",
+        "audio_metadata_only", "stability_bg_removal", "unified_video_analyzer", "unified_video_analyzer_minimal",
+        "full_gemini",
+    ]
+
+    static let keys = [
+        KeySpec("fps", .integer(1...30), "Frames looked at per second; the server's default is 10."),
+        KeySpec("batch_size", .integer(1...100), "Frames judged at once; the server's default is 30."),
+        KeySpec("commercial_versions", .list(.choice(versions)), "Which pictures to make; transparent by default."),
+        KeySpec("ai_cleanup", .boolean, "Whether obstructions are removed; the server's default is true."),
+        KeySpec("gemini_model", .string, "The model that looks at the frames."),
+        KeySpec("stack", .choice(stacks), "The chain of processors; classic by default."),
+    ]
+
+    package init() {}
+
+    /// - Throws: `SettingFault` naming the key whose value the server would refuse.
+    package init(_ values: ConfigSection?) throws(SettingFault) {
+        fps = values?.integer("fps").map { Double($0) }
+        batchSize = values?.integer("batch_size")
+        commercialVersions = values?.strings("commercial_versions")
+        aiCleanup = values?.boolean("ai_cleanup")
+        geminiModel = values?.string("gemini_model")
+        stackID = values?.string("stack")
+        if let (_, reason) = objection() { throw SettingFault(key: "job", message: reason) }
+    }
+
+    /// What the server would refuse, or take and never finish: the key's name in a configuration, and why.
+    package func objection() -> (key: String, reason: String)? {
+        if let fps, !(1...30).contains(fps) { return ("fps", "fps must be from 1 to 30") }
+        if let batchSize, !(1...100).contains(batchSize) { return ("batch_size", "batch_size must be from 1 to 100") }
+        if let stranger = commercialVersions?.first(where: { !Self.versions.contains($0) }) {
+            return ("commercial_versions", Self.refusal("commercial_versions", stranger, Self.versions))
+        }
+        if commercialVersions == [] { return ("commercial_versions", "commercial_versions must name a version") }
+        if geminiModel == "" { return ("gemini_model", "gemini_model must not be empty") }
+        if let stackID, !Self.stacks.contains(stackID) {
+            return ("stack", Self.refusal("stack", stackID, Self.stacks))
+        }
+        return nil
+    }
+
+    private static func refusal(_ key: String, _ text: String, _ known: [String]) -> String {
+        let hint = Suggestion.nearest(to: text, in: known).map { "did you mean '\($0)'?" }
+        let shown = DisplayText.escape(String(text.prefix(60)))
+        return "\(key): '\(shown)' is not known; " + (hint ?? "it takes \(known.joined(separator: ", "))")
+    }
+
+    /// The kinds that a route's text names, with commas between them.
+    package static func versions(in text: String) -> [String] { text.split { ", ".contains($0) }.map { String($0) } }
+
+    /// The kinds of pictures that a job comes to: without any `config` the server makes transparent ones alone.
+    package var orderedVersions: [String] { commercialVersions ?? ["transparent"] }
+
+    /// nil when nothing is set. The versions are always named then: with a `config` that names none the server would make
+    /// all four.
+    package var json: VOPIValue? {
+        guard self != VOPIJobConfig() else { return nil }
+        var members: [String: VOPIValue] = [:]
+        members["fps"] = fps.map { .number($0) }
+        members["batchSize"] = batchSize.map { .integer(Int64($0)) }
+        members["commercialVersions"] = .list(orderedVersions.map { .text($0) })
+        members["aiCleanup"] = aiCleanup.map { .boolean($0) }
+        members["geminiModel"] = geminiModel.map { .text($0) }
+        members["stack"] = stackID.map { .object(["stackId": .text($0)]) }
+        return .object(members)
+    }
+}
+
+/// The body of `POST /api/v1/jobs`.
+package struct VOPINewJob: Sendable, Hashable {
+    /// The `publicURL` of an upload, as it came.
+    package var videoURL: String
+    package var config: VOPIJobConfig
+    package var callbackURL: String?
+    /// Seconds; the server then refuses at once what the account cannot pay. Above 1500 it would answer with a 500, so
+    /// that it is left out.
+    package var estimatedDuration: Double?
+
+    package static let longestEstimate = 1500.0
+
+    package init(
+        videoURL: String, config: VOPIJobConfig = VOPIJobConfig(), callbackURL: String? = nil,
+        estimatedDuration: Double? = nil
+    ) {
+        self.videoURL = videoURL
+        self.config = config
+        self.callbackURL = callbackURL
+        self.estimatedDuration = estimatedDuration
+    }
+
+    /// Fields that are not set are left out: the server refuses null.
+    package var json: VOPIValue {
+        var members: [String: VOPIValue] = ["videoUrl": .text(videoURL)]
+        members["config"] = config.json
+        members["callbackUrl"] = callbackURL.map { .text($0) }
+        if let estimate = estimatedDuration, estimate > 0, estimate <= Self.longestEstimate {
+            members["estimatedDurationSeconds"] = .number(estimate)
+        }
+        return .object(members)
     }
 }

@@ -52,7 +52,7 @@ final class VOPIRoom: Sendable {
             total = try FreeSpace.total(at: folder)
             device = try Folder(folder).identity().device
         } catch {
-            throw FolderPipeline.unwritable(error)
+            throw DeliveryError.unwritable(error)
         }
         let taken = taken.withLock { $0 }
         let limit = Self.promised.withLock { promised in

@@ -37,12 +37,12 @@ struct Check: AsyncParsableCommand {
         findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
         LimitCheck.run(config.settings, &findings)
         AdoptCheck.run(config.settings, destinations, &findings)
-        checkFolders(config.settings, &findings)
+        checkFolders(config.settings, destinations, &findings)
         findings.begin(.destinations)
         await ProxyCheck.run(config, factory, &findings)
         for destination in destinations { await check(destination, &findings) }
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
-        PictureCheck.run(config.settings, &findings)
+        checkSettings(config.settings, &findings)
         ReceiverCheck.run(config.settings.notify, outlets, &findings)
         findings.begin(.system)
         await DashboardCheck.run(config, &findings)
@@ -53,12 +53,12 @@ struct Check: AsyncParsableCommand {
         try findings.finish()
     }
 
-    private func checkFolders(_ settings: Settings, _ findings: inout Findings) {
+    private func checkFolders(_ settings: Settings, _ destinations: [Destination], _ findings: inout Findings) {
         findings.begin(.folders)
         StateCheck.run(settings.stateDirectory, &findings)
-        for destination in settings.destinations where destination.type == "vopi" {
-            guard let results = destination.values.string("results") else { continue }
-            ResultsCheck.run(FilePath(results), of: destination.name, settings.watch, &findings)
+        for destination in destinations {
+            guard let results = destination.results else { continue }
+            ResultsCheck.run(results, of: destination.name, settings.watch, &findings)
         }
         findings.begin(.watch)
         for watch in settings.watch { RootCheck(watch, settings).run(&findings) }
@@ -76,21 +76,27 @@ struct Check: AsyncParsableCommand {
             let remedy = ProbeRemedy.text(error, destination: destination.name)
             findings.add(.unavailable, name, "\(error)", remedy: remedy)
         }
-        if let (renewed, remedy) = await destination.renewal?(),
-            let warning = LoginAge.warning(renewed, remedy: remedy, now: .now)
-        {
-            findings.add(.warning, name, warning)
-        }
+        if let warning = await destination.renewal?()?.warning(now: .now) { findings.add(.warning, name, warning) }
     }
 }
 
 extension Check {
+    /// What the kinds themselves say of settings and routes.
+    private func checkSettings(_ settings: Settings, _ findings: inout Findings) {
+        for destination in settings.destinations {
+            guard let kind = DestinationKinds.named(destination.type) else { continue }
+            for remark in kind.remarks(on: destination, settings.routes) {
+                findings.add(remark.isFine ? .fine : .warning, "destination \(destination.name)", remark.text)
+            }
+        }
+    }
+
     /// Whether what a destination registers can be found by those who look there.
     private func checkStorage(
         _ destination: Destination, _ all: [DestinationSettings], _ findings: inout Findings
     ) {
         guard let name = destination.storage?.destination, let storage = all.first(where: { $0.name == name }),
-            storage.values.string("public_url") == nil
+            storage.values.string(DestinationSetup.publicURL.key) == nil
         else { return }
         findings.add(
             .warning, "destination \(destination.name)",

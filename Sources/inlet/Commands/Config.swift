@@ -16,7 +16,7 @@ struct Config: AsyncParsableCommand {
         @OptionGroup var options: ConfigOption
 
         func run() async throws {
-            Console.print(ConfigPrinter.show(try options.load(warns: true), types: PipelineFactory.types))
+            Console.print(ConfigPrinter.show(try options.load(warns: true), types: DestinationKinds.types))
         }
     }
 
@@ -25,6 +25,6 @@ struct Config: AsyncParsableCommand {
             abstract: "Prints the JSON schema of the configuration, for editors.",
             discussion: "Example: inlet config schema > inlet.schema.json")
 
-        func run() async throws { Console.draw(ConfigSchema.json(types: PipelineFactory.types)) }
+        func run() async throws { Console.draw(ConfigSchema.json(types: DestinationKinds.types)) }
     }
 }

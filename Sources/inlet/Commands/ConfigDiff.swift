@@ -42,7 +42,7 @@ extension Config {
         }
 
         private static func tell(_ running: ConfigReport, _ config: LoadedConfig) throws {
-            let types = PipelineFactory.types
+            let types = DestinationKinds.types
             let shown = try ConfigFile.shown(
                 running.text, file: FilePath(running.file), types: types, defaults: ConfigOption.defaults([:]))
             let changes = ConfigComparison.changes(from: shown, to: config.effective, types: types)

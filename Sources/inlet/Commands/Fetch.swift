@@ -15,7 +15,7 @@ struct Fetch: AsyncParsableCommand {
             length that the server announced, and with the checksum that --sha256 or the server says. A file that is there
             already is left alone without --force.
 
-            An address needs no configuration. A key is looked up at a destination of type r2 or s3.
+            An address needs no configuration. A key is looked up at a destination of type \(DestinationKinds.readable).
 
             Exits with 1 when there is no such object or it cannot be written, 69 when the server is unavailable.
 

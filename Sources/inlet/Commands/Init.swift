@@ -17,10 +17,12 @@ struct Init: AsyncParsableCommand {
 
             Examples:
               inlet init
-              inlet init --watch ~/Drop --to folder --path /srv/library --on-success archive --yes
-              inlet init --watch /srv/drop --to s3 --endpoint https://s3.example.com --bucket media
-              inlet init --watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY
+            \(examples)
             """)
+
+    /// The last kind first: it needs no account.
+    private static let examples = DestinationKinds.all.reversed()
+        .compactMap { kind in kind.setup.example.map { "  inlet init \($0)" } }.joined(separator: "\n")
 
     @OptionGroup var options: ConfigOption
     @OptionGroup(title: "Answers") var flags: InitFlags
@@ -137,28 +139,42 @@ struct InitFlags: ParsableArguments {
     @Option(help: ArgumentHelp("The folder to watch.", valueName: "DIR")) var watch: String?
     @Option(
         help: ArgumentHelp(
-            "Where files go: \(InitKind.all.map(\.type).joined(separator: ", ")).", valueName: "TYPE")) var to: String?
-    @Option(help: ArgumentHelp("With roboscope: what stores the files, r2 or s3.", valueName: "TYPE"))
-    var storage: String?
-    @Option(help: ArgumentHelp("r2: the address of the API.", valueName: "URL")) var api: String?
-    @Option(help: ArgumentHelp("s3: the address of the store; AWS without it.", valueName: "URL")) var endpoint: String?
-    @Option(help: ArgumentHelp("s3: the bucket.", valueName: "NAME")) var bucket: String?
-    @Option(help: ArgumentHelp("s3: its region.", valueName: "NAME")) var region: String?
-    @Option(name: .customLong("public-url"), help: ArgumentHelp("r2, s3: where objects can be read.", valueName: "URL"))
-    var publicURL: String?
-    @Option(help: ArgumentHelp("gighive, vopi, roboscope: the server's address.", valueName: "URL")) var url: String?
-    @Option(help: ArgumentHelp("gighive: the user.", valueName: "NAME")) var user: String?
-    @Option(help: ArgumentHelp("vopi: a file with the refresh token of a login.", valueName: "FILE"))
-    var refreshTokenFile: String?
-    @Option(help: ArgumentHelp("vopi: the folder for what it makes.", valueName: "DIR")) var results: String?
-    @Option(help: ArgumentHelp("folder: the folder that files go to.", valueName: "DIR")) var path: String?
+            "Where files go: \(DestinationKinds.types.map(\.name).joined(separator: ", ")).", valueName: "TYPE"))
+    var to: String?
+    @Option(help: InitFlags.storageHelp) var storage: String?
+    @Option(help: InitFlags.help("api", "URL")) var api: String?
+    @Option(help: InitFlags.help("endpoint", "URL")) var endpoint: String?
+    @Option(help: InitFlags.help("bucket", "NAME")) var bucket: String?
+    @Option(help: InitFlags.help("region", "NAME")) var region: String?
+    @Option(name: .customLong("public-url"), help: InitFlags.help("public_url", "URL")) var publicURL: String?
+    @Option(help: InitFlags.help("url", "URL")) var url: String?
+    @Option(help: InitFlags.help("user", "NAME")) var user: String?
+    @Option(help: InitFlags.help("refresh_token_file", "FILE")) var refreshTokenFile: String?
+    @Option(help: InitFlags.help("results", "DIR")) var results: String?
+    @Option(help: InitFlags.help("path", "DIR")) var path: String?
     @Option(
         help: ArgumentHelp(
-            "The environment variable that holds a secret, such as api_key=SPIRAL_KEY.", valueName: "KEY=VARIABLE"))
+            "The environment variable that holds a secret, such as api_key=STORE_KEY.", valueName: "KEY=VARIABLE"))
     var env: [String] = []
     @Option(help: ArgumentHelp("The file that holds a secret.", valueName: "KEY=FILE")) var secretFile: [String] = []
     @Option(help: ArgumentHelp("What becomes of a delivered file: keep, archive or delete.", valueName: "WHAT"))
     var onSuccess: String?
+
+    /// `s3: the bucket.`, of the kinds that ask for the key.
+    private static func help(_ key: String, _ value: String) -> ArgumentHelp {
+        let asked = DestinationKinds.all.flatMap { kind in
+            let questions = kind.setup.questions + (kind.type.givesURLs ? [DestinationSetup.publicURL] : [])
+            return questions.filter { $0.key == key }.map { (kind.type.name, $0.help) }
+        }
+        let names = asked.map(\.0).joined(separator: ", ")
+        return ArgumentHelp("\(names): \(asked.first?.1 ?? "").", valueName: value)
+    }
+
+    private static var storageHelp: ArgumentHelp {
+        let registering = DestinationKinds.types.filter(\.namesStorage).map(\.name).joined(separator: ", ")
+        let storing = InitRules.storages.map { $0.type.name }.joined(separator: " or ")
+        return ArgumentHelp("With \(registering): what stores the files, \(storing).", valueName: "TYPE")
+    }
 
     func given() throws(InitRefusal) -> InitGiven {
         var given = InitGiven(watch: watch, type: to, storage: storage)

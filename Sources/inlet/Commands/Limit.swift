@@ -14,7 +14,7 @@ struct Limit: AsyncParsableCommand {
             Examples:
               inlet limit
               inlet limit 5MiB/s
-              inlet limit 20Mbit/s --to spiral
+              inlet limit 20Mbit/s --to archive
               inlet limit auto
             """)
 

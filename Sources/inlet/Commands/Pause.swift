@@ -9,7 +9,7 @@ struct Pause: AsyncParsableCommand {
 
             Examples:
               inlet pause
-              inlet pause spiral
+              inlet pause archive
             """)
 
     @OptionGroup var options: ConfigOption

@@ -14,7 +14,7 @@ struct Resume: AsyncParsableCommand {
             disk, or an empty one.
 
             Examples:
-              inlet resume spiral
+              inlet resume archive
               inlet resume --root /srv/photos
             """)
 

@@ -136,12 +136,12 @@ struct Run: AsyncParsableCommand {
         _ config: LoadedConfig, _ options: ConfigOption, _ factory: PipelineFactory, _ confinement: Confinement
     ) -> ReloadSource {
         ReloadSource(
-            config: config, types: PipelineFactory.types,
+            config: config, types: DestinationKinds.types,
             renew: { name, held in
                 // One that is wrong now changes nothing, until a reload says why.
                 guard let now = try? options.reload() else { return nil }
                 let changes = ConfigComparison.changes(
-                    from: held.effective, to: now.effective, types: PipelineFactory.types)
+                    from: held.effective, to: now.effective, types: DestinationKinds.types)
                 if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
                 // As above.
                 return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }

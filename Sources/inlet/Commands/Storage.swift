@@ -6,7 +6,7 @@ import InletPipelines
 
 struct Storage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks into a destination that can be listed (type s3).",
+        abstract: "Looks into a destination that can be listed (type \(DestinationKinds.listable)).",
         discussion: "Example: inlet storage list archive",
         subcommands: [StorageList.self])
 }

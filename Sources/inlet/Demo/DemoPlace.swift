@@ -46,7 +46,7 @@ struct DemoPlace: Sendable {
         try DurableFile.write(Array(text(ports).utf8), to: configuration, mode: 0o600)
         let environment = ProcessInfo.processInfo.environment
         return try ConfigFile.load(
-            configuration, types: PipelineFactory.types, environment: environment,
+            configuration, types: DestinationKinds.types, environment: environment,
             defaults: ConfigOption.defaults(environment))
     }
 

@@ -1,5 +1,6 @@
 import InletConfig
 import InletCore
+import InletPipelines
 import SystemPackage
 
 /// What a person said to `inlet init`, and the configuration that comes of it.
@@ -16,11 +17,12 @@ struct InitAnswers: Sendable {
     }
 
     struct Target: Sendable {
-        let kind: InitKind
+        let kind: any DestinationKind
+        let setup: DestinationSetup
         /// By key; what is missing is left to the defaults.
         var values: [String: Value] = [:]
 
-        init(_ kind: InitKind) { self.kind = kind }
+        init(_ kind: any DestinationKind) { (self.kind, setup) = (kind, kind.setup) }
     }
 
     /// The watched folder: absolute, or below `~`.
@@ -36,7 +38,7 @@ struct InitAnswers: Sendable {
     var typed: [(file: String, secret: Secret)] {
         [storage, target].compactMap(\.self).flatMap { target in
             target.values.sorted { $0.key < $1.key }.compactMap { key, value in
-                if case .typed(let secret) = value { (Self.fileName(target.kind, key), secret) } else { nil }
+                if case .typed(let secret) = value { (Self.fileName(target.setup, key), secret) } else { nil }
             }
         }
     }
@@ -54,12 +56,12 @@ struct InitAnswers: Sendable {
             }
     }
 
-    private static func fileName(_ kind: InitKind, _ key: String) -> String { "\(kind.name).\(key)" }
+    private static func fileName(_ setup: DestinationSetup, _ key: String) -> String { "\(setup.name).\(key)" }
 
     /// Secrets that the environment holds when the agent runs.
     var variables: [String] {
         [storage, target].compactMap(\.self).flatMap { target in
-            target.kind.questions.compactMap { question in
+            target.setup.questions.compactMap { question in
                 if case .variable(let name)? = target.values[question.key] { name } else { nil }
             }
         }
@@ -90,28 +92,30 @@ struct InitAnswers: Sendable {
     }
 
     private func lines(of target: Target) -> [String] {
-        var lines = ["  \(target.kind.name):", "    type: \(target.kind.type)"]
-        if target.kind.needsStorage, let storage { lines.append("    storage: \(storage.kind.name)") }
-        var login: [String] = []
-        for key in target.kind.questions.map(\.key) + [InitKind.publicURL.key] {
-            guard let value = target.values[key] else { continue }
-            let line = "\(key): \(Self.yaml(value, target.kind, key))"
-            if target.kind.type == "vopi", ["api_key", "refresh_token_file"].contains(key) {
-                login = ["    auth:", "      \(line)"]
+        let type = target.kind.type
+        var lines = ["  \(target.setup.name):", "    type: \(type.name)"]
+        if type.namesStorage, let storage { lines.append("    \(DestinationType.storageKey): \(storage.setup.name)") }
+        var sections: [(name: String, lines: [String])] = []
+        for question in target.setup.questions + [DestinationSetup.publicURL] {
+            guard let value = target.values[question.key] else { continue }
+            let line = "\(question.key): \(Self.yaml(value, target.setup, question.key))"
+            if let name = question.section {
+                if sections.last?.name != name { sections.append((name, [])) }
+                sections[sections.count - 1].lines.append("      \(line)")
             } else {
                 lines.append("    \(line)")
             }
         }
-        let hints = target.kind.hints.filter { hint in !target.values.keys.contains { hint.hasPrefix("\($0):") } }
-        return lines + login + hints.map { "    # \($0)" }
+        let hints = target.setup.hints.filter { hint in !target.values.keys.contains { hint.hasPrefix("\($0):") } }
+        return lines + sections.flatMap { ["    \($0.name):"] + $0.lines } + hints.map { "    # \($0)" }
     }
 
-    private static func yaml(_ value: Value, _ kind: InitKind, _ key: String) -> String {
+    private static func yaml(_ value: Value, _ setup: DestinationSetup, _ key: String) -> String {
         switch value {
         case .text(let text): YAMLText.literal(text)
         case .variable(let name): YAMLText.quoted("${env:\(name)}")
         case .file(let path): YAMLText.quoted("${file:\(path)}")
-        case .typed: YAMLText.quoted("${file:\(fileName(kind, key))}")
+        case .typed: YAMLText.quoted("${file:\(fileName(setup, key))}")
         }
     }
 
@@ -131,9 +135,9 @@ struct InitAnswers: Sendable {
     private var routes: [String] {
         let words = "# keep | archive | delete, once every destination has proved the bytes"
         return ["routes:                            # the first that matches takes a file", "  - name: dropped"]
-            + target.kind.route.map { "    \($0)" }
+            + target.setup.route.map { "    \($0)" }
             + [
-                "    to: \(target.kind.name)",
+                "    to: \(target.setup.name)",
                 "    on_success: " + onSuccess.rawValue.padded(18) + " \(words)",
                 "    # on_failure: quarantine       # instead of keep: to .inlet/failed, with the reason beside it",
                 "    # retry: { attempts: 3, expire: 24h }",

@@ -1,6 +1,7 @@
 import Foundation
 import InletConfig
 import InletCore
+import InletPipelines
 import SystemPackage
 
 /// One line asked for, and asked for again.
@@ -48,7 +49,7 @@ extension InitDialog {
 
     /// Where a secret is found, or the secret itself.
     func secret(
-        _ question: InitKind.Question, _ variable: String, isRequired: Bool, _ given: InitAnswers.Value?,
+        _ question: DestinationSetup.Question, _ variable: String, isRequired: Bool, _ given: InitAnswers.Value?,
         _ around: (InitAnswers.Value) -> InitAnswers
     ) throws(InitRefusal) -> InitAnswers.Value? {
         if let given {

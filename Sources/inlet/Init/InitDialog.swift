@@ -1,5 +1,6 @@
 import InletConfig
 import InletCore
+import InletPipelines
 import SystemPackage
 
 /// What the command line gave of the answers.
@@ -38,26 +39,26 @@ struct InitDialog {
 
     func answers(_ given: InitGiven) throws(InitRefusal) -> InitAnswers {
         let watch = try text("Which folder are files dropped in?", flag: "--watch DIR", given.watch) { text in
-            var answers = InitRules.example(.r2)
+            var answers = InitRules.example(DestinationKinds.all[0])
             answers.watch = absolute(text)
             return answers
         }
         if given.type == nil { person?.say(Self.types) }
-        let kind = try kind("Where do they go?", "--to TYPE", given.type, among: InitKind.all)
+        let kind = try kind("Where do they go?", "--to TYPE", given.type, among: DestinationKinds.all)
         var known = InitRules.example(kind)
         known.watch = absolute(watch ?? "")
         var answers = known
         var left = given.values
-        if kind.needsStorage {
-            let types = InitKind.all.filter { InitKind.storages.contains($0.type) }
-            let stored = try self.kind("What stores their files?", "--storage TYPE", given.storage, among: types)
+        if kind.type.namesStorage {
+            let stored = try self.kind(
+                "What stores their files?", "--storage TYPE", given.storage, among: InitRules.storages)
             answers.storage = try target(stored, isStorage: true, &left) { target in
                 var answers = known
                 answers.storage = target
                 return answers
             }
         } else if given.storage != nil {
-            throw InitRefusal(description: "--storage is not for '--to \(kind.type)', which stores files itself")
+            throw InitRefusal(description: "--storage is not for '--to \(kind.type.name)', which stores files itself")
         }
         answers.target = try target(kind, isStorage: false, &left) { target in
             var answers = known
@@ -65,7 +66,7 @@ struct InitDialog {
             return answers
         }
         if let key = left.keys.min() {
-            throw InitRefusal(description: "\(InitKind.flag(of: key)) is not for '--to \(kind.type)'")
+            throw InitRefusal(description: "\(Self.flag(of: key)) is not for '--to \(kind.type.name)'")
         }
         answers.onSuccess = try onSuccess(given.onSuccess)
         if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
@@ -83,15 +84,21 @@ struct InitDialog {
     // MARK: - The questions
 
     private static let types =
-        InitKind.all.map { "  \($0.type.padded(10)) \($0.summary)" }.joined(separator: "\n")
+        DestinationKinds.types.map { "  \($0.name.padded(10)) \($0.summary)" }.joined(separator: "\n")
+
+    /// How the command line gives a key of some type.
+    private static func flag(of key: String) -> String {
+        let questions = DestinationKinds.all.flatMap { $0.setup.questions } + [DestinationSetup.publicURL]
+        return questions.first { $0.key == key }?.flag ?? "--env \(key)=VARIABLE"
+    }
 
     private func kind(
-        _ words: String, _ flag: String, _ given: String?, among kinds: [InitKind]
-    ) throws(InitRefusal) -> InitKind {
-        let names = kinds.map(\.type).joined(separator: " | ")
+        _ words: String, _ flag: String, _ given: String?, among kinds: [any DestinationKind]
+    ) throws(InitRefusal) -> any DestinationKind {
+        let names = kinds.map { $0.type.name }.joined(separator: " | ")
         while true {
             let answer = try line("\(words) \(names)", flag, given)
-            if let kind = kinds.first(where: { $0.type == answer }) { return kind }
+            if let kind = kinds.first(where: { $0.type.name == answer }) { return kind }
             try refuse("'\(DisplayText.escape(answer))' is none of \(names)", flag, isGiven: given != nil)
         }
     }
@@ -110,27 +117,26 @@ struct InitDialog {
 
     /// - Parameter around: complete answers with this destination among them.
     private func target(
-        _ kind: InitKind, isStorage: Bool, _ left: inout [String: InitAnswers.Value],
+        _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitAnswers.Value],
         _ around: (InitAnswers.Target) -> InitAnswers
     ) throws(InitRefusal) -> InitAnswers.Target {
+        let publicURL = DestinationSetup.publicURL
         var filled = InitRules.filled(kind)
-        if isStorage { filled.values[InitKind.publicURL.key] = .text(InitKind.publicURL.example) }
+        if isStorage { filled.values[publicURL.key] = .text(publicURL.example) }
         var target = InitAnswers.Target(kind)
-        var questions = kind.questions + (isStorage ? [InitKind.publicURL] : [])
+        var questions = target.setup.questions
         // Nobody is asked for it where nothing needs it.
-        if !isStorage, InitKind.storages.contains(kind.type), left[InitKind.publicURL.key] != nil {
-            questions.append(InitKind.publicURL)
-        }
+        if isStorage || kind.type.givesURLs && left[publicURL.key] != nil { questions.append(publicURL) }
         for question in questions {
             let given = left.removeValue(forKey: question.key)
-            if given == nil, kind.loginIsKnown(target.values, question.key) { continue }
-            let isLastPlace = kind.isLastPlace(question.key, target.values)
-            let needed = question.isRequired || kind.isLastLogin(question.key) || isLastPlace
+            let other = question.alternative.flatMap { target.values[$0] }
+            if given == nil, other != nil, case .insteadOf = question.need { continue }
+            let needed = if case .always = question.need { true } else { question.alternative != nil && other == nil }
             let value = try value(of: question, isRequired: needed, given) { value in
                 var tried = filled
-                // The one way to log in, or the other.
-                if kind.isLogin(question.key) { tried.values = tried.values.filter { !kind.isLogin($0.key) } }
-                if isLastPlace { tried.values["endpoint"] = nil }
+                // The one, or the other.
+                for rival in questions where rival.alternative == question.key { tried.values[rival.key] = nil }
+                if other == nil, let key = question.alternative { tried.values[key] = nil }
                 tried.values[question.key] = value
                 return around(tried)
             }
@@ -140,7 +146,7 @@ struct InitDialog {
     }
 
     private func value(
-        of question: InitKind.Question, isRequired: Bool, _ given: InitAnswers.Value?,
+        of question: DestinationSetup.Question, isRequired: Bool, _ given: InitAnswers.Value?,
         _ around: (InitAnswers.Value) -> InitAnswers
     ) throws(InitRefusal) -> InitAnswers.Value? {
         if case .secret(let variable) = question.kind {
@@ -157,5 +163,15 @@ struct InitDialog {
             around(.text(isPath ? absolute(text) : text))
         }
         return said.map { .text(isPath ? absolute($0) : $0) }
+    }
+}
+
+extension DestinationSetup.Question {
+    /// How it is given on the command line.
+    fileprivate var flag: String {
+        switch kind {
+        case .secret: "--env \(key)=VARIABLE"
+        case .text, .path: "--" + key.replacing("_", with: "-")
+        }
     }
 }

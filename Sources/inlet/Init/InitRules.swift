@@ -43,44 +43,52 @@ struct InitRules: Sendable {
         answers.target.hideTyped(in: &environment)
         answers.storage?.hideTyped(in: &environment)
         return try ConfigFile.parse(
-            text: answers.text, file: file, types: PipelineFactory.types, environment: environment, defaults: defaults)
+            text: answers.text, file: file, types: DestinationKinds.types, environment: environment, defaults: defaults)
     }
 
     /// The folders that must be there: what is watched, unless that is a pattern, and one that files go to.
     func folders(_ answers: InitAnswers) throws(ConfigErrors) -> [FilePath] {
         let settings = try load(answers).settings
-        let library = settings.destinations.filter { $0.type == InitKind.folder.type }
-            .compactMap { $0.values.string("path") }
+        let library = settings.destinations.compactMap { destination in
+            DestinationKinds.named(destination.type)?.type.folderKey.flatMap { destination.values.string($0) }
+        }
         return settings.watch.filter { $0.pattern == nil }.map(\.path) + library.map { FilePath($0) }
     }
 
     /// Answers that are right, for what is not known yet: what is wrong with them then is the one that was put among them.
-    static func example(_ kind: InitKind) -> InitAnswers {
+    static func example(_ kind: any DestinationKind) -> InitAnswers {
         var answers = InitAnswers(watch: "/srv/drop", target: filled(kind))
-        if kind.needsStorage {
-            var storage = filled(.r2)
-            storage.values[InitKind.publicURL.key] = .text(InitKind.publicURL.example)
+        if kind.type.namesStorage {
+            var storage = filled(storages[0])
+            let question = DestinationSetup.publicURL
+            storage.values[question.key] = .text(question.example)
             answers.storage = storage
         }
         return answers
     }
 
     /// A destination with all that it needs.
-    static func filled(_ kind: InitKind) -> InitAnswers.Target {
+    static func filled(_ kind: any DestinationKind) -> InitAnswers.Target {
         var target = InitAnswers.Target(kind)
-        for question in kind.questions where question.isRequired {
+        let unlessOthers = target.setup.questions.compactMap { question in
+            if case .unless(let other) = question.need { other } else { nil }
+        }
+        for question in target.setup.questions {
+            switch question.need {
+            case .always, .insteadOf: break
+            case .never, .unless: guard unlessOthers.contains(question.key) else { continue }
+            }
             if case .secret(let variable) = question.kind {
                 target.values[question.key] = .variable(variable)
             } else {
                 target.values[question.key] = .text(question.example)
             }
         }
-        // One of the two ways to log in.
-        if kind.type == "vopi" { target.values["api_key"] = .variable("VOPI_KEY") }
-        // One of the two ways to find it.
-        if kind.type == "s3" { target.values["endpoint"] = .text("https://s3.example.com") }
         return target
     }
+
+    /// Those that hold the files of others.
+    static let storages = DestinationKinds.all.filter { $0.type.givesURLs }
 
     private static func isVariable(_ name: String) -> Bool {
         let letters = name.utf8.allSatisfy { byte in
@@ -96,7 +104,7 @@ extension InitAnswers.Target {
     fileprivate mutating func hideTyped(in environment: inout [String: String]) {
         for (key, value) in values {
             guard case .typed(let secret) = value else { continue }
-            let name = "INLET_TYPED_\(kind.type)_\(key)"
+            let name = "INLET_TYPED_\(kind.type.name)_\(key)"
             environment[name] = secret.reveal()
             values[key] = .variable(name)
         }

@@ -34,7 +34,7 @@ struct ConfigOption: ParsableArguments {
         }
         do {
             let loaded = try ConfigFile.load(
-                path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
+                path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
@@ -54,7 +54,7 @@ struct ConfigOption: ParsableArguments {
             ])
         }
         return try ConfigFile.load(
-            path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
+            path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
     }
 
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
@@ -79,7 +79,7 @@ struct ConfigOption: ParsableArguments {
         let defaults = Self.defaults(environment)
         let state = path(environment).map {
             ConfigFile.stateDirectory(
-                of: $0, types: PipelineFactory.types, environment: environment, defaults: defaults)
+                of: $0, types: DestinationKinds.types, environment: environment, defaults: defaults)
         }
         return StateDirectory.controlSocket(in: state ?? defaults.stateDirectory)
     }

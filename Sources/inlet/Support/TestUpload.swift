@@ -20,8 +20,7 @@ struct TestUpload {
         if let storage = destination.storage?.destination {
             return "nothing is registered to try it, as that would stay; '\(storage)', which stores its files, is tried"
         }
-        return destination.type == "vopi"
-            ? "no test video is sent, as every job costs credits; 'inlet send' of a video tries it" : nil
+        return destination.untried
     }
 
     func run() async throws(DeliveryError) -> [(Findings.Grade, String)] {
@@ -142,7 +141,7 @@ struct TestUpload {
                 _ = try await undo(proof)
             } else if let storage = destination.pipeline as? any ObjectListing {
                 try await storage.remove(proof.key)
-            } else if destination.type == "folder", let path = proof.url.map({ FilePath($0) }) {
+            } else if destination.folder != nil, let path = proof.url.map({ FilePath($0) }) {
                 try DurableFile.remove(path)
             } else {
                 return (.fine, "the test object \(proof.key) stays: this API has no call that deletes objects")

@@ -24,7 +24,7 @@ extension FuzzTarget {
         let config: LoadedConfig
         do throws(ConfigErrors) {
             config = try ConfigFile.parse(
-                bytes: bytes, file: "a.yaml", types: PipelineFactory.types, environment: ["KEY": secret],
+                bytes: bytes, file: "a.yaml", types: DestinationKinds.types, environment: ["KEY": secret],
                 defaults: defaults)
         } catch {
             try promise(!error.list.isEmpty, "refused without a reason")
@@ -35,11 +35,11 @@ extension FuzzTarget {
             }
             return
         }
-        let shown = ConfigPrinter.show(config, types: PipelineFactory.types)
+        let shown = ConfigPrinter.show(config, types: DestinationKinds.types)
         try promise(!shown.contains(secret), "a secret in what is shown")
         // What was printed can be read again.
         do throws(ConfigErrors) {
-            _ = try ConfigFile.shown(shown, file: "a.yaml", types: PipelineFactory.types, defaults: defaults)
+            _ = try ConfigFile.shown(shown, file: "a.yaml", types: DestinationKinds.types, defaults: defaults)
         } catch {
             throw Broken("what was shown is not read: \(error)")
         }

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import InletCore
 package import InletTransfer
 internal import SystemPackage
@@ -127,4 +128,90 @@ package struct GigHiveSettings: Sendable {
 
     /// base64url (RFC 4648, section 5); ids of uploads are made of the same.
     static let tokenBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+}
+
+/// A GigHive server.
+package struct GigHiveKind: DestinationKind {
+    package var type: DestinationType { GigHiveSettings.type }
+    package var pipeline: any Pipeline.Type { GigHivePipeline.self }
+
+    /// Every file takes a worker, so that `max_in_flight` bounds all of them.
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try GigHiveSettings(destination.values)
+        let pipeline = GigHivePipeline(
+            settings: settings, client: try factory.client(for: destination, settings.trust), hashing: factory.pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
+            maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.url)
+        made.testExtension = "mp3"
+        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
+        return made
+    }
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try GigHiveSettings(destination.values)
+        return (settings.url, settings.trust)
+    }
+
+    /// Without the token that deletes the file.
+    package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
+        guard name == GigHiveReply.noteName, var reply: GigHiveReply = SecretNotes.read(note),
+            reply.deleteToken != nil || reply.statusNonce != nil
+        else { return nil }
+        (reply.deleteToken, reply.statusNonce) = (nil, nil)
+        return SecretNotes.write(reply)
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "stage",
+            questions: [
+                .init(
+                    "url", "Address of the GigHive server?", help: "the server's address",
+                    example: "https://gighive.example"),
+                .init("user", "Its user?", help: "the user", example: "uploader"),
+                .init("password", "That user's password", .secret(variable: "GIGHIVE_PASSWORD")),
+            ],
+            hints: [
+                "transport: auto              # auto | multipart | tus",
+                "pin: \"sha256//…\"             # for a self-signed certificate: 'inlet check' prints the server's",
+            ],
+            route: [
+                "match: { extensions: [mp4, mov, mp3, wav, flac] }", "key: \"{dir}/{name}\"",
+                "with:                          # label is the file's name and event_date its day, unless given",
+                "  org_name: \"{folder[1]}\"      # the first folder below the watched one", "  event_type: band",
+            ])
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension GigHivePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// The server's record of the asset. Its bytes cannot be fetched with an uploader's login: the checksum in the record is
+    /// the one that the server computed when it took the file.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        guard let id = order.proof.details?["asset_id"].flatMap({ Int64($0) }) else {
+            return .cannotTell("the server did not say which asset it is")
+        }
+        if api.isGuest { return .cannotTell("guests may not look at assets") }
+        guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
+        if let size = asset.size, size != order.proof.size {
+            return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
+        }
+        let wanted =
+            ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
+            .first { $0.algorithm == .sha256 }
+        guard let wanted, let said = asset.checksum?.lowercased() else {
+            return .same("the server's record of asset \(id)")
+        }
+        return said == wanted.hex
+            ? .same("the server's record of asset \(id): length, sha256")
+            : .differs("asset \(id) has the sha256 \(DisplayText.escape(said)), not \(wanted.hex)")
+    }
 }

@@ -11,7 +11,8 @@ package struct JournalSeal: Sealing {
     private static let size = 32
 
     /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
-    /// is lost is unknown from then on: uploads are begun anew, and a file at GigHive can be deleted by its admin only.
+    /// is lost is unknown from then on: uploads are begun anew, and what a
+    /// token would delete only the server's admin can.
     /// Where no key can be kept, one serves until the process ends. Blocks.
     ///
     /// - Throws: where a key is that cannot be read now; it is not replaced.
@@ -113,4 +114,25 @@ package struct JournalSeal: Sealing {
     }
 
     private static func context(_ name: String, _ beside: [UInt8]) -> [UInt8] { Array(name.utf8) + [0] + beside }
+}
+
+/// Which notes hold what only we may know, and what is left of them without it.
+enum SecretNotes {
+    /// nil for a note without secrets.
+    static func stripped(_ name: String, _ note: [UInt8]) -> [UInt8]? {
+        if name == UploadRecord.openingName, let plain = UploadRecord.stripped(note) { return plain }
+        return DestinationKinds.all.lazy.compactMap { $0.withoutSecrets(name, note) }.first
+    }
+
+    static func read<Value: Decodable>(_ note: [UInt8]) -> Value? {
+        // A note of another version holds nothing that is known.
+        try? JSONDecoder().decode(Value.self, from: Data(note))
+    }
+
+    static func write(_ value: some Encodable) -> [UInt8]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Plain values always encode.
+        return (try? encoder.encode(value)).map { Array($0) }
+    }
 }

@@ -1,6 +1,6 @@
 package import InletCore
 package import InletTransfer
-internal import SystemPackage
+package import SystemPackage
 
 /// What a `type: s3` destination is told: a bucket of AWS S3, Cloudflare R2, MinIO, Ceph, or another store that speaks S3.
 package struct S3Settings: Sendable {
@@ -183,4 +183,93 @@ extension S3Settings {
             KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
         ]
+}
+
+/// A bucket of a store that speaks S3.
+package struct S3Kind: DestinationKind {
+    package var type: DestinationType { S3Settings.type }
+    package var pipeline: any Pipeline.Type { S3Pipeline.self }
+
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try S3Settings(destination.values)
+        let pipeline = S3Pipeline(
+            settings: settings,
+            client: try factory.client(for: destination, settings.trust, connections: settings.connections),
+            hashing: factory.pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline,
+            smallLimit: settings.multipartThreshold, connections: settings.connections,
+            maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.endpoint, settings.bucket)
+        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        return made
+    }
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try S3Settings(destination.values)
+        return (settings.base, settings.trust)
+    }
+
+    package func usualFiles(home: FilePath) -> [FilePath] { [CredentialsSource.usualFile(home: home)] }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "bucket",
+            questions: [
+                .init(
+                    "endpoint", "Address of the store (empty: AWS)?", help: "the address of the store; AWS without it",
+                    example: "https://s3.example.com", need: .never),
+                .init("bucket", "Name of the bucket?", help: "the bucket", example: "media"),
+                .init(
+                    "region", "Its region (empty: as its address says; AWS needs one)?", help: "its region",
+                    example: "auto", need: .unless("endpoint")),
+                .init("access_key", "The access key", .secret(variable: "S3_ACCESS_KEY")),
+                .init("secret_key", "The secret key", .secret(variable: "S3_SECRET_KEY")),
+            ],
+            hints: [
+                "storage_class: STANDARD_IA", "if_exists: overwrite         # overwrite | skip-same | version | fail",
+                "bandwidth: 20MiB/s",
+            ], route: DestinationSetup.mirrored,
+            example: "--watch /srv/drop --to s3 --endpoint https://s3.example.com --bucket media")
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension S3Pipeline: DeliveryVerifying {
+    /// HeadObject; GetObject where bytes are to be read.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let key = order.proof.key
+        do throws(DeliveryError) {
+            guard let found = try await api.head(key) else { return .missing("there is no such object") }
+            guard order.comparesBytes, found.size == order.proof.size else {
+                return order.compare(size: found.size, etag: found.etag)
+            }
+        } catch {
+            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            return .cannotTell("these keys may not read the bucket")
+        }
+        let request = try api.signed(S3API.Call(method: "GET", key: key))
+        let (verification, answer) = try await api.client.check(request, order)
+        if let verification { return verification }
+        if answer.status == 404 { return .missing("there is no such object") }
+        throw api.refusal(answer, "reading \(api.url(key).redacted)")
+    }
+}
+
+extension S3Pipeline: ObjectReading {
+    /// GetObject; every request is signed anew, its range with it.
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+            if let status = attempt.refusal, status == 401 || status == 403 {
+                throw DeliveryError(
+                    .credentials, .unauthorized,
+                    "fetching \(api.url(key).redacted) was answered with \(status): these keys may not read it, or there "
+                        + "is no such object and they may not list the bucket")
+            }
+            return try api.signed(S3API.Call(method: "GET", key: key, headers: attempt.headers))
+        }
+    }
 }

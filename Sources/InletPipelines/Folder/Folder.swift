@@ -1,0 +1,102 @@
+package import InletCore
+internal import InletLinux
+package import SystemPackage
+
+/// What a `type: folder` destination is told: a local or mounted folder.
+package struct FolderSettings: Sendable {
+    package enum Verify: String, Sendable, CaseIterable {
+        /// The copy is read back from the disk and its SHA-256 compared with the source's.
+        case readBack = "read-back"
+        /// Only the length is compared.
+        case size
+    }
+
+    /// Must exist: a missing folder is an unmounted disk, not one to be made.
+    package var path: FilePath
+    package var verify: Verify
+    /// Bytes that must stay free on its file system.
+    package var minFree: Int64
+
+    package static let type = DestinationType(
+        name: "folder", summary: "another folder of this machine, or one mounted on it",
+        keys: [
+            KeySpec("path", .path, required: true, "The folder; it must exist, so that an unmounted disk is noticed."),
+            KeySpec(
+                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "read-back",
+                "read-back compares the SHA-256 of what the disk holds; size compares lengths."),
+            KeySpec("min_free", .bytes, default: "0", "Space that must stay free on the file system."),
+        ], folderKey: "path")
+
+    package init(_ values: ConfigSection) {
+        path = FilePath(values.string("path") ?? "")
+        verify = values.string("verify").flatMap(Verify.init) ?? .readBack
+        minFree = values.bytes("min_free") ?? 0
+    }
+}
+
+/// A folder of this machine.
+package struct FolderKind: DestinationKind {
+    package var type: DestinationType { FolderSettings.type }
+    package var pipeline: any Pipeline.Type { FolderPipeline.self }
+
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = FolderSettings(destination.values)
+        var made = Destination(
+            name: destination.name, type: destination.type,
+            pipeline: FolderPipeline(
+                settings: settings, pool: BlockingPool(name: "folder", threads: 4), hashing: factory.pool),
+            smallLimit: 8 << 20, connections: 4, maxInFlight: nil)
+        made.folder = settings.path
+        made.setAddress(settings.path.lexicallyNormalized().string)
+        return made
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "library",
+            questions: [
+                .init(
+                    "path", "Which folder shall they go to?", .path, help: "the folder that files go to",
+                    example: "/nonexistent/library")
+            ],
+            hints: ["min_free: 10GiB              # space that must stay free"], route: DestinationSetup.mirrored,
+            example: "--watch ~/Drop --to folder --path /srv/library --on-success archive --yes")
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension FolderPipeline: DeliveryVerifying {
+    /// Looks at the file; reads it past the page cache.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            _ = try requireFolder()
+            let key = FilePath(order.proof.key)
+            guard key.isRelative, key.components.allSatisfy({ $0.kind == .regular }) else {
+                return .cannotTell("the key '\(DisplayText.escape(order.proof.key))' is not a path below a folder")
+            }
+            do throws(SystemError) {
+                return try Self.look(settings.path.pushing(key), order)
+            } catch {
+                return try Verification(error)
+            }
+        }
+    }
+
+    private static func look(_ path: FilePath, _ order: VerifyOrder) throws(SystemError) -> Verification {
+        guard let name = path.lastComponent else { return .cannotTell("the key is empty") }
+        let folder = try Folder(path.removingLastComponent())
+        let look = try folder.look(name)
+        if look == .missing { return .missing("\(path.display) is not there") }
+        guard let size = look.identity?.size else { return .differs("\(path.display) is no regular file") }
+        guard order.comparesBytes, size == order.proof.size else { return order.compare(size: size, etag: nil) }
+        var check = ContentCheck(order)
+        var reader = try UncachedReader.open(name, in: folder)
+        while try reader.next({ check.update($0) }) {
+            if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
+        }
+        return check.finish()
+    }
+}

@@ -1,0 +1,214 @@
+package import InletCore
+package import InletTransfer
+package import SystemPackage
+
+/// What a `type: r2` destination is told: the Spiral Storage multipart API in front of Cloudflare R2.
+package struct R2Settings: Sendable {
+    /// The API's generations on the wire.
+    package enum Dialect: String, Sendable, CaseIterable {
+        /// `/r2/multipart/*`, `part_count`, no authentication.
+        case seed
+        /// `/r2/multipart/*`, `content_type` and `parts`, no authentication.
+        case r2
+        /// `/v1/*` with `X-API-Key`, and a single presigned PUT for small files.
+        case v1
+    }
+
+    /// How the destination's word is checked.
+    package enum Verify: String, Sendable, CaseIterable {
+        /// Every part's ETag must be the MD5 of what was read.
+        case md5
+        /// An ETag must be there; only lengths are compared.
+        case size
+    }
+
+    package var api: HTTPURL
+    package var dialect: Dialect
+    package var apiKey: Secret?
+    /// Also the smallest, where the line decides.
+    package var partSize: Int64
+    /// Above `partSize` with `part_size: auto`.
+    package var largestPart: Int64
+    package var parallelParts: Int
+    /// Where objects can be read, without a signature; used to look up an object and in receipts.
+    package var publicURL: HTTPURL?
+    package var verify: Verify
+    package var allowHTTP: Bool
+    package var caFile: FilePath?
+    package var connections: Int
+    package var maxInFlight: Int?
+
+    package static let type = DestinationType(
+        name: "r2", summary: "Cloudflare R2 through the Spiral Storage API (presigned multipart uploads)",
+        keys: [
+            KeySpec("api", .string, required: true, "Address of the API, for example https://storage.example."),
+            KeySpec(
+                "dialect", .choice(Dialect.allCases.map(\.rawValue)), default: "v1",
+                "Generation of the API: v1 has keys and single PUTs, r2 and seed are older."),
+            KeySpec("api_key", .secret, "Sent as X-API-Key on every call of dialect v1."),
+            KeySpec(
+                "part_size", .bytesOrAuto, default: "auto",
+                "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 1,000 parts."),
+            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
+            KeySpec("public_url", .string, "Where objects can be read; used to look up an object and in receipts."),
+            KeySpec(
+                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
+                "md5 compares every part's ETag with its MD5; size is for stores whose ETags are not MD5."),
+            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+            Trust.caFileKey,
+            KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
+            KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
+        ] + KeySpec.bandwidth + [.proxy], givesURLs: true)
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        allowHTTP = values.boolean("allow_http") ?? false
+        let rules = URLRules.configured(allowHTTP: allowHTTP)
+        guard let address = values.string("api") else { throw SettingFault(key: "api", message: "is missing") }
+        api = try Self.url(address, "api", rules)
+        publicURL = try values.string("public_url").map { text throws(SettingFault) in
+            try Self.url(text, "public_url", rules)
+        }
+        dialect = values.string("dialect").flatMap(Dialect.init) ?? .v1
+        apiKey = values.secret("api_key")
+        let given = values.bytes("part_size")
+        partSize = given ?? PartPlan.defaultSize
+        largestPart = given ?? PartPlan.largestAuto
+        guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
+            throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
+        }
+        parallelParts = values.integer("parallel_parts") ?? 4
+        verify = values.string("verify").flatMap(Verify.init) ?? .md5
+        caFile = values.string("ca_file").map { FilePath($0) }
+        connections = values.integer("connections") ?? 32
+        maxInFlight = values.integer("max_in_flight")
+        if dialect == .v1, apiKey?.isEmpty ?? true {
+            throw SettingFault(key: "api_key", message: "is needed for dialect v1")
+        }
+    }
+
+    private static func url(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
+        do {
+            return try HTTPURL(text, rules: rules)
+        } catch {
+            throw SettingFault(key, error)
+        }
+    }
+}
+
+/// Cloudflare R2 behind the Spiral Storage API.
+package struct R2Kind: DestinationKind {
+    package var type: DestinationType { R2Settings.type }
+    package var pipeline: any Pipeline.Type { R2Pipeline.self }
+
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try R2Settings(destination.values)
+        let pipeline = R2Pipeline(
+            settings: settings,
+            client: try factory.client(
+                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            hashing: factory.pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
+            connections: settings.connections, maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.api)
+        return made
+    }
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try R2Settings(destination.values)
+        return (settings.api, Trust(caFile: settings.caFile))
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "r2",
+            questions: [
+                .init(
+                    "api", "Address of the Spiral Storage API?", help: "the address of the API",
+                    example: "https://storage.example.com"),
+                .init("api_key", "Its API key", .secret(variable: "SPIRAL_KEY")),
+            ],
+            hints: [
+                "public_url: \"https://cdn.example.com\"   # where stored objects can be read", "parallel_parts: 4",
+                "bandwidth: 20MiB/s",
+            ], route: DestinationSetup.mirrored,
+            example: "--watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY")
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension R2Pipeline: DeliveryVerifying {
+    /// One byte through a presigned URL (dialect v1), or a HEAD below `public_url`; a GET of either for all bytes.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let url: HTTPURL
+        do throws(DeliveryError) {
+            url = try await location(of: order.proof.key)
+        } catch {
+            switch error.code {
+            case .notFound: return .missing("there is no such object")
+            case .badRequest where error.verdict == .giveUp: return .cannotTell(error.reason)
+            default: throw error
+            }
+        }
+        let what = "looking up \(url.redacted)"
+        if order.comparesBytes {
+            let (verification, answer) = try await api.client.check(HTTPRequest("GET", url), order)
+            if let verification { return verification }
+            return try Self.missing(answer, what)
+        }
+        // What was presigned for GET cannot be sent as HEAD.
+        let isPresigned = settings.dialect == .v1
+        let request =
+            isPresigned
+            ? HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
+            : HTTPRequest("HEAD", url)
+        let answer = try await api.client.exchange(request)
+        let size: Int64?
+        switch answer.status {
+        case 416: size = 0
+        case 200..<300: size = Self.length(answer)
+        default: return try Self.missing(answer, what)
+        }
+        guard let size else { return .cannotTell("\(url.redacted) does not say how long it is") }
+        return order.compare(size: size, etag: answer.header("ETag"))
+    }
+
+    private static func length(_ answer: HTTPResponse) -> Int64? {
+        let total = answer.header("Content-Range")?.split(separator: "/").last.map(String.init)
+        return (total ?? answer.header("Content-Length")).flatMap { Int64($0) }
+    }
+
+    private static func missing(_ answer: HTTPResponse, _ what: String) throws(DeliveryError) -> Verification {
+        if answer.status == 404 || answer.status == 410 { return .missing("there is no such object") }
+        throw DeliveryError.ofStore(answer, what)
+    }
+}
+
+extension R2Pipeline: ObjectReading {
+    /// Through a presigned URL, asked for anew before each request (dialect v1), or below `public_url`.
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+            HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
+        }
+    }
+
+    /// Where the object can be read. - Throws: `.notFound`; `.badRequest` where this destination has no such call.
+    func location(of key: String) async throws(DeliveryError) -> HTTPURL {
+        if settings.dialect == .v1 {
+            if let text = try await api.objectURL(key) { return try api.checked(text) }
+            throw DeliveryError(
+                .giveUp, .notFound, "\(settings.api.redacted) has no object '\(DisplayText.escape(key))'")
+        }
+        guard let base = settings.publicURL else {
+            throw DeliveryError(
+                .giveUp, .badRequest,
+                "dialect \(settings.dialect.rawValue) has no call that reads objects; set public_url on this destination"
+            )
+        }
+        return base.appending(path: key)
+    }
+}

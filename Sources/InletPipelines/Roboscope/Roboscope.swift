@@ -1,0 +1,173 @@
+package import InletCore
+package import InletTransfer
+package import SystemPackage
+
+/// What a `type: roboscope` destination is told: a Roboscope 2 server, and which destination holds the files that are
+/// registered there.
+package struct RoboscopeSettings: Sendable {
+    /// With the version, for example `https://api.example/api/v1`.
+    package var url: HTTPURL
+    /// Name of the destination to which models, scans and pictures are uploaded first; their URLs are what is registered.
+    package var storage: String
+    package var token: Secret?
+    /// Markers in one request.
+    package var chunk: Int
+    /// Whether we are shown as present in a session while we write into it, where the server can.
+    package var presence: Bool
+    /// Whether a session is locked while we write into it, where the server can.
+    package var locks: Bool
+    package var caFile: FilePath?
+    package var connections: Int
+
+    package static let type = DestinationType(
+        name: "roboscope", summary: "a Roboscope 2 server: models and scans registered, markers and sessions kept",
+        keys: keys + KeySpec.bandwidth + [.proxy], fields: RoboscopeFields.specs, takesSidecars: false)
+
+    private static let keys = [
+        KeySpec("url", .string, required: true, "Address of the API, for example https://api.example/api/v1."),
+        KeySpec(
+            "storage", .string, required: true,
+            "Name of the destination that files are uploaded to; it needs a public URL for what it holds."),
+        KeySpec("token", .secret, "Sent as Authorization: Bearer, where the server wants one."),
+        KeySpec("chunk", .integer(1...1000), default: "100", "Markers sent in one request."),
+        KeySpec(
+            "presence", .boolean, default: "true", "Be shown as present in a session while markers are sent to it."),
+        KeySpec("locks", .boolean, default: "true", "Lock a session while it is written to."),
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+        Trust.caFileKey,
+        KeySpec("connections", .integer(1...64), default: "8", "Registrations made at once."),
+    ]
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        guard let text = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
+        do {
+            url = try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
+        } catch {
+            throw SettingFault("url", error)
+        }
+        guard let name = values.string("storage"), !name.isEmpty else {
+            throw SettingFault(key: "storage", message: "is missing: the destination that models are uploaded to")
+        }
+        storage = name
+        token = values.secret("token").flatMap { $0.isEmpty ? nil : $0 }
+        if let token, !token.reveal().utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
+            throw SettingFault(key: "token", message: "holds characters that cannot stand in a header")
+        }
+        chunk = values.integer("chunk") ?? 100
+        presence = values.boolean("presence") ?? true
+        locks = values.boolean("locks") ?? true
+        caFile = values.string("ca_file").map { FilePath($0) }
+        connections = values.integer("connections") ?? 8
+    }
+}
+
+/// A Roboscope 2 server.
+package struct RoboscopeKind: DestinationKind {
+    package var type: DestinationType { RoboscopeSettings.type }
+    package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
+
+    /// Nothing of size goes there but markers, which share the connections.
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try RoboscopeSettings(destination.values)
+        let pipeline = RoboscopePipeline(
+            settings: settings,
+            client: try factory.client(
+                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            pool: factory.pool, readYAML: factory.readYAML)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
+            connections: settings.connections, maxInFlight: nil)
+        made.setAddress(settings.url)
+        made.testExtension = "glb"
+        made.storage = StorageNeed(
+            destination: settings.storage,
+            isNeededWith: { path, fields in
+                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+                let role = (try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)
+                return role.needsStorage
+            })
+        made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
+        made.closesBatches = true
+        return made
+    }
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try RoboscopeSettings(destination.values)
+        return (settings.url, Trust(caFile: settings.caFile))
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "spaces",
+            questions: [
+                .init(
+                    "url", "Address of the Roboscope API?", help: "the server's address",
+                    example: "https://roboscope.example/api/v1"),
+                .init("token", "Its token", .secret(variable: "ROBOSCOPE_TOKEN"), need: .never),
+            ],
+            route: [
+                "match: { extensions: [glb, usdc, usdz, obj, ply] }", "key: \"models/{dir}/{name}\"",
+                "sidecars: { extensions: [png, jpg], wait: 30s }   # previews, which go with their models",
+            ])
+    }
+}
+
+extension PipelineFactory {
+    /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
+    package func roboscopeDesk(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeDesk {
+        let settings = try RoboscopeSettings(destination.values)
+        return RoboscopeDesk(
+            settings: settings,
+            client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension RoboscopePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// Whether the space still has the URLs that were registered, and the session is there.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let details = order.proof.details ?? [:]
+        var compared: [String] = []
+        if let id = details["space_id"] {
+            guard let space = try await there(RoboscopeSpace.self, id) else {
+                return .missing("space \(id) is not there")
+            }
+            for (field, url) in details.sorted(by: { $0.key < $1.key })
+            where field.hasSuffix("_url") && !field.hasPrefix("previous_") {
+                let now = space.text(field) ?? ""
+                if now != url {
+                    return .differs(
+                        "'\(field)' of space \(id) is "
+                            + (now.isEmpty ? "empty" : "'\(DisplayText.escape(now))'") + ", not '\(url)'")
+                }
+                compared.append(field)
+            }
+            compared.append("space \(id)")
+        }
+        if let id = details["session_id"] {
+            guard try await there(RoboscopeSession.self, id) != nil else {
+                return .missing("session \(id) is not there")
+            }
+            compared.append("session \(id)")
+        }
+        return compared.isEmpty
+            ? .cannotTell("nothing of its own was registered") : .same(compared.joined(separator: ", "))
+    }
+
+    private func there<Resource: RoboscopeResource>(
+        _ type: Resource.Type, _ id: String
+    ) async throws(DeliveryError) -> Resource? {
+        do throws(DeliveryError) {
+            return try await api.get(type, id)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}

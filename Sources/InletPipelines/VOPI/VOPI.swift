@@ -1,0 +1,324 @@
+package import InletCore
+internal import InletLinux
+package import InletTransfer
+package import SystemPackage
+
+/// What a `type: vopi` destination is told: a VOPI server, which makes product pictures of a video.
+package struct VOPISettings: Sendable {
+    /// One of the two, never both: a server that gets both believes neither.
+    package enum Login: Sendable, Equatable {
+        /// `x-api-key`, for servers before 2026-01-23.
+        case apiKey(Secret)
+        /// `Authorization: Bearer`, with the first refresh token in this file; later ones are kept by the agent.
+        case tokens(seed: FilePath)
+    }
+
+    package var url: HTTPURL
+    package var login: Login
+    /// The shortest wait between two looks at a job.
+    package var poll: Duration
+    /// The folder that gets a folder for each job.
+    package var results: FilePath
+    /// What a route's `with:` does not say.
+    package var job: VOPIJobConfig
+    package var callbackURL: String?
+    /// How long a job may take before it is worth a word.
+    package var softLimit: Duration
+    /// How long a job may take before it counts as stuck.
+    package var hardLimit: Duration
+    /// How long no byte of an upload may move.
+    package var noProgress: Duration
+    package var maxInFlight: Int
+    package var allowHTTP: Bool
+    package var caFile: FilePath?
+
+    /// For URLs in the server's answers.
+    package var linkRules: URLRules { .sentByServer(at: url, allowHTTP: allowHTTP) }
+
+    package static let type = DestinationType(
+        name: "vopi", summary: "a VOPI server, which makes product pictures of a video",
+        keys: keys + KeySpec.bandwidth + [.proxy],
+        fields: fields, takesSidecars: false)
+
+    private static let keys = [
+        KeySpec("url", .string, required: true, "Address of the server, for example https://api.vopi.example."),
+        KeySpec(
+            "auth",
+            .section([
+                KeySpec("api_key", .secret, "For servers before 2026-01-23: sent as x-api-key."),
+                KeySpec(
+                    "refresh_token_file", .path,
+                    "The refresh token of a login; renewed ones are kept in state_dir/tokens."),
+            ]), required: true, "How to log in: one of the two keys."),
+        KeySpec(
+            "poll", .duration(offAllowed: false), default: "3s", "The first wait between looks at a job; it grows."),
+        KeySpec("results", .path, required: true, "The folder for what jobs make; each gets a folder below it."),
+        KeySpec("job", .section(VOPIJobConfig.keys), "How videos are processed, where a route does not say."),
+        KeySpec("callback_url", .string, "Where the server tells of finished jobs; never needed."),
+        KeySpec("soft_limit", .duration(offAllowed: false), default: "1h", "A job that takes longer is pointed out."),
+        KeySpec("hard_limit", .duration(offAllowed: false), default: "6h", "A job that takes longer is given up."),
+        KeySpec("no_progress", .duration(offAllowed: false), default: "60s", "How long an upload may stand still."),
+        KeySpec("max_in_flight", .integer(1...64), default: "2", "Videos uploaded at once; running jobs do not count."),
+        Trust.caFileKey,
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+    ]
+
+    private static let fields = [
+        FieldSpec("fps", "Frames looked at per second, 1 to 30."),
+        FieldSpec("batch_size", "Frames judged at once, 1 to 100."),
+        FieldSpec(
+            "commercial_versions", "Any of \(VOPIJobConfig.versions.joined(separator: ", ")), separated by commas."),
+        FieldSpec("ai_cleanup", "true or false."),
+        FieldSpec("gemini_model", "The model that looks at the frames."),
+        FieldSpec("stack_id", "The chain of processors, such as classic."),
+        FieldSpec("callback_url", "Where the server tells of the finished job."),
+        FieldSpec("estimated_duration", "Seconds of video; has the server check the credits first."),
+    ]
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        allowHTTP = values.boolean("allow_http") ?? false
+        guard let address = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
+        do {
+            url = try HTTPURL(address, rules: .configured(allowHTTP: allowHTTP))
+        } catch {
+            throw SettingFault("url", error)
+        }
+        login = try Self.login(values.section("auth"))
+        guard let folder = values.string("results"), !folder.isEmpty else {
+            throw SettingFault(key: "results", message: "is missing")
+        }
+        results = FilePath(folder)
+        job = try VOPIJobConfig(values.section("job"))
+        callbackURL = values.string("callback_url")
+        if let text = callbackURL, let objection = Self.objection(toCallback: text, at: url) {
+            throw SettingFault(key: "callback_url", message: objection)
+        }
+        poll = values.duration("poll") ?? .seconds(3)
+        guard poll >= .seconds(1) else { throw SettingFault(key: "poll", message: "must be at least 1s") }
+        softLimit = values.duration("soft_limit") ?? .seconds(3600)
+        hardLimit = values.duration("hard_limit") ?? .seconds(21_600)
+        guard hardLimit >= softLimit else {
+            throw SettingFault(key: "hard_limit", message: "must not be shorter than soft_limit")
+        }
+        noProgress = values.duration("no_progress") ?? .seconds(60)
+        guard noProgress >= .seconds(1) else { throw SettingFault(key: "no_progress", message: "must be at least 1s") }
+        maxInFlight = values.integer("max_in_flight") ?? 2
+        caFile = values.string("ca_file").map { FilePath($0) }
+    }
+
+    private static func login(_ auth: ConfigSection?) throws(SettingFault) -> Login {
+        let file = auth?.string("refresh_token_file").flatMap { $0.isEmpty ? nil : FilePath($0) }
+        let key = auth?.secret("api_key")
+        switch (key, file) {
+        case (nil, let file?): return .tokens(seed: file)
+        case (let key?, nil) where !key.isEmpty: return .apiKey(key)
+        case (.some, .some):
+            throw SettingFault(key: "auth", message: "takes api_key or refresh_token_file, not both")
+        default: throw SettingFault(key: "auth", message: "needs api_key or refresh_token_file")
+        }
+    }
+
+    /// Why the server would refuse the callback URL of a job, as far as its text tells; nil when it would not. The server
+    /// takes loopback addresses in development only, where it is reached at one.
+    package static func objection(toCallback text: String, at server: HTTPURL) -> String? {
+        do {
+            let callback = try HTTPURL(text, rules: .configured(allowHTTP: true))
+            guard callback.isLoopback, !server.isLoopback else { return nil }
+            return "names a loopback address, which the server cannot reach"
+        } catch {
+            return SettingFault.words(error)
+        }
+    }
+}
+
+/// A VOPI server.
+package struct VOPIKind: DestinationKind {
+    package var type: DestinationType { VOPISettings.type }
+    package var pipeline: any Pipeline.Type { VOPIPipeline.self }
+
+    /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let api = try factory.vopiAPI(destination)
+        let client = try factory.client(for: destination, Trust(caFile: api.settings.caFile))
+        var made = Destination(
+            name: destination.name, type: destination.type,
+            pipeline: VOPIPipeline(api: api, client: client, pool: factory.pool), smallLimit: -1, connections: 16,
+            maxInFlight: api.settings.maxInFlight)
+        made.setAddress(api.settings.url)
+        made.testExtension = "mp4"
+        made.untried = "no test video is sent, as every job costs credits; 'inlet send' of a video tries it"
+        made.results = api.settings.results
+        made.accessToken = { refused async throws(DeliveryError) in try await api.accessToken(after: refused) }
+        made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
+        made.renewal = {
+            await api.renewal().map { LoginRenewal(at: $0.at, lasts: Self.loginLife, remedy: $0.remedy) }
+        }
+        return made
+    }
+
+    /// After so long a login that was not renewed has ended; renewals are tried every day.
+    private static let loginLife = Duration.seconds(7 * 86_400)
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try VOPISettings(destination.values)
+        return (settings.url, Trust(caFile: settings.caFile))
+    }
+
+    /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
+    package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
+        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = SecretNotes.read(note) else {
+            return nil
+        }
+        let isSigned = upload.publicURL.contains("?")
+        if upload.url.isEmpty, !isSigned { return nil }
+        upload.url = ""
+        if isSigned { upload.publicURL = "" }
+        return SecretNotes.write(upload)
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "products",
+            questions: [
+                .init(
+                    "url", "Address of the VOPI server?", help: "the server's address", example: "https://vopi.example"),
+                .init(
+                    "refresh_token_file", "File with the refresh token of a login (empty: an API key)?", .path,
+                    help: "a file with the refresh token of a login", example: "vopi.token", need: .never, in: "auth"),
+                .init(
+                    "api_key", "Its API key", .secret(variable: "VOPI_KEY"), need: .insteadOf("refresh_token_file"),
+                    in: "auth"),
+                .init(
+                    "results", "Folder for what it makes of the videos?", .path, help: "the folder for what it makes",
+                    example: "/nonexistent/results"),
+            ],
+            hints: [
+                "job: { commercial_versions: [transparent] }   # of transparent, solid, real, creative",
+                "                                              # a job costs 1 credit or more; more kinds may cost more",
+            ],
+            route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
+    }
+}
+
+// MARK: - What is ordered
+
+extension VOPIKind {
+    /// How many kinds of pictures are ordered of each video, which the server wants credits for.
+    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
+        // One that cannot be read was refused when the destination was made.
+        guard let job = try? VOPIJobConfig(destination.values.section("job")) else { return [] }
+        var remarks = [SettingRemark("orders " + Self.kinds(job.orderedVersions))]
+        for route in routes where route.to.contains(destination.name) {
+            // Where it says nothing, the destination's stand.
+            guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else { continue }
+            remarks.append(Self.remark(on: text, of: "route \(route.name)", job))
+        }
+        return remarks
+    }
+
+    private static func remark(on text: String, of route: String, _ job: VOPIJobConfig) -> SettingRemark {
+        if text.contains("{") { return SettingRemark("\(route) orders the kinds of pictures that '\(text)' names") }
+        var job = job
+        job.commercialVersions = VOPIJobConfig.versions(in: text)
+        if let (_, reason) = job.objection() { return SettingRemark(isFine: false, "\(route): \(reason)") }
+        return SettingRemark("\(route) orders " + kinds(job.orderedVersions))
+    }
+
+    private static func kinds(_ ordered: [String]) -> String {
+        "\(ordered.count) of \(VOPIJobConfig.versions.count) kinds of pictures for each video: "
+            + ordered.joined(separator: ", ")
+    }
+}
+
+// MARK: - For the command line
+
+extension PipelineFactory {
+    /// - Parameter borrowing: gives access tokens instead of the login's own, another one after one that the server has
+    ///   refused; for processes beside the agent.
+    package func vopiAPI(
+        _ destination: DestinationSettings,
+        borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
+    ) throws(SettingFault) -> VOPIAPI {
+        let settings = try VOPISettings(destination.values)
+        guard let tokens else {
+            throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
+        }
+        return VOPIAPI(
+            settings, name: destination.name, client: try client(Trust(caFile: settings.caFile), of: destination),
+            pool: pool,
+            tokens: tokens, borrowing: borrowing)
+    }
+
+    /// Fetches the results of any job.
+    package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
+        VOPIResults(api: api, client: api.client, pool: pool)
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension VOPIPipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// The files of the results, as `product.json` lists them. The video itself is not kept by the server, and it may forget
+    /// a job whose results are here.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        guard let id = order.proof.details?["job_id"] else { return .cannotTell("there is no job of it") }
+        let folder = VOPIResults.folder(of: id, in: api.settings)
+        let readsBytes = order.readsBytes
+        let found = try await pool.run { () throws(DeliveryError) -> Verification in
+            do throws(SystemError) { return try Self.look(folder, readsBytes: readsBytes) } catch {
+                return try Verification(error)
+            }
+        }
+        guard case .same(let files) = found else { return found }
+        do throws(DeliveryError) {
+            _ = try await api.status(id)
+            return .same("\(files), job \(id)")
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return .same("\(files); the server no longer knows job \(id)")
+        }
+    }
+
+    private static func look(_ folder: FilePath, readsBytes: Bool) throws(SystemError) -> Verification {
+        let list = folder.appending(VOPIProduct.name)
+        let place = try VOPIResults.open("", in: folder)
+        guard let product = VOPIValue(try place.read(VOPIProduct.fileName, limit: 64 << 20)), product.isObject else {
+            return .differs("\(list.display) is not the JSON that it was")
+        }
+        for file in product["files"].list {
+            guard let name = file["path"].text else { continue }
+            let path = folder.pushing(FilePath(name))
+            guard let last = path.lastComponent else { continue }
+            let above = try place.folder(FilePath(name).removingLastComponent())
+            guard let size = try above.look(last).identity?.size else {
+                return .missing("\(path.display) is not there")
+            }
+            if let wanted = file["size"].integer, size != wanted {
+                return .differs("\(path.display) has \(size) bytes, not \(wanted)")
+            }
+            if readsBytes, let wanted = file["sha256"].text {
+                let found = try VOPIProduct.sha256(SourceFile(opening: last, in: above))
+                if found != wanted { return .differs("\(path.display) has the sha256 \(found), not \(wanted)") }
+            }
+        }
+        if let missing = missing(product) { return .missing(missing) }
+        return .same("\(product["files"].list.count) files of results" + (readsBytes ? ", all bytes read" : ""))
+    }
+
+    /// What the job spoke of and never gave; nil where nothing is missing.
+    private static func missing(_ product: VOPIValue) -> String? {
+        let names = product["missing"].list.compactMap(\.text)
+        guard !names.isEmpty || product["complete"].boolean == false else { return nil }
+        let there = product["files"].list.count
+        let all = max(product["expected"].integer ?? 0, there + names.count)
+        let shown = names.prefix(5).map { DisplayText.escape($0) } + (names.count > 5 ? ["…"] : [])
+        return "\(all - there) of \(all) results never came"
+            + (shown.isEmpty ? "" : ": " + shown.joined(separator: ", "))
+            + "; 'inlet vopi download \(product["job"].text ?? "JOB")' fetches them"
+    }
+}
