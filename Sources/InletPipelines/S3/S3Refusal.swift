@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import InletTransfer
 
 /// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
