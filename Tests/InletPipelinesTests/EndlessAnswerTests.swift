@@ -59,28 +59,28 @@ import Testing
     @Test(
         arguments: [
             // One file, then what the job has left.
-            (0, 500 * gib, 0, VOPIRoom.Limit(bytes: 4 * gib, isOfDisk: false)),
-            (63 * gib, 500 * gib, 0, VOPIRoom.Limit(bytes: gib, isOfDisk: false)),
-            (64 * gib, 500 * gib, 0, VOPIRoom.Limit(bytes: 0, isOfDisk: false)),
+            (0, 500 * gib, 0, VOPIDiskQuota.Limit(bytes: 4 * gib, isOfDisk: false)),
+            (63 * gib, 500 * gib, 0, VOPIDiskQuota.Limit(bytes: gib, isOfDisk: false)),
+            (64 * gib, 500 * gib, 0, VOPIDiskQuota.Limit(bytes: 0, isOfDisk: false)),
             // Three quarters of what the disk has, but for a gibibyte, and of what others may not write yet.
-            (0, 5 * gib, 0, VOPIRoom.Limit(bytes: 3 * gib, isOfDisk: true)),
-            (0, 5 * gib, 3 * gib, VOPIRoom.Limit(bytes: 768 * mib, isOfDisk: true)),
+            (0, 5 * gib, 0, VOPIDiskQuota.Limit(bytes: 3 * gib, isOfDisk: true)),
+            (0, 5 * gib, 3 * gib, VOPIDiskQuota.Limit(bytes: 768 * mib, isOfDisk: true)),
             // A picture may come beside the largest of others: what stays free is for that.
-            (0, 5 * gib, 4 * gib, VOPIRoom.Limit(bytes: 64 * mib, isOfDisk: true)),
-            (0, gib + 8 * mib, 0, VOPIRoom.Limit(bytes: 8 * mib, isOfDisk: true)),
-            (0, gib, 0, VOPIRoom.Limit(bytes: 0, isOfDisk: true)),
-        ] as [(Int64, Int64, Int64, VOPIRoom.Limit)])
+            (0, 5 * gib, 4 * gib, VOPIDiskQuota.Limit(bytes: 64 * mib, isOfDisk: true)),
+            (0, gib + 8 * mib, 0, VOPIDiskQuota.Limit(bytes: 8 * mib, isOfDisk: true)),
+            (0, gib, 0, VOPIDiskQuota.Limit(bytes: 0, isOfDisk: true)),
+        ] as [(Int64, Int64, Int64, VOPIDiskQuota.Limit)])
     func `a job's results fill neither the disk nor more than their share`(
-        taken: Int64, available: Int64, promised: Int64, limit: VOPIRoom.Limit
+        taken: Int64, available: Int64, promised: Int64, limit: VOPIDiskQuota.Limit
     ) {
         #expect(
-            VOPIRoom.limit(taken: taken, available: available, total: 1000 * gib, promised: promised) == limit)
+            VOPIDiskQuota.limit(taken: taken, available: available, total: 1000 * gib, promised: promised) == limit)
     }
 
     @Test func `of a small disk a twentieth stays free`() {
-        let limit = VOPIRoom.limit(taken: 0, available: 100 * mib, total: 200 * mib, promised: 0)
-        #expect(limit == VOPIRoom.Limit(bytes: 90 * mib / 4 * 3, isOfDisk: true))
-        #expect(VOPIRoom.limit(taken: 0, available: 5 * mib, total: 200 * mib, promised: 0).bytes <= 0)
+        let limit = VOPIDiskQuota.limit(taken: 0, available: 100 * mib, total: 200 * mib, promised: 0)
+        #expect(limit == VOPIDiskQuota.Limit(bytes: 90 * mib / 4 * 3, isOfDisk: true))
+        #expect(VOPIDiskQuota.limit(taken: 0, available: 5 * mib, total: 200 * mib, promised: 0).bytes <= 0)
     }
 
     @Test func `however many fetch at once, they are promised less than the disk has`() {
@@ -89,7 +89,7 @@ import Testing
                 var promised: Int64 = 0
                 for _ in 0..<files {
                     promised += max(
-                        0, VOPIRoom.limit(taken: 0, available: available, total: total, promised: promised).bytes)
+                        0, VOPIDiskQuota.limit(taken: 0, available: available, total: total, promised: promised).bytes)
                 }
                 #expect(promised <= available, "\(files): \(promised)")
             }
@@ -101,7 +101,7 @@ import Testing
         let folder = try TemporaryDirectory()
         let disk = try TestMount("tmpfs", at: folder.makeDirectory("disk"), options: "size=200m")
         defer { disk.unmount() }
-        let (one, other) = (VOPIRoom(disk.path, taken: 0), VOPIRoom(disk.path, taken: 0))
+        let (one, other) = (VOPIDiskQuota(disk.path, taken: 0), VOPIDiskQuota(disk.path, taken: 0))
         let (first, second) = (try one.begin(), try other.begin())
         #expect(first.isOfDisk && first.bytes > 100 * mib && second.bytes < first.bytes / 2)
         one.end(first)
@@ -111,13 +111,13 @@ import Testing
     }
 
     @Test func `a file that does not fit the disk waits for room, one that is too large is given up`() {
-        let room = VOPIRoom("/", taken: 0)
+        let room = VOPIDiskQuota("/", taken: 0)
         let error = DeliveryError(.giveUp, .answerTooLarge, "too large")
-        #expect(room.judged(error, VOPIRoom.Limit(bytes: 1, isOfDisk: false)) == error)
-        let full = room.judged(error, VOPIRoom.Limit(bytes: 1, isOfDisk: true))
+        #expect(room.judged(error, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: false)) == error)
+        let full = room.judged(error, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: true))
         #expect(full.code == .destinationFull && full.verdict == .outage(after: nil))
         let other = DeliveryError(.retry(after: nil), .connectionLost, "lost")
-        #expect(room.judged(other, VOPIRoom.Limit(bytes: 1, isOfDisk: true)) == other)
+        #expect(room.judged(other, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: true)) == other)
     }
 }
 

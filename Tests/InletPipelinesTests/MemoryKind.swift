@@ -71,8 +71,8 @@ struct MemoryPipeline: Pipeline, DeliveryVerifying {
         try await attempt.checkpoint.put(["copying": []])
         if Task.isCancelled { throw DeliveryError(.cancelled, .cancelled, "cancelled while copying") }
         let bytes: [UInt8]
-        do {
-            bytes = try await pool.run { try source.content(of: Int(order.source.size)) }
+        do throws(SystemError) {
+            bytes = try await pool.run { () throws(SystemError) in try source.content(of: Int(order.source.size)) }
         } catch {
             throw DeliveryError(reading: error)
         }

@@ -102,13 +102,13 @@ import Testing
             place.sandbox.faults.clear()
             let first = try #require(place.sandbox.sessions().first)
             // Somebody takes the stamp away that it would be found by.
-            _ = try await place.desk.update(.sessions, first.id, ["meta": .object(["ingest_batch": .string("mine")])])
+            _ = try await place.admin.update(.sessions, first.id, ["meta": .object(["ingest_batch": .string("mine")])])
             place.sandbox.faults.add(RoboscopeFault(.status(500), at: .session))
             #expect(try await place.failure(order, notes.attempt())?.code == .serverError)
             #expect(place.sandbox.sessions().count == 1)
             _ = try await place.deliver(order, notes)
             #expect(place.sandbox.sessions().count == 1 && place.sandbox.markers().count == 120)
-            _ = try await place.desk.delete(.sessions, first.id)
+            _ = try await place.admin.delete(.sessions, first.id)
             _ = try await place.deliver(order, notes)
             #expect(place.sandbox.sessions().count == 1 && place.sandbox.markers().count == 120)
         }

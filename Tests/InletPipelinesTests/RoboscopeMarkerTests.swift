@@ -187,12 +187,12 @@ import Testing
         try await withRoboscope { place in
             let order = try place.order("atrium/markers.json", markerList(20))
             _ = try await place.deliver(order)
-            let made = try await place.desk.list(.markers).compactMap(\.object)
+            let made = try await place.admin.list(.markers).compactMap(\.object)
             var copy = made[7]
             for name in ["id", "version", "created_at", "updated_at", "label"] { copy[name] = nil }
-            let late = try await place.desk.create(.markers, copy)
+            let late = try await place.admin.create(.markers, copy)
             copy["p1"] = .array([JSONValue(9), JSONValue(9), JSONValue(9)])
-            let moved = try await place.desk.create(.markers, copy)
+            let moved = try await place.admin.create(.markers, copy)
             _ = try await place.deliver(order)
             let ids = Set(place.sandbox.markers().map(\.id))
             #expect(ids.count == 21 && !ids.contains(late["id"]?.string ?? ""))

@@ -13,13 +13,13 @@ final class RoboscopePlace: Sendable {
     static let token = "robo-canary-9917"
 
     let destination: Destination
-    let desk: RoboscopeDesk
+    let admin: RoboscopeAdmin
     let sandbox: RoboscopeSandbox
     let root: TemporaryDirectory
 
-    fileprivate init(_ destination: Destination, _ desk: RoboscopeDesk, _ sandbox: RoboscopeSandbox) throws {
+    fileprivate init(_ destination: Destination, _ admin: RoboscopeAdmin, _ sandbox: RoboscopeSandbox) throws {
         self.destination = destination
-        self.desk = desk
+        self.admin = admin
         self.sandbox = sandbox
         root = try TemporaryDirectory()
     }
@@ -150,7 +150,7 @@ func withRoboscope(
                 settings: try RoboscopeSettings(given.values), client: client, pool: pool, readYAML: readYAML,
                 rhythm: rhythm)
         }
-        try await body(try RoboscopePlace(destination, try factory.roboscopeDesk(given), sandbox))
+        try await body(try RoboscopePlace(destination, try factory.roboscopeAdmin(given), sandbox))
         disconnect()
     }
 }

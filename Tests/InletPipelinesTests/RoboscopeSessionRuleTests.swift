@@ -87,7 +87,7 @@ struct RoboscopeSessionRuleTests {
     // MARK: - Turns
 
     @Test func `one at a time works on a name, in order, and others on theirs`() async throws {
-        let turns = Turns()
+        let turns = KeyedMutex()
         let seen = Seen()
         let open = Switch()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -111,7 +111,7 @@ struct RoboscopeSessionRuleTests {
     }
 
     @Test func `who is cancelled leaves the line`() async throws {
-        let turns = Turns()
+        let turns = KeyedMutex()
         try await turns.alone("a") { () throws(DeliveryError) in
             let result = await withTaskGroup(of: DeliveryError?.self) { group in
                 group.addTask {

@@ -12,7 +12,7 @@ struct MarkerDelivery: Sendable {
 
     func deliver() async throws(DeliveryError) -> DeliveryOutcome {
         guard job.order.source.size > Self.large else { return try await read() }
-        return try await Turns.shared.alone("markers of \(job.order.destination)") { () throws(DeliveryError) in
+        return try await KeyedMutex.shared.alone("markers of \(job.order.destination)") { () throws(DeliveryError) in
             try await read()
         }
     }
@@ -37,7 +37,7 @@ struct MarkerDelivery: Sendable {
         let session = try await resolve(file)
         let tally = MarkerTally(job.attempt.checkpoint.entries, session: session, count: file.count)
         try await job.attempt.checkpoint.put([MarkerTally.note: tally.bytes])
-        return try await Turns.shared.alone("markers in \(session) at \(job.server)") { () throws(DeliveryError) in
+        return try await KeyedMutex.shared.alone("markers in \(session) at \(job.server)") { () throws(DeliveryError) in
             try await SessionWatch(job: job, session: session).whileWriting { () async throws(DeliveryError) in
                 try await MarkerImport(job: job, file: file, session: session).run(tally)
                 try await end(session, file)

@@ -117,9 +117,9 @@ package struct RoboscopeKind: DestinationKind {
 
 extension PipelineFactory {
     /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
-    package func roboscopeDesk(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeDesk {
+    package func roboscopeAdmin(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeAdmin {
         let settings = try RoboscopeSettings(destination.values)
-        return RoboscopeDesk(
+        return RoboscopeAdmin(
             settings: settings,
             client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
     }

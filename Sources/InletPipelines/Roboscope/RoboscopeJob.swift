@@ -45,7 +45,7 @@ struct RoboscopeJob: Sendable {
             throw refusal(RoboscopeFields.noSpace)
         }
         let name = text == nil || text == fields.space ? fields.name : nil
-        return try await Turns.shared.alone("space \(key) at \(server)") { () throws(DeliveryError) in
+        return try await KeyedMutex.shared.alone("space \(key) at \(server)") { () throws(DeliveryError) in
             if let known = try await find(space: key) { return known }
             try checkStopping()
             do throws(DeliveryError) {

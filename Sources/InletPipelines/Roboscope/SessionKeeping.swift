@@ -29,7 +29,7 @@ struct SessionKeeping: Sendable {
     func ensure(_ batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
         if let known = job.memory.session(of: stamp) { return known }
-        return try await Turns.shared.alone("unit \(stamp) at \(job.server)") { () throws(DeliveryError) in
+        return try await KeyedMutex.shared.alone("unit \(stamp) at \(job.server)") { () throws(DeliveryError) in
             if let known = job.memory.session(of: stamp) { return known }
             // What is wrong with it is said once, when the unit closes.
             let file = try? await job.sessionFile(batch)
@@ -106,7 +106,7 @@ struct SessionKeeping: Sendable {
     /// The session with the plan's stamp. A draft becomes active; everything else about one that is there is left alone.
     func found(_ plan: Plan) async throws(DeliveryError) -> RoboscopeSession {
         let space = try await job.space(plan.space)
-        return try await Turns.shared.alone("session \(plan.stamp) at \(job.server)") { () throws(DeliveryError) in
+        return try await KeyedMutex.shared.alone("session \(plan.stamp) at \(job.server)") { () throws(DeliveryError) in
             if let known = try await find(plan.stamp, in: space.id) {
                 guard known.status == "draft" else { return known }
                 return try await job.api.changing(RoboscopeSession.self, known.id) { current throws(DeliveryError) in

@@ -104,7 +104,7 @@ package struct VOPIResults: Sendable {
             let round = Round(
                 links: Self.byIdentity(links), folder: folder, all: manifest.entries.count,
                 there: manifest.entries.count - wanted.count,
-                room: VOPIRoom(folder, taken: bytes), progress: progress)
+                room: VOPIDiskQuota(folder, taken: bytes), progress: progress)
             missing = try await fetch(wanted, round)
             fruitless = missing.count < wanted.count ? 0 : fruitless + 1
             // What one link does not give another may not give either; one that was refused may have expired.
@@ -181,7 +181,7 @@ package struct VOPIResults: Sendable {
         var folder: FilePath
         var all: Int
         var there: Int
-        var room: VOPIRoom
+        var room: VOPIDiskQuota
         var progress: Progress
     }
 

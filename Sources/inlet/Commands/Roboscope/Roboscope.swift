@@ -23,14 +23,14 @@ struct Roboscope: AsyncParsableCommand {
         subcommands: [Spaces.self, Sessions.self, Markers.self, Events.self])
 
     /// Runs `body` with the server's calls, and says what went wrong.
-    static func use(_ server: ServerOption, _ body: (RoboscopeDesk) async throws -> Void) async throws {
+    static func use(_ server: ServerOption, _ body: (RoboscopeAdmin) async throws -> Void) async throws {
         let config = try server.options.load()
         let settings = try server.find("roboscope", in: config)
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        let desk = try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeDesk(settings) }
+        let admin = try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeAdmin(settings) }
         do {
-            try await body(desk)
+            try await body(admin)
         } catch let error as DeliveryError {
             Console.printError("inlet: \(error)")
             throw ExitStatus.of(error)
@@ -69,8 +69,8 @@ extension Roboscope {
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    let events = try await desk.list(.events).prefix(max(limit, 0)).map { Answer($0) }
+                try await Roboscope.use(server) { admin in
+                    let events = try await admin.list(.events).prefix(max(limit, 0)).map { Answer($0) }
                     AnswerTable(
                         .init("TIME", "created_at|timestamp|time|at"), .init("ACTION", "action|event_type|type|event"),
                         .init("OBJECT", "object_id|entity_id|resource_id|object|entity"),

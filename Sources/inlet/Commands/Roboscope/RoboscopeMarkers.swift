@@ -27,9 +27,9 @@ extension Roboscope {
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
+                try await Roboscope.use(server) { admin in
                     let query = session.map { [("work_session_id", $0)] } ?? []
-                    let markers = try await desk.list(.markers, query: query).map { Answer($0) }
+                    let markers = try await admin.list(.markers, query: query).map { Answer($0) }
                     AnswerTable(
                         .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
                         .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no such markers."
@@ -48,9 +48,9 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    var fields = try await desk.get(.markers, marker).object ?? [:]
-                    if fields["details"]?.object == nil, let details = try await desk.details(ofMarker: marker) {
+                try await Roboscope.use(server) { admin in
+                    var fields = try await admin.get(.markers, marker).object ?? [:]
+                    if fields["details"]?.object == nil, let details = try await admin.details(ofMarker: marker) {
                         fields["details"] = details
                     }
                     Roboscope.show(.object(fields), json: json, first: Markers.first)
@@ -79,9 +79,9 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { desk in
+                try await Roboscope.use(server) { admin in
                     let place: JSONObject = ["work_session_id": .string(session)]
-                    let marker = try await desk.create(.markers, object.merging(place) { $1 })
+                    let marker = try await admin.create(.markers, object.merging(place) { $1 })
                     Roboscope.show(marker, json: json, first: Markers.first)
                 }
             }
@@ -107,8 +107,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { desk in
-                    let changed = try await desk.update(.markers, marker, object)
+                try await Roboscope.use(server) { admin in
+                    let changed = try await admin.update(.markers, marker, object)
                     Roboscope.show(changed, json: json, first: Markers.first)
                 }
             }
@@ -126,8 +126,8 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "marker \(DisplayText.escape(marker))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    try await desk.delete(.markers, marker)
+                try await Roboscope.use(server) { admin in
+                    try await admin.delete(.markers, marker)
                     Console.print("marker \(DisplayText.escape(marker)) is deleted")
                 }
             }

@@ -32,12 +32,12 @@ extension Roboscope {
             func validate() throws { _ = try Roboscope.word(status, type) }
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
+                try await Roboscope.use(server) { admin in
                     var query: [(String, String)] = []
-                    if let space { query.append(("space_id", try await desk.space(space))) }
+                    if let space { query.append(("space_id", try await admin.space(space))) }
                     if let status { query.append(("status", status)) }
                     if let type { query.append(("session_type", type)) }
-                    let sessions = try await desk.list(.sessions, query: query)
+                    let sessions = try await admin.list(.sessions, query: query)
                     AnswerTable(
                         .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
                         .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
@@ -57,13 +57,13 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    var fields = try await desk.get(.sessions, session).object ?? [:]
+                try await Roboscope.use(server) { admin in
+                    var fields = try await admin.get(.sessions, session).object ?? [:]
                     // Older servers have neither.
-                    if !json, let present = try await desk.presence(inSession: session) {
+                    if !json, let present = try await admin.presence(inSession: session) {
                         fields["present"] = .array(present.map { .string($0) })
                     }
-                    if !json, let isLocked = try await desk.isLocked(session: session) {
+                    if !json, let isLocked = try await admin.isLocked(session: session) {
                         fields["locked"] = .boolean(isLocked)
                     }
                     Roboscope.show(.object(fields), json: json, first: Sessions.first)
@@ -86,9 +86,9 @@ extension Roboscope {
             func run() async throws {
                 let given = try fields.object()
                 let object = given.merging(["session_type": .string("inspection")]) { given, _ in given }
-                try await Roboscope.use(server) { desk in
-                    let place: JSONObject = ["space_id": .string(try await desk.space(space))]
-                    let session = try await desk.create(.sessions, object.merging(place) { $1 })
+                try await Roboscope.use(server) { admin in
+                    let place: JSONObject = ["space_id": .string(try await admin.space(space))]
+                    let session = try await admin.create(.sessions, object.merging(place) { $1 })
                     Roboscope.show(session, json: json, first: Sessions.first)
                 }
             }
@@ -114,8 +114,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { desk in
-                    let changed = try await desk.update(.sessions, session, object)
+                try await Roboscope.use(server) { admin in
+                    let changed = try await admin.update(.sessions, session, object)
                     Roboscope.show(changed, json: json, first: Sessions.first)
                 }
             }
@@ -133,8 +133,8 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "session \(DisplayText.escape(session))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    try await desk.delete(.sessions, session)
+                try await Roboscope.use(server) { admin in
+                    try await admin.delete(.sessions, session)
                     Console.print("session \(DisplayText.escape(session)) is deleted")
                 }
             }

@@ -28,9 +28,9 @@ extension Roboscope {
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
+                try await Roboscope.use(server) { admin in
                     let query = key.map { [("key", $0)] } ?? []
-                    let spaces = try await desk.list(.spaces, query: query).map { Answer($0) }
+                    let spaces = try await admin.list(.spaces, query: query).map { Answer($0) }
                     AnswerTable(
                         .init("ID", "id"), .init("KEY", "key"), .init("UPDATED", "updated_at"),
                         .init("MODEL", "model_usdc_url|model_glb_url"), .init("NAME", "name"),
@@ -49,8 +49,8 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.get(.spaces, space), json: json, first: Spaces.first)
+                try await Roboscope.use(server) { admin in
+                    Roboscope.show(try await admin.get(.spaces, space), json: json, first: Spaces.first)
                 }
             }
         }
@@ -72,14 +72,14 @@ extension Roboscope {
                 var object = try fields.object()
                 object["key"] = .string(key)
                 object["name"] = .string(name ?? key)
-                try await Roboscope.use(server) { desk in
-                    let others = try await desk.list(.spaces, query: [("key", key)]).map { Answer($0) }
+                try await Roboscope.use(server) { admin in
+                    let others = try await admin.list(.spaces, query: [("key", key)]).map { Answer($0) }
                     if let taken = others.first(where: { $0.fields["key"] == .string(key) }) {
                         throw DeliveryError(
                             .giveUp, .conflict,
                             "space \(taken["id"]) has the key '\(DisplayText.escape(key))' already")
                     }
-                    Roboscope.show(try await desk.create(.spaces, object), json: json, first: Spaces.first)
+                    Roboscope.show(try await admin.create(.spaces, object), json: json, first: Spaces.first)
                 }
             }
         }
@@ -113,8 +113,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try object()
-                try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.update(.spaces, space, object), json: json, first: Spaces.first)
+                try await Roboscope.use(server) { admin in
+                    Roboscope.show(try await admin.update(.spaces, space, object), json: json, first: Spaces.first)
                 }
             }
         }
@@ -131,9 +131,9 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "space \(DisplayText.escape(space))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { desk in
-                    let id = try await desk.space(space)
-                    try await desk.delete(.spaces, id)
+                try await Roboscope.use(server) { admin in
+                    let id = try await admin.space(space)
+                    try await admin.delete(.spaces, id)
                     Console.print("space \(DisplayText.escape(id)) is deleted")
                 }
             }

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// What people ask of a Roboscope server from the command line.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeDeskTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeAdminTests {
     private static let corners: JSONObject = [
         "p1": point(0, 0), "p2": point(1, 0), "p3": point(1, 1), "p4": point(0, 1),
     ]
@@ -17,30 +17,30 @@ import Testing
 
     @Test func `spaces are made, found by key or id, changed and deleted`() async throws {
         try await withRoboscope { place in
-            let made = try await place.desk.create(.spaces, ["key": .string("atrium"), "name": .string("Atrium")])
+            let made = try await place.admin.create(.spaces, ["key": .string("atrium"), "name": .string("Atrium")])
             let id = try #require(made["id"]?.string)
-            #expect(try await place.desk.list(.spaces, query: [("key", "atrium")]).count == 1)
-            #expect(try await place.desk.list(.spaces, query: [("key", "other")]).isEmpty)
-            #expect(try await place.desk.get(.spaces, "atrium")["id"]?.string == id)
-            #expect(try await place.desk.get(.spaces, id)["key"]?.string == "atrium")
-            let changed = try await place.desk.update(.spaces, "atrium", ["name": .string("Hall")])
+            #expect(try await place.admin.list(.spaces, query: [("key", "atrium")]).count == 1)
+            #expect(try await place.admin.list(.spaces, query: [("key", "other")]).isEmpty)
+            #expect(try await place.admin.get(.spaces, "atrium")["id"]?.string == id)
+            #expect(try await place.admin.get(.spaces, id)["key"]?.string == "atrium")
+            let changed = try await place.admin.update(.spaces, "atrium", ["name": .string("Hall")])
             #expect(changed["name"]?.string == "Hall" && place.count(.updateSpace) == 1)
-            #expect(try await place.desk.laserGuide(ofSpace: "atrium") == nil)
-            #expect(try await place.desk.referenceSets(ofSpace: "atrium").isEmpty)
-            try await place.desk.delete(.spaces, "atrium")
+            #expect(try await place.admin.laserGuide(ofSpace: "atrium") == nil)
+            #expect(try await place.admin.referenceSets(ofSpace: "atrium").isEmpty)
+            try await place.admin.delete(.spaces, "atrium")
             #expect(place.sandbox.spaces().isEmpty)
-            let error = await #expect(throws: DeliveryError.self) { try await place.desk.get(.spaces, id) }
+            let error = await #expect(throws: DeliveryError.self) { try await place.admin.get(.spaces, id) }
             #expect(error?.code == .notFound)
         }
     }
 
     @Test func `a key that is not there, and one that is there twice`() async throws {
         try await withRoboscope { place in
-            let none = await #expect(throws: DeliveryError.self) { try await place.desk.get(.spaces, "my space") }
+            let none = await #expect(throws: DeliveryError.self) { try await place.admin.get(.spaces, "my space") }
             #expect(none?.code == .notFound && none?.reason.contains("'my space'") == true)
             place.sandbox.addSpace(key: "atrium")
             place.sandbox.addSpace(key: "atrium")
-            let twice = await #expect(throws: DeliveryError.self) { try await place.desk.delete(.spaces, "atrium") }
+            let twice = await #expect(throws: DeliveryError.self) { try await place.admin.delete(.spaces, "atrium") }
             #expect(twice?.code == .conflict && place.sandbox.spaces().count == 2)
         }
     }
@@ -51,7 +51,7 @@ import Testing
         try await withRoboscope { place in
             let space = place.sandbox.addSpace(key: "atrium")
             func make(_ status: String) async throws -> JSONValue {
-                try await place.desk.create(
+                try await place.admin.create(
                     .sessions,
                     [
                         "space_id": .string(space.id), "session_type": .string("inspection"),
@@ -61,17 +61,17 @@ import Testing
             #expect(try await make(status)["status"]?.string == status)
             #expect(place.sandbox.sessions().map(\.status) == [status])
             let id = try #require(try await make(status == "draft" ? "done" : "draft")["id"]?.string)
-            #expect(try await place.desk.list(.sessions, query: [("status", status)]).count == 1)
-            let changed = try await place.desk.update(.sessions, id, ["status": .string(status)])
+            #expect(try await place.admin.list(.sessions, query: [("status", status)]).count == 1)
+            let changed = try await place.admin.update(.sessions, id, ["status": .string(status)])
             #expect(changed["status"]?.string == status && place.sandbox.sessions().map(\.status) == [status, status])
-            #expect(try await place.desk.list(.sessions, query: [("status", status)]).count == 2)
+            #expect(try await place.admin.list(.sessions, query: [("status", status)]).count == 2)
         }
     }
 
     @Test(arguments: [
-        (RoboscopeDesk.Kind.sessions, "work-sessions", "status"), (RoboscopeDesk.Kind.markers, "markers", "label"),
+        (RoboscopeAdmin.Kind.sessions, "work-sessions", "status"), (RoboscopeAdmin.Kind.markers, "markers", "label"),
     ]) func `a change names the version that was read, and after a 409 the one that is there then`(
-        _ kind: RoboscopeDesk.Kind, _ path: String, _ field: String
+        _ kind: RoboscopeAdmin.Kind, _ path: String, _ field: String
     ) async throws {
         // Somebody else writes between our reading and our writing. The versions are such as only 64 bits tell apart.
         let (before, after) = ("9007199254740992", "9007199254740993")
@@ -83,7 +83,7 @@ import Testing
         defer { client.shutdown() }
         let settings = try RoboscopeSettings(
             section(["url": .string(server.address + "/api/v1"), "storage": .string("spiral")]))
-        _ = try await RoboscopeDesk(settings: settings, client: client).update(kind, "one", [field: .string("done")])
+        _ = try await RoboscopeAdmin(settings: settings, client: client).update(kind, "one", [field: .string("done")])
         let asked = server.asked
         #expect(asked.map(\.method) == ["GET", "PATCH", "GET", "PATCH", "GET"])
         #expect(asked.allSatisfy { $0.target == "/api/v1/\(path)/one" })
@@ -94,7 +94,7 @@ import Testing
     @Test func `a session is changed with its version, again after a conflict, in one PATCH without`() async throws {
         try await withRoboscope(rules: RoboscopeRules(needsVersion: true)) { place in
             let space = place.sandbox.addSpace(key: "atrium")
-            let made = try await place.desk.create(
+            let made = try await place.admin.create(
                 .sessions,
                 [
                     "space_id": .string(space.id), "session_type": .string("repair"),
@@ -102,23 +102,23 @@ import Testing
                 ])
             let id = try #require(made["id"]?.string)
             #expect(made["status"]?.string == "draft" && made["version"]?.integer == 1)
-            var session = try await place.desk.update(
+            var session = try await place.admin.update(
                 .sessions, id, ["status": .string("active"), "meta": .object(["note": .string("n")])])
             #expect(session["status"]?.string == "active" && place.count(.updateSession) == 1)
             #expect(session["meta"]?["crew"]?.string == "Ann" && session["meta"]?["note"]?.string == "n")
             #expect(session["meta"]?["deep"]?["x"]?.array == [JSONValue(1)])
             place.sandbox.faults.add(RoboscopeFault(.conflict, at: .updateSession, times: 2))
-            session = try await place.desk.update(.sessions, id, ["status": .string("done")])
+            session = try await place.admin.update(.sessions, id, ["status": .string("done")])
             #expect(session["status"]?.string == "done" && place.count(.updateSession) == 4)
             place.sandbox.faults.add(RoboscopeFault(.conflict, at: .updateSession, times: 3))
             let error = await #expect(throws: DeliveryError.self) {
-                try await place.desk.update(.sessions, id, ["status": .string("archived")])
+                try await place.admin.update(.sessions, id, ["status": .string("archived")])
             }
             #expect(error?.code == .conflict && place.count(.updateSession) == 7)
             #expect(
-                try await place.desk.list(.sessions, query: [("space_id", space.id), ("status", "done")]).count == 1)
-            #expect(try await place.desk.list(.sessions, query: [("session_type", "other")]).isEmpty)
-            try await place.desk.delete(.sessions, id)
+                try await place.admin.list(.sessions, query: [("space_id", space.id), ("status", "done")]).count == 1)
+            #expect(try await place.admin.list(.sessions, query: [("session_type", "other")]).isEmpty)
+            try await place.admin.delete(.sessions, id)
             #expect(place.sandbox.sessions().isEmpty)
         }
     }
@@ -126,22 +126,22 @@ import Testing
     @Test func `markers are checked, made, moved, measured and deleted`() async throws {
         try await withRoboscope { place in
             let space = place.sandbox.addSpace(key: "atrium")
-            let session = try await place.desk.create(
+            let session = try await place.admin.create(
                 .sessions, ["space_id": .string(space.id), "session_type": .string("inspection")])
             let home: JSONObject = ["work_session_id": session["id"] ?? .null]
             let wrong = await #expect(throws: DeliveryError.self) {
-                try await place.desk.create(.markers, home.merging(["p1": .null]) { $1 })
+                try await place.admin.create(.markers, home.merging(["p1": .null]) { $1 })
             }
             #expect(wrong?.reason.contains("p1 is missing") == true && place.count(.createMarker) == 0)
-            let made = try await place.desk.create(.markers, home.merging(Self.corners) { $1 })
+            let made = try await place.admin.create(.markers, home.merging(Self.corners) { $1 })
             let id = try #require(made["id"]?.string)
-            #expect(try await place.desk.details(ofMarker: id) == nil)
-            let moved = try await place.desk.update(.markers, id, ["label": .string("crack"), "p1": Self.point(5, 5)])
+            #expect(try await place.admin.details(ofMarker: id) == nil)
+            let moved = try await place.admin.update(.markers, id, ["label": .string("crack"), "p1": Self.point(5, 5)])
             #expect(
                 moved["label"]?.string == "crack" && moved["p1"] == Self.point(5, 5) && moved["version"]?.integer == 2)
             let mine = [("work_session_id", session["id"]?.string ?? "")]
-            #expect(try await place.desk.list(.markers, query: mine).count == 1)
-            try await place.desk.delete(.markers, id)
+            #expect(try await place.admin.list(.markers, query: mine).count == 1)
+            try await place.admin.delete(.markers, id)
             #expect(place.sandbox.markers().isEmpty)
         }
     }
@@ -149,23 +149,23 @@ import Testing
     @Test func `events, presence and locks are read, where there are any`() async throws {
         try await withRoboscope { place in
             let space = place.sandbox.addSpace(key: "atrium")
-            let session = try await place.desk.create(
+            let session = try await place.admin.create(
                 .sessions, ["space_id": .string(space.id), "session_type": .string("other")])
             let id = try #require(session["id"]?.string)
-            #expect(try await place.desk.presence(inSession: id) == [])
-            #expect(try await place.desk.isLocked(session: id) == false)
+            #expect(try await place.admin.presence(inSession: id) == [])
+            #expect(try await place.admin.isLocked(session: id) == false)
             place.sandbox.lock(session: id, for: .seconds(60))
-            #expect(try await place.desk.isLocked(session: id) == true)
-            #expect(try await place.desk.list(.events).compactMap { $0["action"]?.string }.contains("session.created"))
-            let error = await #expect(throws: DeliveryError.self) { try await place.desk.delete(.events, "1") }
+            #expect(try await place.admin.isLocked(session: id) == true)
+            #expect(try await place.admin.list(.events).compactMap { $0["action"]?.string }.contains("session.created"))
+            let error = await #expect(throws: DeliveryError.self) { try await place.admin.delete(.events, "1") }
             #expect(error?.verdict == .giveUp)
         }
         let bare = RoboscopeRules(hasPresence: false, hasLocks: false, hasEvents: false)
         try await withRoboscope(rules: bare) { place in
-            let present = try await place.desk.presence(inSession: "a-b")
+            let present = try await place.admin.presence(inSession: "a-b")
             #expect(present == nil)
-            #expect(try await place.desk.isLocked(session: "a-b") == nil)
-            let error = await #expect(throws: DeliveryError.self) { try await place.desk.list(.events) }
+            #expect(try await place.admin.isLocked(session: "a-b") == nil)
+            let error = await #expect(throws: DeliveryError.self) { try await place.admin.list(.events) }
             #expect(error?.code == .notFound)
         }
     }
@@ -173,7 +173,7 @@ import Testing
     @Test func `no id leads out of its folder`() async throws {
         try await withRoboscope { place in
             for id in ["../spaces", "a/b", "", "a?x=1"] {
-                let error = await #expect(throws: DeliveryError.self) { try await place.desk.delete(.markers, id) }
+                let error = await #expect(throws: DeliveryError.self) { try await place.admin.delete(.markers, id) }
                 #expect(error?.verdict == .giveUp && error?.code == .badRequest)
             }
             #expect(place.requests == 0)

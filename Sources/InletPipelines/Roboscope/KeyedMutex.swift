@@ -4,10 +4,10 @@ internal import Synchronization
 /// Lets one task at a time work on each name; the others wait in the order in which they came.
 ///
 /// The server has no way of finding or creating in one step, so two files of one new space would make two of it.
-final class Turns: Sendable {
+final class KeyedMutex: Sendable {
     /// For the whole process: several destinations, and the ones of a configuration that was just replaced, may lead to one
     /// server.
-    static let shared = Turns()
+    static let shared = KeyedMutex()
 
     private struct Waiting {
         var ticket: Int

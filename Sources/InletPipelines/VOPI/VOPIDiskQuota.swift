@@ -4,7 +4,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// How much of the disk a job's results may take: the server says how large they are, and the disk is not its to fill.
-final class VOPIRoom: Sendable {
+final class VOPIDiskQuota: Sendable {
     /// How large one more file may be.
     struct Limit: Equatable {
         var bytes: Int64

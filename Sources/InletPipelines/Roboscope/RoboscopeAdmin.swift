@@ -2,7 +2,7 @@ package import InletCore
 package import InletTransfer
 
 /// What people ask of a Roboscope server from the command line. Objects come and go as JSON, with all their members.
-package struct RoboscopeDesk: Sendable {
+package struct RoboscopeAdmin: Sendable {
     package enum Kind: String, Sendable, CaseIterable {
         case spaces
         case sessions
