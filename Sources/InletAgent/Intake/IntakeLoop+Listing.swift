@@ -62,7 +62,7 @@ extension IntakeLoop {
         for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
             let settle = admission.settle(for: path)
-            let isForeign = modes.isForeign(path)
+            let isForeign = watch.isForeign(path)
             if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
                 admission.queue(path, identity)
             } else if !settler.discover(path, settle: settle, at: .now) {

@@ -14,9 +14,8 @@ extension IntakeLoop {
         mustRescan = false
         (unread, admission.unread) = (0, 0)
         admission.awaited = AwaitedFiles()
-        isLimited = false
-        refreshModes()
-        marks?.directories = 0
+        scan.forgetKinds()
+        watch.listingBegins()
         scan.add("")
         nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
@@ -24,46 +23,30 @@ extension IntakeLoop {
     /// Watch first, then list: what is created in between shows up in one of the two.
     mutating func enter(_ directory: FilePath) {
         do throws(SystemError) {
-            if modes.way(for: directory).way.isPolled {
-                try poll(directory, try scan.folder())
-            } else {
-                try watch(directory, try scan.folder())
-                polling.remove(directory)
-            }
+            try watch.follow(directory, try scan.folder())
         } catch {
-            if error.isWatchLimit {
-                isLimited = true
-                do throws(SystemError) {
-                    try poll(directory, try scan.folder())
-                } catch {
-                    if error.isMissing, directory.isEmpty { return loseRoot() }
-                    return tell(directory, error)
-                }
-            } else if error.isMissing {
+            if error.isMissing {
                 if directory.isEmpty { loseRoot() }
                 return
-            } else if error.isPseudo {
-                return passOver(directory, error)
-            } else {
-                return tell(directory, error)
             }
+            return error.isPseudo ? passOver(directory, error) : tell(directory, error)
         }
         if case .trouble(let directory, let error)? = scan.open() { return tell(directory, error) }
         settler.stuckFolders.entered(directory)
     }
 
     mutating func finishScan() {
-        sayLimit()
+        watch.listingEnded()
         guard !isAnnounced else { return }
         isAnnounced = true
         log.emit(
             .watchAdded(
-                root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
+                root: settings.path, directories: watch.directories, writerCheck: WriterCheck.describe(settings.path)))
     }
 
     /// Nothing is missing for that: it is said once, as what is left alone is.
     private mutating func passOver(_ directory: FilePath, _ error: SystemError) {
-        guard leftAlone.mounts.count < Self.mostPassedOver, leftAlone.mounts.insert(directory).inserted else { return }
+        guard passedOver.count < Self.mostPassedOver, passedOver.insert(directory).inserted else { return }
         log.emit(.fileIgnored(path: settings.path.pushing(directory), reason: "\(error)"))
     }
 

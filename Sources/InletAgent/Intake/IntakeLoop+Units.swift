@@ -10,7 +10,7 @@ extension IntakeLoop {
     private static let shown = 5
 
     mutating func join(_ joined: AdmissionRound.Joined) {
-        polling.awaited[joined.unit] = nil
+        watch.unitGrew(joined.unit)
         units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
     }
 
@@ -19,7 +19,7 @@ extension IntakeLoop {
 
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async throws(SystemError) {
-        guard canCloseUnits, try isDrained else { return }
+        guard canCloseUnits, try watch.isDrained() else { return }
         let due = units.due(at: .now)
         if due.isEmpty { return }
         let settling = settler.tracked(below: Set(due.map(\.folder)))
@@ -30,7 +30,7 @@ extension IntakeLoop {
                 units.putOff(unit, for: pause, at: .now)
                 continue
             }
-            if let wait = passWait(for: unit) {
+            if let wait = watch.passWait(for: unit) {
                 units.putOff(unit, for: wait, at: .now)
                 continue
             }

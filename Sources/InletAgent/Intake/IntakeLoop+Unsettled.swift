@@ -15,25 +15,12 @@ extension IntakeLoop {
         }
         // Before the first listing has ended nobody knows what is there.
         var status = IntakeStatus(root: settings.path, state: isAnnounced ? .watching : .starting)
-        status.directories = directories
-        status.polled = polling.count
-        status.watches = watches.count
-        status.mode = mode
-        status.lastEvent = lastEvent
+        watch.describe(&status)
         status.settling = settler.count
         status.ignored = admission.ignored
         status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
         status.stuck = settler.stuckFolders.sum.map { ($0.count, $0.why) }
         inbox.publish(status)
-    }
-
-    private var mode: IntakeStatus.Mode? {
-        mutating get {
-            let all = directories
-            if all == 0 { return nil }
-            if polling.count > 0 { return polling.count >= all ? .poll : .mixed }
-            return (marks?.directories ?? 0) > 0 ? .fanotify : .inotify
-        }
     }
 
     /// How many the status shows, and how many are told of when they wait for long.

@@ -89,7 +89,7 @@ extension IntakeLoop {
         news.ignored = 0
         guard news != saidOfVolume else { return }
         // Silence is right: what cannot be known to be drained is asked again.
-        guard (try? isDrained) == true else { return volumeQuestion.reopen() }
+        guard (try? watch.isDrained()) == true else { return volumeQuestion.reopen() }
         saidOfVolume = news
         var end = end
         end.countOthers(WholeVolume.count(around: settings.path))

@@ -12,9 +12,7 @@ struct IntakeLoop: ~Copyable {
     let inbox: RootMailbox
     var admission: SettledFiles
 
-    var inotify: Inotify
-    /// With `mode: fanotify`, where that can be had.
-    var marks: MarkedMounts?
+    var watch: RootWatch
     let ignore: IgnoreList
     let place: FolderPlace
     /// What was said of the removable volume last.
@@ -23,21 +21,15 @@ struct IntakeLoop: ~Copyable {
     var earlier: EarlierFiles
     /// Folders that could not be listed since the last listing began.
     var unread = 0
-    /// Whether anything was in a polled root at the last pass.
-    var wasFilled = false
-    var watches = WatchTable()
-    var leftAlone = LeftAlone()
+    /// Mounts of the kernel's own file systems that were said.
+    var passedOver: Set<FilePath> = []
     var scan: TreeScan
-    var modes = WatchModes([:])
-    var polling: Polling
     var settler: Settler
     var units = UnitClock()
     /// Units whose marker was there at the last look.
     var markersFound: Set<FilePath> = []
     var nextRescan: ContinuousClock.Instant?
     var isLost = false
-    var isLimited = false
-    var isLimitSaid = false
     var isAnnounced = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
     var rootCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
@@ -45,7 +37,6 @@ struct IntakeLoop: ~Copyable {
     /// Files that the listing has shown, and for which the settler has no room.
     var held: [FilePath] = []
     var lastPublished: ContinuousClock.Instant?
-    var lastEvent: WallTime?
     var pressure = IntakePressure()
     var holders = FileHolders()
     var unsettledWatch: UnsettledWatch
@@ -64,10 +55,9 @@ struct IntakeLoop: ~Copyable {
         self.log = log
         self.heartbeat = heartbeat
         self.inbox = inbox
-        inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         ignore = IgnoreList(user: settings.ignore)
+        watch = try RootWatch(settings, ignore: ignore, log: log)
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
-        polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
         settler = Settler(settle: settings.settle, places: places)
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
@@ -81,7 +71,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func run() async throws(SystemError) {
-        chooseSource()
+        watch.begin()
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
@@ -104,7 +94,7 @@ struct IntakeLoop: ~Copyable {
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            polling.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            watch.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -113,12 +103,12 @@ struct IntakeLoop: ~Copyable {
             if mustRescan, scan.isIdle, held.isEmpty { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
-            _ = try inotify.wait(until: deadline, waker: inbox.waker, other: marks?.source)
+            try watch.wait(until: deadline, or: inbox.waker)
         }
     }
 
     var deadline: ContinuousClock.Instant? {
-        if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
+        if held.isEmpty, mustRescan || !scan.isIdle || watch.isPolling { return .now }
         return [
             pressure.deadline(settler.nextDeadline), canListStuck ? settler.stuckFolders.nextListing : nil, nextRescan,
             nextPass, rootCheck?.due,
@@ -130,71 +120,69 @@ struct IntakeLoop: ~Copyable {
     // MARK: - Events
 
     mutating func readEvents() throws(SystemError) {
-        for record in try inotify.read() { handle(record) }
-        try readMarks()
+        for event in try watch.read() { apply(event) }
     }
 
-    mutating func handle(_ record: InotifyRecord) {
-        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else {
-            return handleLinked(record)
+    private mutating func apply(_ event: FileEvent) {
+        if let path = event.name {
+            volumeQuestion.reopen()
+            units.touch(path, at: .now)
         }
-        handle(record, in: directory)
-    }
-
-    mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
-        volumeQuestion.reopen()
-        lastEvent = .now
-        if record.isOverflow {
+        switch event {
+        case .created(let path, let isFolder):
+            admission.renames.forget(path)
+            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
+        case .changed(let path, let isFolder):
+            if !isFolder { noticeUnlessIgnored(path) }
+        case .left(let path, let isFolder, let rename):
+            noticeEnd(of: path)
+            if let rename { leaves(path, isFolder: isFolder, rename) }
+            if isFolder { forget(below: path) } else if settler.isTracked(path) { lookNow(path) } else { forget(path) }
+        case .reached(let path, let isFolder, let rename):
+            admission.renames.reaches(path, cookie: rename, isFolder: isFolder)
+            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
+        case .removed(let path, let isFolder):
+            noticeEnd(of: path)
+            if !isFolder { forget(path) }
+        case .folder(let path):
+            volumeQuestion.reopen()
+            list(path)
+        case .linked(let path): lookNow(path)
+        case .lost(let reason): loseRoot(reason)
+        case .overflow:
+            volumeQuestion.reopen()
             log.emit(.watchOverflow(root: settings.path))
-            return requestScan()
-        }
-        if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
-        if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
-            // What the mount has covered is seen again.
-            if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { scan.add(directory) }
-            return
-        }
-        guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return }
-        let path = directory.appending(name)
-        if path == WatchLock.folder, !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
-            rootCheck = (.now.advanced(by: Self.rootPause), rootCheck?.since ?? .now)
-        }
-        units.touch(path, at: .now)
-        follow(record, path)
-        if record.mask.contains(.isDirectory) {
-            handleDirectory(path, record.mask)
-        } else if record.mask.contains(.movedFrom), settler.isTracked(path) {
-            // Two names that were exchanged are both left after they were reached: what has this one now is looked at.
-            lookNow(path)
-        } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
-            settler.forget(path)
-            admission.refused.forget(path)
-            admission.admitter.deriver?.close(path, kept: [])
-        } else if !ignore.ignores(path, isDirectory: false) {
-            notice(path)
+            requestScan()
         }
     }
 
-    mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
-        var isThere = !mask.isDisjoint(with: [.created, .movedTo])
-        if mask.contains(.movedFrom) {
-            do throws(SystemError) {
-                if case .directory = try admission.look(path) { isThere = true }
-            } catch {
-                // It is listed, which says what is wrong with it.
-                isThere = true
-            }
-            for watch in watches.remove(below: path) { inotify.remove(watch) }
-            polling.remove(below: path)
-            settler.forget(below: path)
-            admission.admitter.deriver?.close(below: path)
-        } else if mask.contains(.deleted) {
-            // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
-            // for, so that removing a tree costs no search for each of its directories.
-            watches.remove(path)
-            polling.remove(path)
-        }
-        if isThere, settings.recursive, !ignore.ignores(path, isDirectory: true) { scan.add(path) }
+    /// Copy programs end each file by a rename; no journal knows what it was called before.
+    private mutating func leaves(_ path: FilePath, isFolder: Bool, _ rename: UInt32) {
+        if ignore.ignores(path, isDirectory: isFolder), admission.renames.origins(of: path).isEmpty { return }
+        admission.renames.leaves(path, cookie: rename)
+    }
+
+    private mutating func list(_ folder: FilePath) {
+        if settings.recursive, !ignore.ignores(folder, isDirectory: true) { scan.add(folder) }
+    }
+
+    private mutating func noticeUnlessIgnored(_ path: FilePath) {
+        if !ignore.ignores(path, isDirectory: false) { notice(path) }
+    }
+
+    private mutating func forget(_ path: FilePath) {
+        settler.forget(path)
+        admission.refused.forget(path)
+        admission.admitter.deriver?.close(path, kept: [])
+    }
+
+    private mutating func forget(below folder: FilePath) {
+        settler.forget(below: folder)
+        admission.admitter.deriver?.close(below: folder)
+    }
+
+    private mutating func noticeEnd(of path: FilePath) {
+        if path == WatchLock.folder { rootCheck = (.now.advanced(by: Self.rootPause), rootCheck?.since ?? .now) }
     }
 
     /// The kernel tells of the end of a folder when nobody has anything in it open any more, and we have the lock, with or
@@ -203,7 +191,7 @@ struct IntakeLoop: ~Copyable {
     private mutating func checkRoot(since: ContinuousClock.Instant) {
         rootCheck = nil
         if FolderPlace(settings.path) != place { return loseRoot() }
-        let isBusy = lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
+        let isBusy = watch.lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
         if isBusy, since.duration(to: .now) < Self.longestUnlocked {
             rootCheck = (.now.advanced(by: Self.rootPause), since)
         } else if RootHold.isLocked(settings) {
@@ -216,6 +204,7 @@ struct IntakeLoop: ~Copyable {
     private static let longestUnlocked = Duration.seconds(60)
 
     mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
+        if isLost { return }
         isLost = true
         scan.stop()
         log.emit(.watchLost(root: settings.path, reason: reason))
@@ -259,9 +248,9 @@ struct IntakeLoop: ~Copyable {
             switch verdict {
             case .look(let look):
                 if case .settled(let identity) = settler.judge(
-                    path, look, isForeign: modes.isForeign(path), at: .now, wall: .now)
+                    path, look, isForeign: watch.isForeign(path), at: .now, wall: .now)
                 {
-                    if polling.count > 0 { lastEvent = .now }
+                    watch.noteSettled()
                     admission.queue(path, identity)
                 }
             case .known: settler.forget(path)

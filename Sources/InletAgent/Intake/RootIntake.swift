@@ -170,7 +170,7 @@ final class RootIntake: Service {
             defer { admitter.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {
-                await caution.remember(isTold: !loop.isRootPolled)
+                await caution.remember(isTold: !loop.watch.isRootPolled)
             }
             return nil
         } catch {

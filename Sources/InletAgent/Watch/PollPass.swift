@@ -4,7 +4,7 @@ internal import SystemPackage
 
 /// Looks again and again at folders whose changes raise no events, a little at a time. Memory grows with these folders, not
 /// with their files.
-struct Polling: ~Copyable {
+struct PollPass: ~Copyable {
     enum Step: Sendable {
         case file(FilePath)
         /// A symlink, FIFO, socket or device.
