@@ -14,7 +14,7 @@ import Testing
 @Suite struct PassingRootTests {
     /// Says when it has ended.
     private struct Ending: Service {
-        let intake: RootIntake
+        let intake: RootRunner
         let ends: Count
 
         func run() async throws {
@@ -59,7 +59,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let slot = try directory.makeDirectory("media/slot")
         let settings = try Self.watch(directory.path.appending("media")).at(slot)
-        let place = try RootPlace(of: slot, try #require(settings.pattern))
+        let place = try VolumePlace(of: slot, try #require(settings.pattern))
         #expect(place.isStill(at: slot))
         try move(slot, to: directory.path.appending("before"))
         try directory.makeDirectory("media/slot")
@@ -69,7 +69,7 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let intake = try RootIntake(
+        let intake = try RootRunner(
             settings, admitter: admitter(journal, log), journal: journal, log: log, heartbeat: Heartbeat(roots: []),
             stateDirectory: directory.path, roots: RootRegistry(), passing: place)
         let ends = Count()
@@ -98,7 +98,7 @@ import Testing
             settings, try #require(settings.pattern),
             arrivals: VolumeArrivals(journal: journal, roots: registry, signals: Signals(), log: log)
         ) { root, place in
-            let intake = try RootIntake(
+            let intake = try RootRunner(
                 root, admitter: admitter, journal: journal, log: log, heartbeat: Heartbeat(roots: []),
                 stateDirectory: directory.path, roots: registry, passing: place)
             if made.add() <= 2 { held.withLock(\.self)?.renew() }

@@ -7,7 +7,7 @@ internal import SystemPackage
 
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
-final class Intakes: Service {
+final class RootSupervisor: Service {
     /// What makes the intakes.
     struct Tools: Sendable {
         var admitter: Admitter
@@ -46,7 +46,7 @@ final class Intakes: Service {
         for entry in entries {
             guard let intake = entry.fixed else { continue }
             tools.roots.set(.unknown, entry.settings.path)
-            tools.roots.enter(intake.inbox)
+            tools.roots.enter(intake.mailbox)
         }
     }
 
@@ -99,7 +99,7 @@ final class Intakes: Service {
             // One that was never run ends nowhere.
             if entry.hasBegun { await entry.ended.wait(until: end) }
             guard let intake = entry.fixed else { continue }
-            tools.roots.leave(intake.inbox)
+            tools.roots.leave(intake.mailbox)
             if !returning.contains(entry.settings.path) { tools.roots.set(nil, entry.settings.path) }
         }
     }
@@ -130,16 +130,16 @@ final class Intakes: Service {
         return WatchedEntry(root, .volumes(volumes), after: after)
     }
 
-    private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: RootPlace?) throws -> RootIntake {
+    private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: VolumePlace?) throws -> RootRunner {
         try Self.intake(root, routes, tools, passing: passing)
     }
 
     private static func intake(
-        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, passing: RootPlace?
-    ) throws -> RootIntake {
+        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, passing: VolumePlace?
+    ) throws -> RootRunner {
         var admitter = tools.admitter
         admitter.routes = routes
-        return try RootIntake(
+        return try RootRunner(
             root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
             stateDirectory: tools.stateDirectory, roots: tools.roots, places: tools.places, passing: passing)
     }
@@ -148,7 +148,7 @@ final class Intakes: Service {
 /// One entry of `watch:` that is watched, until it is asked to end.
 final class WatchedEntry: Sendable {
     enum Kind: Sendable {
-        case fixed(RootIntake)
+        case fixed(RootRunner)
         case volumes(VolumeRoots)
     }
 
@@ -166,7 +166,7 @@ final class WatchedEntry: Sendable {
         self.after = after
     }
 
-    var fixed: RootIntake? { if case .fixed(let intake) = kind { intake } else { nil } }
+    var fixed: RootRunner? { if case .fixed(let intake) = kind { intake } else { nil } }
     var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
     var hasBegun: Bool { begun.isSet }
 
@@ -191,4 +191,37 @@ final class WatchedEntry: Sendable {
             }
         }
     }
+}
+
+/// What a new configuration changes about the folders that are watched. Decides; `RootSupervisor` does it.
+struct IntakePlan: Sendable {
+    /// Folders and patterns that are watched no more, or no more as they were.
+    var ends: [FilePath] = []
+    /// Those that are watched from now on, or in another way.
+    var begins: [WatchSettings] = []
+    /// Patterns whose folders are looked at anew, each in its place.
+    var renews: [FilePath] = []
+
+    /// - Parameter isRouted: whether what becomes of files has changed: then every folder is listed anew, as at a start. Files
+    ///   that no route took may have one now, and what a file waited for may be another thing.
+    init(from old: [WatchSettings], to new: [WatchSettings], isRouted: Bool) {
+        let wanted = Dictionary(new.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        let known = Dictionary(old.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        for root in old {
+            guard let next = wanted[root.path] else {
+                ends.append(root.path)
+                continue
+            }
+            if next == root, !isRouted { continue }
+            if next == root, root.pattern != nil {
+                renews.append(root.path)
+            } else {
+                ends.append(root.path)
+                begins.append(next)
+            }
+        }
+        begins += new.filter { known[$0.path] == nil }
+    }
+
+    var isEmpty: Bool { ends.isEmpty && begins.isEmpty && renews.isEmpty }
 }

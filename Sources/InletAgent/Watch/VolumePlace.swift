@@ -22,7 +22,7 @@ struct FolderPlace: Equatable {
 }
 
 /// What a folder of a pattern was on when it was taken up. Something may be mounted there, or unmounted, at any time.
-struct RootPlace: Sendable {
+struct VolumePlace: Sendable {
     let place: FolderPlace
     let identity: VolumeIdentity
     /// Below the top of the file system.
@@ -67,7 +67,7 @@ struct RootPlace: Sendable {
         case alike(other: FilePath)
     }
 
-    func claim(among others: [FilePath: RootPlace]) -> Claim {
+    func claim(among others: [FilePath: VolumePlace]) -> Claim {
         guard isVolume else { return .free }
         let alike = others.filter { $1.isVolume && $1.identity.key == identity.key && $1.folder == folder }
             .sorted { $0.key.string < $1.key.string }

@@ -1,11 +1,11 @@
-package import InletCore
+internal import InletCore
 internal import InletJournal
-package import InletLinux
+internal import InletLinux
 internal import ServiceLifecycle
-package import SystemPackage
+internal import SystemPackage
 
-/// Watches one root on a thread of its own: while the root is there an `IntakeLoop` runs, while it is not this waits.
-final class RootIntake: Service {
+/// Watches one root on a thread of its own: while the root is there a `RootLoop` runs, while it is not this waits.
+final class RootRunner: Service {
     let settings: WatchSettings
     private let admitter: Admitter
     private let journal: Journal
@@ -14,11 +14,11 @@ final class RootIntake: Service {
     private let thread: BlockingPool
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
-    let inbox: RootMailbox
+    let mailbox: RootMailbox
     private let roots: RootRegistry
     private let places: Settler.Places
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
-    private let passing: RootPlace?
+    private let passing: VolumePlace?
     private var isPassing: Bool { passing != nil }
     private let hold: RootHold
 
@@ -27,7 +27,7 @@ final class RootIntake: Service {
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         stateDirectory: FilePath, roots: RootRegistry, places: Settler.Places = Settler.Places(),
-        passing: RootPlace? = nil
+        passing: VolumePlace? = nil
     ) throws(SystemError) {
         self.roots = roots
         self.places = places
@@ -38,22 +38,22 @@ final class RootIntake: Service {
         self.log = log
         self.heartbeat = heartbeat
         thread = BlockingPool(name: "intake", threads: 1)
-        let inbox = try RootMailbox(settings.path, isPassing: passing != nil)
-        self.inbox = inbox
+        let mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
+        self.mailbox = mailbox
         var own = admitter
         if admitter.routes.hasDerivations {
             own.deriver = Deriver(
                 root: settings.path, stateDirectory: stateDirectory, journal: journal, log: log,
-                done: { inbox.putDerived($0) })
+                done: { path in mailbox.put { $0.derived.append(path) } })
         }
         self.admitter = own
     }
 
     /// Ends it, wherever it is.
-    func stop() { inbox.stop() }
+    func stop() { mailbox.stop() }
 
     /// Something was mounted or unmounted, perhaps here.
-    func mountsChanged() { inbox.putMountChange() }
+    func mountsChanged() { mailbox.put { $0.hasMountChange = true } }
 
     func run() async throws {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.
@@ -65,39 +65,47 @@ final class RootIntake: Service {
                     tasks.cancelAll()
                 }
             } onCancel: {
-                self.inbox.stop()
+                self.mailbox.stop()
             }
         }
     }
 
+    /// What was said last of a root that is not watched: the same is not said again.
+    private struct Said {
+        var absence: IntakeStatus.State?
+        /// It is not what it was.
+        var objection: String?
+        /// Who watches it.
+        var holder: String?
+        /// What ended its loop.
+        var trouble: String?
+    }
+
     private func runOnThread() async {
-        var lastAbsence: IntakeStatus.State?
-        var lastTrouble: String?
-        var lastObjection: String?
-        var lastHolder: String?
-        while !inbox.isStopped {
+        var said = Said()
+        while !mailbox.isStopped {
             heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
                 roots.set(nil, settings.path)
                 let absence = RootAbsence.state(settings.path)
-                if absence != lastAbsence {
-                    lastAbsence = absence
-                    inbox.publish(IntakeStatus(root: settings.path, state: absence))
+                if absence != said.absence {
+                    said.absence = absence
+                    mailbox.publish(IntakeStatus(root: settings.path, state: absence))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
-                _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+                _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue
             }
-            lastAbsence = nil
-            if await pauses(&lastObjection) { continue }
-            guard case .watch(let lock, let doubt) = standsBy(&lastHolder) else { continue }
+            said.absence = nil
+            if await pauses(&said.objection) { continue }
+            guard case .watch(let lock, let doubt) = standsBy(&said.holder) else { continue }
             if let doubt { log.emit(.fileTrouble(path: settings.path, reason: doubt)) }
-            lastTrouble = await watchUntilLost(lastTrouble)
+            said.trouble = await watchUntilLost(said.trouble)
             withExtendedLifetime(lock) {}
             // What is there now may be another volume.
-            if isPassing, lastTrouble == nil { return }
+            if isPassing, said.trouble == nil { return }
         }
     }
 
@@ -117,9 +125,9 @@ final class RootIntake: Service {
             objection = "\(error)"
             if last == nil { log.emit(.watchGuard(root: settings.path, reason: objection)) }
         }
-        inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+        mailbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
         last = objection
-        await caution.wait(inbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
+        await caution.wait(mailbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
         return true
     }
 
@@ -130,10 +138,10 @@ final class RootIntake: Service {
             last = nil
             return outcome
         }
-        inbox.publish(IntakeStatus(root: settings.path, state: .standby(holder)))
+        mailbox.publish(IntakeStatus(root: settings.path, state: .standby(holder)))
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
         last = holder
-        hold.wait(inbox.waker)
+        hold.wait(mailbox.waker)
         return outcome
     }
 
@@ -159,11 +167,15 @@ final class RootIntake: Service {
             let adopts = try await !listing.isOver() && settings.existing == .adopt
             let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
-            var loop = try IntakeLoop(
-                settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-                inbox: inbox, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil,
-                adoptBefore: adopts ? firstSeen : nil, openUnits: openUnits, places: places, volume: volume)
+            let admission = SettledFiles(
+                root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+                hashing: hashing, tolerance: kind.modifiedTolerance,
+                skipBefore: settings.existing == .skip ? firstSeen : nil, settle: settings.settle,
+                settleEmpty: settings.settleEmpty, volume: volume, adoptBefore: adopts ? firstSeen : nil,
+                adoptCheck: settings.adoptCheck, rule: settings.sources)
+            var loop = try RootLoop(
+                settings, admission: admission, mailbox: mailbox, heartbeat: heartbeat, log: log, openUnits: openUnits,
+                places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.
@@ -176,61 +188,36 @@ final class RootIntake: Service {
         } catch {
             let trouble = "\(error)"
             if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
-            inbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
+            mailbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
             // Ends early only when it is woken, or for want of memory: then it is tried at once.
-            _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+            _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
             return trouble
         }
     }
 }
 
-/// How a root stands, for `status`.
-package struct IntakeStatus: Sendable {
-    package enum State: Sendable, Equatable {
-        case starting
-        case missing
-        case failing(String)
-        case watching
-        /// Not what was watched before: paused until it is, or a person says that it is right so.
-        case guarded(String)
-        /// Another agent has its lock, which says this of itself: we take over when that one ends.
-        case standby(String)
+/// Until when `existing: adopt` asks how old the files of a removable volume are.
+///
+/// FAT and exFAT keep no time of change: what was copied to such a volume while it was elsewhere looks as old as it was there,
+/// although it came after the volume was first watched. All that was there then is in the journal once it has been listed.
+struct FirstListing: Sendable {
+    let journal: Journal
+    /// `Volume.key`.
+    let volume: String?
+    /// Of its times, in nanoseconds.
+    let tolerance: Int64
+
+    /// Whether age is asked about until then only.
+    var counts: Bool { volume != nil && tolerance > 0 }
+
+    func isOver() async throws(JournalError) -> Bool {
+        guard counts, let volume else { return false }
+        return try await journal.wasListed(volume)
     }
 
-    /// How changes are found out.
-    package enum Mode: String, Sendable, CaseIterable {
-        case inotify, fanotify, poll
-        /// Some of its folders are polled, the kernel tells of the others.
-        case mixed
-    }
-
-    package var root: FilePath
-    package var state: State
-    /// nil before any folder of it was entered.
-    package var mode: Mode?
-    /// Of inotify; with fanotify a whole file system needs one or two.
-    package var watches = 0
-    /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
-    package var lastEvent: WallTime?
-    package var directories = 0
-    /// Those of them that are looked at again and again, because nothing tells of their changes.
-    package var polled = 0
-    package var settling = 0
-    package var ignored = 0
-    /// Files that cannot be taken, with folders that cannot be listed, and what one of them came to.
-    package var stuck: (count: Int, why: String)?
-    /// The files that have waited longest to be complete, and some of the units that are open.
-    package var unsettled: [Unsettled] = []
-
-    package struct Unsettled: Sendable {
-        package var path: FilePath
-        /// Whether a writer holds it.
-        package var busy: Bool
-        /// What it waits for besides that and its quiet time.
-        package var why: String?
-        /// The writer, where `/proc` shows it.
-        package var holder: OpenWriters.Holder?
-        /// How long it has waited; nil for what stands for many files.
-        package var waiting: Duration?
+    /// All that was there is in the journal, or was left out for good.
+    func end() async throws(JournalError) {
+        guard counts, let volume else { return }
+        try await journal.setListed(volume, at: .now)
     }
 }

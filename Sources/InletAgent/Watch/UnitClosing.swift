@@ -3,9 +3,11 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Folders that are delivered as one.
-extension IntakeLoop {
+extension RootLoop {
     /// Before a unit that cannot be closed yet is looked at again.
     private static let shortestPause = Duration.milliseconds(100)
+    /// Before one that could not be closed is.
+    private static let retryPause = Duration.seconds(1)
     /// Open units that the status shows.
     private static let shown = 5
 
@@ -14,12 +16,9 @@ extension IntakeLoop {
         units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
     }
 
-    /// Whether it is known which files are there: not before the first listing has ended, nor while another runs.
-    var canCloseUnits: Bool { isAnnounced && scan.isIdle && held.isEmpty && !mustRescan }
-
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async throws(SystemError) {
-        guard canCloseUnits, try watch.isDrained() else { return }
+        guard listing.isComplete, try watch.isDrained() else { return }
         let due = units.due(at: .now)
         if due.isEmpty { return }
         let settling = settler.tracked(below: Set(due.map(\.folder)))
