@@ -39,7 +39,7 @@ struct FolderStorm {
         let folder = content.folders.randomElement(using: &random) ?? ""
         switch Int.random(in: 0..<12, using: &random) {
         case 0..<4: try write(folder.appending("f\(Int.random(in: 0..<8, using: &random))"))
-        case 4: try write(folder.pushing("x\(next())/y/z/f"))
+        case 4: try write(folder.pushing(FilePath("x\(next())/y/z/f")))
         case 5:
             if let file = files.randomElement(using: &random) { try move(root.pushing(file), over: free(in: folder)) }
         case 6: try exchangeTwo(of: files)

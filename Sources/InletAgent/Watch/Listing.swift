@@ -124,9 +124,7 @@ struct Listing: ~Copyable {
     }
 
     /// No more is asked for in this turn of the loop: folders are let go of.
-    mutating func rest() {
-        turn.close()
-    }
+    mutating func rest() { turn.close() }
 
     /// The next thing found, where nobody watches. Blocks on the disk.
     mutating func next(_ ignore: IgnoreList) -> Step {

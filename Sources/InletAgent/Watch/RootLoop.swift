@@ -28,7 +28,7 @@ struct RootLoop: ~Copyable {
     /// From a path whose quiet time is over to its place in the journal.
     var admission: SettledFiles
     var pressure = QueuePressure()
-    var volume: VolumeReport
+    var volume: VolumeInquiry
     var publisher: StatusPublisher
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
@@ -48,7 +48,7 @@ struct RootLoop: ~Copyable {
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         publisher = StatusPublisher(unsettled: UnsettledWatch(after: settings.unsettledAfter))
-        volume = VolumeReport(earlier: EarlierFiles(before: .now, admission.admitter.board))
+        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, admission.admitter.board))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }

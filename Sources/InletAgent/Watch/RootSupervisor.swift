@@ -8,7 +8,7 @@ internal import SystemPackage
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
 final class RootSupervisor: Service {
-    /// What makes the intakes.
+    /// What makes the runners.
     struct Tools: Sendable {
         var admitter: Admitter
         var live: LiveSettings
@@ -20,6 +20,15 @@ final class RootSupervisor: Service {
         var stateDirectory: FilePath
         /// How much each may remember.
         var places: Settler.Places
+
+        /// - Parameter passing: for a folder that comes and goes with its volume.
+        func runner(_ root: WatchSettings, _ routes: RouteTable, passing: VolumePlace? = nil) throws -> RootRunner {
+            var admitter = admitter
+            admitter.routes = routes
+            return try RootRunner(
+                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+                stateDirectory: stateDirectory, roots: roots, places: places, passing: passing)
+        }
     }
 
     private struct State {
@@ -32,7 +41,7 @@ final class RootSupervisor: Service {
     private let signal = WakeSignal()
     private let state = Mutex(State())
 
-    /// How long is waited for an intake that ends: one whose disk does not answer ends when that does.
+    /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
 
     init(_ roots: [WatchSettings], _ tools: Tools) throws {
@@ -44,9 +53,9 @@ final class RootSupervisor: Service {
 
     private func enter(_ entries: [WatchedEntry]) {
         for entry in entries {
-            guard let intake = entry.fixed else { continue }
+            guard let runner = entry.fixed else { continue }
             tools.roots.set(.unknown, entry.settings.path)
-            tools.roots.enter(intake.mailbox)
+            tools.roots.enter(runner.mailbox)
         }
     }
 
@@ -98,8 +107,8 @@ final class RootSupervisor: Service {
         for entry in leaving {
             // One that was never run ends nowhere.
             if entry.hasBegun { await entry.ended.wait(until: end) }
-            guard let intake = entry.fixed else { continue }
-            tools.roots.leave(intake.mailbox)
+            guard let runner = entry.fixed else { continue }
+            tools.roots.leave(runner.mailbox)
             if !returning.contains(entry.settings.path) { tools.roots.set(nil, entry.settings.path) }
         }
     }
@@ -119,29 +128,15 @@ final class RootSupervisor: Service {
 
     private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
         guard let pattern = root.pattern else {
-            return WatchedEntry(root, .fixed(try intake(root, routes, passing: nil)), after: after)
+            return WatchedEntry(root, .fixed(try tools.runner(root, routes)), after: after)
         }
         let arrivals = VolumeArrivals(
             journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals,
             log: tools.log)
         let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools] root, place in
-            try Self.intake(root, tools.live.routes, tools, passing: place)
+            try tools.runner(root, tools.live.routes, passing: place)
         }
         return WatchedEntry(root, .volumes(volumes), after: after)
-    }
-
-    private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: VolumePlace?) throws -> RootRunner {
-        try Self.intake(root, routes, tools, passing: passing)
-    }
-
-    private static func intake(
-        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, passing: VolumePlace?
-    ) throws -> RootRunner {
-        var admitter = tools.admitter
-        admitter.routes = routes
-        return try RootRunner(
-            root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
-            stateDirectory: tools.stateDirectory, roots: tools.roots, places: tools.places, passing: passing)
     }
 }
 
@@ -166,7 +161,7 @@ final class WatchedEntry: Sendable {
         self.after = after
     }
 
-    var fixed: RootRunner? { if case .fixed(let intake) = kind { intake } else { nil } }
+    var fixed: RootRunner? { if case .fixed(let runner) = kind { runner } else { nil } }
     var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
     var hasBegun: Bool { begun.isSet }
 
@@ -186,7 +181,7 @@ final class WatchedEntry: Sendable {
     private func watch(_ restarts: ServiceRestarts) async {
         await restarts.keep("watching \(settings.path.display)") {
             switch kind {
-            case .fixed(let intake): try await intake.run()
+            case .fixed(let runner): try await runner.run()
             case .volumes(let roots): try await roots.run()
             }
         }

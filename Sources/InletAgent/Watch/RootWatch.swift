@@ -2,41 +2,6 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// What happened to a name below a watched folder, or to that folder.
-///
-/// A rename comes as its two halves, and an exchange as four: the second half never comes where a file has left the root, and
-/// nothing is held back until it does. Both names are looked at.
-enum FileEvent: Sendable, Equatable {
-    /// Something new has this name.
-    case created(FilePath, isFolder: Bool)
-    /// What has this name was written to, or touched.
-    case changed(FilePath, isFolder: Bool)
-    case removed(FilePath, isFolder: Bool)
-    /// The first half of a rename; `rename` is nil where the kernel does not tell which halves belong together (fanotify before
-    /// Linux 5.17).
-    case left(FilePath, isFolder: Bool, rename: UInt32?)
-    /// The second half, with the number of the first.
-    case reached(FilePath, isFolder: Bool, rename: UInt32)
-    /// A folder is to be listed: its mount has gone and shows what it covered, or it has the name of one that left.
-    case folder(FilePath)
-    /// A file that `follow(linked:)` was asked to follow has lost a name, or has another owner.
-    case linked(FilePath)
-    /// The root itself has gone, with the reason.
-    case lost(String)
-    /// Events were lost: everything is to be listed.
-    case overflow
-
-    /// The name that something happened to.
-    var name: FilePath? {
-        switch self {
-        case .created(let path, _), .changed(let path, _), .removed(let path, _), .left(let path, _, _),
-            .reached(let path, _, _):
-            path
-        case .folder, .linked, .lost, .overflow: nil
-        }
-    }
-}
-
 /// Tells what changes below a root: by inotify, by fanotify where a mount can be marked, and by looking again and again where
 /// nothing tells of changes, or where there is no watch left. All three serve one root side by side.
 struct RootWatch: ~Copyable {
@@ -159,28 +124,21 @@ struct RootWatch: ~Copyable {
         }
     }
 
-    /// What fanotify says may be several things at once. What has gone comes first.
     private mutating func translate(
         _ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath, _ events: inout [FileEvent]
     ) {
-        let isFolder = mask.contains(.isDirectory)
-        if mask.contains(.movedFrom) {
-            events.append(.left(path, isFolder: isFolder, rename: rename))
-            if isFolder, forgetLeft(path) || mask.contains(.movedTo) { events.append(.folder(path)) }
-        } else if mask.contains(.deleted) {
-            events.append(.removed(path, isFolder: isFolder))
-            guard isFolder else { return }
+        let event = FileEvent(mask, rename: rename, path)
+        events.append(event)
+        switch event {
+        case .left(_, isFolder: true, _):
+            if forgetLeft(path) || mask.contains(.movedTo) { events.append(.folder(path)) }
+        case .removed(_, isFolder: true):
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.
             table.remove(path)
             polls.remove(path)
             if mask.contains(.movedTo) { events.append(.created(path, isFolder: true)) }
-        } else if mask.contains(.movedTo), let rename {
-            events.append(.reached(path, isFolder: isFolder, rename: rename))
-        } else if !mask.isDisjoint(with: [.created, .movedTo]) {
-            events.append(.created(path, isFolder: isFolder))
-        } else {
-            events.append(.changed(path, isFolder: isFolder))
+        default: break
         }
     }
 

@@ -149,8 +149,8 @@ struct VolumeQuestion {
     var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
 }
 
-/// What is known, and was said, of the removable volume of a root.
-struct VolumeReport: Sendable {
+/// What is asked, and was said, of the removable volume of a root.
+struct VolumeInquiry: Sendable {
     /// Last, without what is no news by itself.
     var said: VolumeEnd?
     var question = VolumeQuestion()

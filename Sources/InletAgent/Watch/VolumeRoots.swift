@@ -5,16 +5,16 @@ internal import ServiceLifecycle
 internal import Synchronization
 package import SystemPackage
 
-/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with an intake of its own for as long as it is there. It
+/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with a runner of its own for as long as it is there. It
 /// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
 final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
-        var intake: RootRunner
+        var runner: RootRunner
         var place: VolumePlace
         let since = ContinuousClock.now
         var isEnding = false
-        /// How often it had been asked for a renewal before the intake was made.
+        /// How often it had been asked for a renewal before the runner was made.
         var renewal: UInt64
     }
 
@@ -25,7 +25,7 @@ final class VolumeRoots: Service {
         var isStopped = false
         /// Whether all that was there at the start has been taken up.
         var hasBegun = false
-        /// How often it was asked that every folder is watched anew. An intake of an earlier one goes by routes that may not
+        /// How often it was asked that every folder is watched anew. A runner of an earlier one goes by routes that may not
         /// hold any more, whoever was making it meanwhile.
         var renewal: UInt64 = 0
     }
@@ -57,7 +57,7 @@ final class VolumeRoots: Service {
     }
 
     /// Those of the folders that are there now.
-    private var intakes: [RootRunner] { state.withLock { $0.entries.values.map(\.intake) } }
+    private var runners: [RootRunner] { state.withLock { $0.entries.values.map(\.runner) } }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -87,7 +87,7 @@ final class VolumeRoots: Service {
                     _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
                 }
             }
-            for intake in intakes { intake.stop() }
+            for runner in runners { runner.stop() }
         }
     }
 
@@ -103,7 +103,7 @@ final class VolumeRoots: Service {
         } while true
         found = FoundRoots(pattern)
         for (root, entry) in state.withLock({ $0.entries }) {
-            if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
+            if isStill(entry, at: root, found) { entry.runner.mountsChanged() } else { end(root) }
         }
         state.withLock {
             $0.remarks = $0.remarks.filter {
@@ -133,7 +133,7 @@ final class VolumeRoots: Service {
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        // What cannot be asked now is looked at by its own intake.
+        // What cannot be asked now is looked at by its own runner.
         if found.isUnanswered(root) { return true }
         guard found.roots[root] == entry.place.place.device else { return false }
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
@@ -172,12 +172,12 @@ final class VolumeRoots: Service {
     }
 
     private func end(_ root: FilePath) {
-        let intake = state.withLock { state -> RootRunner? in
+        let runner = state.withLock { state -> RootRunner? in
             if state.entries[root]?.isEnding == true { return nil }
             state.entries[root]?.isEnding = true
-            return state.entries[root]?.intake
+            return state.entries[root]?.runner
         }
-        intake?.stop()
+        runner?.stop()
     }
 
     /// - Returns: false when it is to be tried again.
@@ -187,11 +187,11 @@ final class VolumeRoots: Service {
             let volume = place.volume
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let renewal = state.withLock(\.renewal)
-            let intake = try make(settings.at(root), place)
-            put(Entry(intake: intake, place: place, renewal: renewal), at: root)
+            let runner = try make(settings.at(root), place)
+            put(Entry(runner: runner, place: place, renewal: renewal), at: root)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 do {
-                    try await intake.run()
+                    try await runner.run()
                     while let next = try self.next(at: root) { try await next.run() }
                 } catch {
                     // It is taken up anew with the next look at the pattern.
@@ -199,7 +199,7 @@ final class VolumeRoots: Service {
                 }
                 self.arrivals.left(volume, root)
                 let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
-                if let last { self.arrivals.roots.leave(last.intake.mailbox) }
+                if let last { self.arrivals.roots.leave(last.runner.mailbox) }
                 self.waker.wake()
             }
             return true
@@ -215,11 +215,11 @@ final class VolumeRoots: Service {
 extension VolumeRoots {
     /// Has every folder watched anew, by the routes that hold now.
     func renew() {
-        let intakes = state.withLock { state in
+        let runners = state.withLock { state in
             state.renewal += 1
-            return state.entries.values.map(\.intake)
+            return state.entries.values.map(\.runner)
         }
-        for intake in intakes { intake.stop() }
+        for runner in runners { runner.stop() }
     }
 
     /// One of an earlier renewal ends before it begins, and is made anew.
@@ -228,24 +228,24 @@ extension VolumeRoots {
             state.entries[root] = entry
             return entry.renewal != state.renewal
         }
-        arrivals.roots.enter(entry.intake.mailbox)
-        if isOld { entry.intake.stop() }
+        arrivals.roots.enter(entry.runner.mailbox)
+        if isOld { entry.runner.stop() }
     }
 
-    /// The intake that goes on at `root`; nil when that has ended for good.
+    /// The runner that goes on at `root`; nil when that has ended for good.
     private func next(at root: FilePath) throws -> RootRunner? {
         let (entry, renewal) = state.withLock { ($0.entries[root], $0.renewal) }
         guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled else { return nil }
         let next = try make(settings.at(root), entry.place)
         let (isStill, isOld) = state.withLock { state in
             guard !state.isStopped, state.entries[root]?.isEnding == false else { return (false, false) }
-            state.entries[root]?.intake = next
+            state.entries[root]?.runner = next
             state.entries[root]?.renewal = renewal
             return (true, state.renewal != renewal)
         }
         if isOld { next.stop() }
         guard isStill else { return nil }
-        arrivals.roots.leave(entry.intake.mailbox)
+        arrivals.roots.leave(entry.runner.mailbox)
         arrivals.roots.enter(next.mailbox)
         return next
     }
