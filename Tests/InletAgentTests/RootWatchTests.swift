@@ -74,6 +74,21 @@ private struct Follower: ~Copyable {
         seen[path] = (try? FileLook.look(at: RootedPath(root, path)))?.identity
     }
 
+    /// Looks at what nothing tells of, as a loop does now and then, and follows the folders that it finds.
+    mutating func pass() throws {
+        if let loss = watch.beginPass() { Issue.record("lost: \(loss)") }
+        while watch.isPolling {
+            switch watch.nextPolled() {
+            case .file(let path): look(path)
+            case .directory(let path): listing.add(path)
+            case .trouble(let path, let error): Issue.record("\(path): \(error)")
+            case .gone, .irregular, .nothing, .finished: break
+            }
+        }
+        watch.turnEnded(took: .zero, hasMore: false)
+        try follow()
+    }
+
     /// The events since the last call.
     mutating func take() throws -> [FileEvent] {
         try follow()
@@ -178,7 +193,7 @@ private struct Follower: ~Copyable {
     /// Nothing is rescanned, and what happens is read at any time in between.
     @Test(arguments: 0..<Load.of(100))
     func `whatever is renamed, exchanged, made and removed, what each name has in the end was seen`(seed: Int) throws {
-        let modes: [WatchSettings.Mode] = isMarkable ? [.inotify, .fanotify] : [.inotify]
+        let modes: [WatchSettings.Mode] = [.inotify, .poll] + (isMarkable ? [.fanotify] : [])
         for mode in modes {
             let place = try folder.makeDirectory(FilePath("\(mode)/root"))
             let outside = try folder.makeDirectory(FilePath("\(mode)/outside"))
@@ -189,11 +204,14 @@ private struct Follower: ~Copyable {
             try follower.follow()
             for _ in 0..<100 {
                 try storm.step()
-                if Int.random(in: 0..<4, using: &random) == 0 { try follower.follow() }
+                if Int.random(in: 0..<4, using: &random) > 0 { continue }
+                if mode == .poll { try follower.pass() } else { try follower.follow() }
             }
-            try follower.follow()
-            let seen = follower.seen
-            #expect(seen == (try FolderStorm.content(of: place).files), "\(mode)")
+            if mode == .poll { try follower.pass() } else { try follower.follow() }
+            let (seen, files) = (follower.seen, try FolderStorm.content(of: place).files)
+            #expect(files.allSatisfy { seen[$0] == $1 }, "\(mode)")
+            // Nothing tells a pass which file has gone.
+            #expect(seen.count == files.count || mode == .poll, "\(mode)")
         }
     }
 }

@@ -81,7 +81,24 @@ final class RootRegistry: Sendable {
         let presence = presence(of: file.root)
         if let volume = file.volume, presence != .present(volume: volume) { return true }
         if presence == .unknown || presence == .guarded { return true }
-        return RootPresence.isAway(file)
+        return Self.isGone(file)
+    }
+
+    /// True when the root is no directory now, or an empty one that is on another device than the file was admitted from (the
+    /// folder under a mount), or whose changes nobody tells of (a server that has lost its disk).
+    private static func isGone(_ file: FileRow) -> Bool {
+        guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
+        // Where others' symlinks lead is not the root, and its files have not gone from there.
+        if RootAbsence.isBehindLink(file.root) { return true }
+        guard isEmpty(file.root) else { return false }
+        return identity.device != file.identity.device || (try? FileSystemKind.of(file.root).isNetwork) == true
+    }
+
+    private static func isEmpty(_ directory: FilePath) -> Bool {
+        // What cannot be listed counts as empty: its files wait, instead of being gone.
+        guard var stream = try? DirectoryStream(directory) else { return true }
+        // As above.
+        return ((try? stream.next()) ?? nil) == nil
     }
 }
 
@@ -151,26 +168,4 @@ final class RootMailbox: Sendable {
     }
 
     func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
-}
-
-/// Whether a file is missing because its whole root is: unplugged, unmounted, not mounted yet.
-enum RootPresence {
-    /// True when the root is no directory now, or an empty one that is on another device than the file was admitted from (the
-    /// folder under a mount), or whose changes nobody tells of (a server that has lost its disk). Files that were sent singly
-    /// have no root.
-    static func isAway(_ file: FileRow) -> Bool {
-        guard !file.root.isEmpty else { return false }
-        guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
-        // Where others' symlinks lead is not the root, and its files have not gone from there.
-        if RootAbsence.isBehindLink(file.root) { return true }
-        guard isEmpty(file.root) else { return false }
-        return identity.device != file.identity.device || (try? FileSystemKind.of(file.root).isNetwork) == true
-    }
-
-    private static func isEmpty(_ directory: FilePath) -> Bool {
-        // What cannot be listed counts as empty: its files wait, instead of being gone.
-        guard var stream = try? DirectoryStream(directory) else { return true }
-        // As above.
-        return ((try? stream.next()) ?? nil) == nil
-    }
 }

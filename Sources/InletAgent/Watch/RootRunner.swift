@@ -7,46 +7,40 @@ internal import SystemPackage
 /// Watches one root on a thread of its own: while the root is there a `RootLoop` runs, while it is not this waits.
 final class RootRunner: Service {
     let settings: WatchSettings
-    private let admitter: Admitter
-    private let journal: Journal
-    private let log: EventLog
-    private let heartbeat: Heartbeat
-    private let thread: BlockingPool
+    let mailbox: RootMailbox
+    /// With what is made of this root's files.
+    private let tools: RootSupervisor.Tools
+    private let thread = BlockingPool(name: "intake", threads: 1)
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
-    let mailbox: RootMailbox
-    private let roots: RootRegistry
-    private let places: Settler.Places
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: VolumePlace?
-    private var isPassing: Bool { passing != nil }
     private let hold: RootHold
 
+    private var log: EventLog { tools.log }
+    private var journal: Journal { tools.journal }
+    private var isPassing: Bool { passing != nil }
+
+    /// Before what is not there, or cannot be watched, is looked at again.
     private static let missingPause = Duration.seconds(2)
+    /// Before a folder that is not what it was is looked at again, where nothing tells.
+    private static let guardPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath, roots: RootRegistry, places: Settler.Places = Settler.Places(),
-        passing: VolumePlace? = nil
+        _ settings: WatchSettings, _ tools: RootSupervisor.Tools, passing: VolumePlace? = nil
     ) throws(SystemError) {
-        self.roots = roots
-        self.places = places
-        self.passing = passing
         self.settings = settings
-        hold = RootHold(settings, stateDirectory: stateDirectory)
-        self.journal = journal
-        self.log = log
-        self.heartbeat = heartbeat
-        thread = BlockingPool(name: "intake", threads: 1)
+        self.passing = passing
+        hold = RootHold(settings, stateDirectory: tools.stateDirectory)
         let mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
         self.mailbox = mailbox
-        var own = admitter
-        if admitter.routes.hasDerivations {
-            own.deriver = Deriver(
-                root: settings.path, stateDirectory: stateDirectory, journal: journal, log: log,
+        var tools = tools
+        if tools.admitter.routes.hasDerivations {
+            tools.admitter.deriver = Deriver(
+                root: settings.path, stateDirectory: tools.stateDirectory, journal: tools.journal, log: tools.log,
                 done: { path in mailbox.put { $0.derived.append(path) } })
         }
-        self.admitter = own
+        self.tools = tools
     }
 
     /// Ends it, wherever it is.
@@ -60,7 +54,7 @@ final class RootRunner: Service {
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { tasks in
-                    if let deriver = self.admitter.deriver { tasks.addTask { await deriver.run() } }
+                    if let deriver = self.tools.admitter.deriver { tasks.addTask { await deriver.run() } }
                     await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
                     tasks.cancelAll()
                 }
@@ -84,10 +78,10 @@ final class RootRunner: Service {
     private func runOnThread() async {
         var said = Said()
         while !mailbox.isStopped {
-            heartbeat.beat(.intake(settings.path))
+            tools.heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
-                roots.set(nil, settings.path)
+                tools.roots.set(nil, settings.path)
                 let absence = RootAbsence.state(settings.path)
                 if absence != said.absence {
                     said.absence = absence
@@ -145,10 +139,7 @@ final class RootRunner: Service {
         return outcome
     }
 
-    /// Before a folder that is not what it was is looked at again, where nothing tells.
-    private static let guardPause = Duration.seconds(30)
-
-    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: roots) }
+    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: tools.roots) }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted.
     private func firstSeen() async throws(JournalError) -> WallTime {
@@ -168,18 +159,18 @@ final class RootRunner: Service {
             let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
             let admission = SettledFiles(
-                root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+                root: settings.path, admitter: tools.admitter, journal: journal, log: log, heartbeat: tools.heartbeat,
                 hashing: hashing, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil, settle: settings.settle,
                 settleEmpty: settings.settleEmpty, volume: volume, adoptBefore: adopts ? firstSeen : nil,
                 adoptCheck: settings.adoptCheck, rule: settings.sources)
             var loop = try RootLoop(
-                settings, admission: admission, mailbox: mailbox, heartbeat: heartbeat, log: log, openUnits: openUnits,
-                places: places)
+                settings, admission: admission, mailbox: mailbox, heartbeat: tools.heartbeat, log: log,
+                openUnits: openUnits, places: tools.places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.
-            defer { admitter.room.release(settings.path) }
+            defer { tools.admitter.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {
                 await caution.remember(isTold: !loop.watch.isRootPolled)

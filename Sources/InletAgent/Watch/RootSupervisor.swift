@@ -8,7 +8,7 @@ internal import SystemPackage
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
 final class RootSupervisor: Service {
-    /// What makes the runners.
+    /// What a root is watched with.
     struct Tools: Sendable {
         var admitter: Admitter
         var live: LiveSettings
@@ -21,13 +21,11 @@ final class RootSupervisor: Service {
         /// How much each may remember.
         var places: Settler.Places
 
-        /// - Parameter passing: for a folder that comes and goes with its volume.
-        func runner(_ root: WatchSettings, _ routes: RouteTable, passing: VolumePlace? = nil) throws -> RootRunner {
-            var admitter = admitter
-            admitter.routes = routes
-            return try RootRunner(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-                stateDirectory: stateDirectory, roots: roots, places: places, passing: passing)
+        /// The same by other routes.
+        func by(_ routes: RouteTable) -> Tools {
+            var tools = self
+            tools.admitter.routes = routes
+            return tools
         }
     }
 
@@ -128,41 +126,36 @@ final class RootSupervisor: Service {
 
     private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
         guard let pattern = root.pattern else {
-            return WatchedEntry(root, .fixed(try tools.runner(root, routes)), after: after)
+            return WatchedEntry(root, try RootRunner(root, tools.by(routes)), after: after)
         }
         let arrivals = VolumeArrivals(
-            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals,
-            log: tools.log)
+            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals, log: tools.log)
         let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools] root, place in
-            try tools.runner(root, tools.live.routes, passing: place)
+            try RootRunner(root, tools.by(tools.live.routes), passing: place)
         }
-        return WatchedEntry(root, .volumes(volumes), after: after)
+        return WatchedEntry(root, volumes, after: after)
     }
 }
 
 /// One entry of `watch:` that is watched, until it is asked to end.
 final class WatchedEntry: Sendable {
-    enum Kind: Sendable {
-        case fixed(RootRunner)
-        case volumes(VolumeRoots)
-    }
-
     let settings: WatchSettings
-    private let kind: Kind
+    /// A `RootRunner`, or the `VolumeRoots` of a pattern.
+    private let service: any Service
     /// The end of who watched it before: two at once would only be in each other's way.
     private let after: StopFlag?
     let asked = StopFlag()
     let ended = StopFlag()
     private let begun = StopFlag()
 
-    init(_ settings: WatchSettings, _ kind: Kind, after: StopFlag?) {
+    init(_ settings: WatchSettings, _ service: any Service, after: StopFlag?) {
         self.settings = settings
-        self.kind = kind
+        self.service = service
         self.after = after
     }
 
-    var fixed: RootRunner? { if case .fixed(let runner) = kind { runner } else { nil } }
-    var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
+    var fixed: RootRunner? { service as? RootRunner }
+    var volumes: VolumeRoots? { service as? VolumeRoots }
     var hasBegun: Bool { begun.isSet }
 
     func run(_ restarts: ServiceRestarts) async {
@@ -171,19 +164,11 @@ final class WatchedEntry: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.after?.wait()
-                if !Task.isCancelled { await self.watch(restarts) }
+                if Task.isCancelled { return }
+                await restarts.keep("watching \(self.settings.path.display)") { try await self.service.run() }
             }
             await asked.wait()
             group.cancelAll()
-        }
-    }
-
-    private func watch(_ restarts: ServiceRestarts) async {
-        await restarts.keep("watching \(settings.path.display)") {
-            switch kind {
-            case .fixed(let runner): try await runner.run()
-            case .volumes(let roots): try await roots.run()
-            }
         }
     }
 }

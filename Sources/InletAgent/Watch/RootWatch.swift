@@ -66,7 +66,8 @@ struct RootWatch: ~Copyable {
         var events = waiting
         waiting = []
         for record in try inotify.read() { translate(record, to: &events) }
-        return events + (try readMarks())
+        events += try readMarks()
+        return events
     }
 
     /// Blocks until something has happened, `waker` is woken or `deadline` has passed.

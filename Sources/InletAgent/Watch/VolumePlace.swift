@@ -61,7 +61,7 @@ struct VolumePlace: Sendable {
     /// How it stands to folders that are watched.
     enum Claim: Equatable {
         case free
-        /// The same file system is mounted at `other` too, whose intake has its files.
+        /// The same file system is mounted at `other` too, whose runner has its files.
         case twice(other: FilePath)
         /// Another one at `other` has the same label, or the same UUID: the copy of a card, or cards of one camera.
         case alike(other: FilePath)
@@ -84,7 +84,7 @@ struct VolumePlace: Sendable {
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
-        // Its intake begins anew then, and says what is wrong.
+        // Its runner begins anew then, and says what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
         return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
     }
