@@ -39,10 +39,10 @@ extension AgentParts {
         _ live: LiveSettings, _ roots: RootRegistry, _ admitter: Admitter, _ heartbeat: Heartbeat,
         _ places: Settler.Places,
         _ restarts: ServiceRestarts
-    ) throws -> Intakes {
-        try Intakes(
+    ) throws -> RootSupervisor {
+        try RootSupervisor(
             live.watch,
-            Intakes.Tools(
+            RootSupervisor.Tools(
                 admitter: admitter, live: live, roots: roots, journal: admitter.journal, log: admitter.log,
                 heartbeat: heartbeat, restarts: restarts, stateDirectory: live.settings.stateDirectory,
                 places: places))
@@ -66,7 +66,7 @@ extension AgentParts {
             })
     }
 
-    func mounts() throws -> MountKeeper { try MountKeeper(roots, log: log) }
+    func mounts() throws -> MountWatcher { try MountWatcher(roots, log: log) }
 
     func reloadSteps(_ former: FormerRoots, _ tally: MetricsTally) -> ReloadSteps {
         ReloadSteps(

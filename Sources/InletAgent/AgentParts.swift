@@ -8,7 +8,7 @@ internal import SystemPackage
 
 /// The agent's services and what they share: signals, flags, threads. Each service gets what it needs and no more.
 struct AgentParts: Sendable {
-    let intakes: Intakes
+    let intakes: RootSupervisor
     /// As it was at the start; `live` has what holds now.
     private let settings: Settings
     let live: LiveSettings

@@ -27,13 +27,13 @@ import Testing
             ([.movedFrom, .isDirectory], true, [.movedFrom, .movedTo, .isDirectory]),
         ] as [(Mask, Bool, Mask)])
     func `what has gone is decided by what is there`(mask: Mask, isThere: Bool, meaning: Mask) {
-        #expect(MarkedNews.meaning(mask) { isThere } == meaning)
+        #expect(FanotifyNews.meaning(mask) { isThere } == meaning)
     }
 
     @Test func `only what is said to have gone costs a look at the disk`() {
         var looks = 0
         for mask in [[.created], [.closedAfterWriting, .attributes], [.movedTo, .isDirectory]] as [Mask] {
-            _ = MarkedNews.meaning(mask) {
+            _ = FanotifyNews.meaning(mask) {
                 looks += 1
                 return true
             }
@@ -43,9 +43,9 @@ import Testing
 
     @Test func `a dot is the folder itself, and the root has nothing to say of itself`() {
         let name = Array("n".utf8)
-        #expect(MarkedNews.subject("a/b", name).map { "\($0.directory) \($0.name)" } == "a/b \(name)")
-        #expect(MarkedNews.subject("a/n", [0x2E]).map { "\($0.directory) \($0.name)" } == "a \(name)")
-        #expect(MarkedNews.subject("", [0x2E]) == nil)
+        #expect(FanotifyNews.subject("a/b", name).map { "\($0.directory) \($0.name)" } == "a/b \(name)")
+        #expect(FanotifyNews.subject("a/n", [0x2E]).map { "\($0.directory) \($0.name)" } == "a \(name)")
+        #expect(FanotifyNews.subject("", [0x2E]) == nil)
     }
 
     @Test func `a path is below a root by whole names`() {

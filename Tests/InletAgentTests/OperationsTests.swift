@@ -172,13 +172,14 @@ import Testing
     @Test func `a root's mailbox gives what was put, wakes, and is bounded`() throws {
         let mailbox = try RootMailbox("/in")
         #expect(try mailbox.waker.wait(until: .now) == false)
-        mailbox.put("a")
-        mailbox.put("b")
+        mailbox.look(again: "a")
+        mailbox.look(again: "b")
         #expect(try mailbox.waker.wait(until: .now))
-        #expect(mailbox.takeLooks() == ["a", "b"])
-        #expect(mailbox.takeLooks().isEmpty)
-        for _ in 0..<10_001 { mailbox.put("a") }
-        #expect(mailbox.takeLooks().count == 10_000)
+        #expect(mailbox.take().looks == ["a", "b"])
+        #expect(mailbox.take().looks.isEmpty)
+        for _ in 0..<10_001 { mailbox.look(again: "a") }
+        let requests = mailbox.take()
+        #expect(requests.looks.count == 10_000 && requests.wantsListing)
         #expect(!mailbox.isStopped)
         mailbox.stop()
         #expect(mailbox.isStopped)

@@ -14,7 +14,7 @@ import Testing
 @Suite struct PassingRootTests {
     /// Says when it has ended.
     private struct Ending: Service {
-        let intake: RootIntake
+        let intake: RootRunner
         let ends: Count
 
         func run() async throws {
@@ -59,7 +59,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let slot = try directory.makeDirectory("media/slot")
         let settings = try Self.watch(directory.path.appending("media")).at(slot)
-        let place = try RootPlace(of: slot, try #require(settings.pattern))
+        let place = try VolumePlace(of: slot, try #require(settings.pattern))
         #expect(place.isStill(at: slot))
         try move(slot, to: directory.path.appending("before"))
         try directory.makeDirectory("media/slot")
@@ -69,9 +69,7 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let intake = try RootIntake(
-            settings, admitter: admitter(journal, log), journal: journal, log: log, heartbeat: Heartbeat(roots: []),
-            stateDirectory: directory.path, roots: RootRegistry(), passing: place)
+        let intake = try RootRunner(settings, tools(directory, journal, log), passing: place)
         let ends = Count()
         try await whileRunning([Ending(intake: intake, ends: ends)]) {
             try await eventually("it is let go") { ends.value == 1 }
@@ -89,8 +87,8 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let admitter = try admitter(journal, log)
         let registry = RootRegistry()
+        let tools = try tools(directory, journal, log, registry)
         let made = Count()
         let held = Mutex<VolumeRoots?>(nil)
         defer { held.withLock { $0 = nil } }
@@ -98,9 +96,7 @@ import Testing
             settings, try #require(settings.pattern),
             arrivals: VolumeArrivals(journal: journal, roots: registry, signals: Signals(), log: log)
         ) { root, place in
-            let intake = try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: Heartbeat(roots: []),
-                stateDirectory: directory.path, roots: registry, passing: place)
+            let intake = try RootRunner(root, tools, passing: place)
             if made.add() <= 2 { held.withLock(\.self)?.renew() }
             return intake
         }
@@ -109,6 +105,15 @@ import Testing
             try await eventually("the third is the one that watches") { events.count("watch.mode") == 1 }
             #expect(made.value == 3 && registry.statuses.count == 1)
         }
+    }
+
+    private func tools(
+        _ directory: TemporaryDirectory, _ journal: Journal, _ log: EventLog, _ roots: RootRegistry = RootRegistry()
+    ) throws -> RootSupervisor.Tools {
+        RootSupervisor.Tools(
+            admitter: try admitter(journal, log), live: .test(), roots: roots, journal: journal, log: log,
+            heartbeat: Heartbeat(roots: []), restarts: ServiceRestarts(log: log), stateDirectory: directory.path,
+            places: Settler.Places())
     }
 
     private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admitter {

@@ -19,7 +19,7 @@ import Testing
     }
 
     /// All that a pass finds.
-    private func pass(_ polling: inout Polling, _ ignore: IgnoreList = IgnoreList()) -> [String] {
+    private func pass(_ polling: inout PollPass, _ ignore: IgnoreList = IgnoreList()) -> [String] {
         polling.begin()
         var found: [String] = []
         let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .always)])
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         try folder.write([1], to: "root/a")
         polling.add("", modified: try touched(root))
         let first = polling.next
@@ -65,7 +65,7 @@ import Testing
 
     @Test func `a folder whose mtime was set back after a file was added, as rsync does, is listed again`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         try age(root, to: 1e9)
         polling.add("", modified: try touched(root))
         clock.advance(.seconds(600))
@@ -80,7 +80,7 @@ import Testing
 
     @Test func `a folder that gets a watch is looked at once more, and forgotten then`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         try folder.write([1], to: "root/sub/a")
         for name in ["", "sub", "gone"] as [FilePath] {
             polling.add(name, modified: try touched(root.pushing(name)))
@@ -99,7 +99,7 @@ import Testing
 
     @Test func `the top of a share is always listed, whatever the times of the folders in it show`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         let sub = try folder.makeDirectory("root/sub")
         for name in ["", "sub"] as [FilePath] { polling.add(name, modified: try touched(root.pushing(name))) }
         clock.advance(.seconds(10))
@@ -116,7 +116,7 @@ import Testing
     }
 
     /// How many things a pass looks at on a share.
-    private func steps(_ polling: inout Polling) -> Int {
+    private func steps(_ polling: inout PollPass) -> Int {
         let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .whenSeen)])
         polling.begin()
         var count = 0
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func `folders that went are told once, and nothing is due without a folder`() throws {
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10))
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
         for name in ["", "gone", "file"] as [FilePath] { polling.add(name, modified: 0) }
         try folder.write([1], to: "root/file")
         let first = pass(&polling)
@@ -155,7 +155,7 @@ import Testing
 
     @Test func `the pause follows what the pass cost, with the looks at what it found`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         polling.add("", modified: 0)
         polling.begin()
         let began = clock.now
@@ -175,7 +175,7 @@ import Testing
 
     @Test func `files that settle for ever do not hold up the next pass`() throws {
         let clock = ManualClock()
-        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         polling.add("", modified: 0)
         polling.begin()
         while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }

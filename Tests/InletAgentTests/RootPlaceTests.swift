@@ -13,14 +13,14 @@ import Testing
 
     private func place(
         _ identity: VolumeIdentity = card, device: UInt64 = 1, folder: String = "DCIM", isVolume: Bool = true
-    ) -> RootPlace {
+    ) -> VolumePlace {
         let numbers = FileIdentity(size: 0, modified: 0, changed: 0, inode: 1, device: device)
-        return RootPlace(place: FolderPlace(numbers), identity: identity, folder: folder, isVolume: isVolume)
+        return VolumePlace(place: FolderPlace(numbers), identity: identity, folder: folder, isVolume: isVolume)
     }
 
     @Test func `a file system that is mounted twice is watched once, and a copy of it is another`() {
-        let others: [FilePath: RootPlace] = ["/media/A": place(), "/media/B": place(device: 2)]
-        let claims: [(RootPlace, RootPlace.Claim)] = [
+        let others: [FilePath: VolumePlace] = ["/media/A": place(), "/media/B": place(device: 2)]
+        let claims: [(VolumePlace, VolumePlace.Claim)] = [
             (place(), .twice(other: "/media/A")), (place(device: 2), .twice(other: "/media/B")),
             (place(device: 3), .alike(other: "/media/A")), (place(folder: "PRIVATE"), .free),
             (place(VolumeIdentity(kind: "vfat", label: "EOS")), .free), (place(isVolume: false), .free),

@@ -75,14 +75,23 @@ import Testing
         let scene = try Scene()
         _ = try Self.victim(scene, "deep/shadow")
         try scene.drop("sub/deep/a")
-        var scan = TreeScan(root: scene.root, isRecursive: true)
-        scan.add("")
-        for directory in ["", "sub", "sub/deep"] as [FilePath] {
-            guard case .enter(directory) = scan.next(IgnoreList()) else { throw Unexpected() }
-            if directory == "sub/deep" { try Self.swap("sub", scene) }
-            if case .trouble(let folder, let error)? = scan.open() { Issue.record("\(folder): \(error)") }
+        var listing = Listing(root: scene.root, isRecursive: true)
+        listing.add("")
+        var followed: [FilePath] = []
+        while !listing.isIdle {
+            let step = listing.next(IgnoreList(), &followed) { (followed, directory, _) throws(SystemError) in
+                followed.append(directory)
+                if directory == "sub/deep" { try? Self.swap("sub", scene) }
+            }
+            if case .file(let path) = step { Issue.record("\(path)") }
         }
-        guard case .finished = scan.next(IgnoreList()) else { throw Unexpected() }
+        #expect(followed == ["", "sub", "sub/deep"])
+        #expect(try FileLook.look(at: scene.root.appending("sub")) == .symlink)
+        // One that was asked for before.
+        listing.add("sub/deep")
+        guard case .gone("sub/deep") = listing.next(IgnoreList()), case .finished = listing.next(IgnoreList()) else {
+            throw Unexpected()
+        }
     }
 
     @Test func `what is outside is not deleted behind a symlink, though it is the very file that was delivered`()

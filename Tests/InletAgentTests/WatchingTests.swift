@@ -26,6 +26,22 @@ import Testing
         }
     }
 
+    @Test func `a storm of renames, exchanges and new folders, with nothing rescanned, loses no file`() async throws {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        let outside = try scene.directory.makeDirectory("outside")
+        try await scene.run { stage in
+            var storm = FolderStorm(seed: 1, root: stage.root, outside: outside)
+            for _ in 0..<Load.of(2000) { try storm.step() }
+            let files = try FolderStorm.content(of: stage.root).files
+            let names = Set(files.map { "\($0) \($1.size)" })
+            try await eventually("what each name has in the end is delivered") {
+                let delivered = try await stage.jobs().filter { $0.file.state == .delivered }
+                return names.isSubset(of: delivered.map { "\($0.file.path) \($0.file.identity.size)" })
+            }
+        }
+    }
+
     @Test func `a folder that is moved in is taken whole, one that is moved out is forgotten`() async throws {
         let scene = try Scene()
         try await scene.run { stage in

@@ -68,9 +68,9 @@ package struct DryRun {
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
         for root in WatchedFolders.now(pattern) {
-            let found: RootPlace
+            let found: VolumePlace
             do {
-                found = try RootPlace(of: root, pattern)
+                found = try VolumePlace(of: root, pattern)
             } catch {
                 try take(Finding(path: root, size: 0, verdict: .unreadable("\(error)")))
                 continue
@@ -86,33 +86,32 @@ package struct DryRun {
         let before = try since(watch, volume.key.map { FilePath($0) } ?? root)
         let tolerance = try FileSystemKind.of(root).modifiedTolerance
         let ignore = IgnoreList(user: watch.ignore)
-        var scan = TreeScan(root: root, isRecursive: watch.recursive)
-        scan.add("")
+        var listing = Listing(root: root, isRecursive: watch.recursive)
+        listing.add("")
         var arrivals: [Arrival] = []
         func note(_ path: FilePath, _ verdict: Verdict) throws {
             try take(Finding(path: root.pushing(path), size: 0, verdict: verdict))
         }
         var isListed = false
         while !isListed {
-            switch scan.next(ignore) {
-            case .enter:
-                if case .trouble(let folder, let error)? = scan.open() { try note(folder, .unreadable("\(error)")) }
+            switch listing.next(ignore) {
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
                 if let identity = (try? FileLook.look(at: RootedPath(root, path)))?.identity {
                     arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)
-            case .trouble(let folder, let error): try note(folder, .unreadable("\(error)"))
-            case .reading: continue
+            case .passedOver(let folder, let error), .trouble(let folder, let error):
+                try note(folder, .unreadable("\(error)"))
+            case .entered, .gone, .reading: continue
             case .finished: isListed = true
             }
             guard isListed || arrivals.count == Self.batch else { continue }
             for finding in try await judge(arrivals, watch, before, tolerance) { try take(finding) }
             arrivals = []
         }
-        ignored.files += scan.ignored.files
-        ignored.folders += scan.ignored.folders
+        ignored.files += listing.ignored.files
+        ignored.folders += listing.ignored.folders
     }
 
     /// Until when files were there before the folder was first watched; nil where that does not matter.

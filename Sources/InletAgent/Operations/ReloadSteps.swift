@@ -47,7 +47,7 @@ struct ReloadSteps: Sendable {
     let former: FormerRoots
     let journal: Journal
     let board: DestinationBoard
-    let intakes: Intakes
+    let intakes: RootSupervisor
     let limits: BandwidthKeeper
     let room: QueueRoom
     let renewals: Renewals

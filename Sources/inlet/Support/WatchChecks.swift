@@ -19,7 +19,7 @@ enum ModeCheck {
     }
 
     private static func checkMark(_ watch: WatchSettings, _ name: String, _ findings: inout Findings) {
-        if let reason = MarkCheck.refusal(watch) {
+        if let reason = FanotifyCheck.refusal(watch) {
             findings.add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
         } else {
             findings.add(.fine, name, "fanotify: one mark for its file system")
@@ -43,7 +43,7 @@ enum WatchLimitCheck {
 
     /// Folders that need a watch.
     private static func count(_ watch: WatchSettings) -> Int {
-        guard watch.mode != .poll, watch.mode != .fanotify || MarkCheck.refusal(watch) != nil,
+        guard watch.mode != .poll, watch.mode != .fanotify || FanotifyCheck.refusal(watch) != nil,
             // A watched folder that cannot be looked at has a finding of its own.
             case .directory? = try? FileLook.look(at: watch.path)
         else { return 0 }

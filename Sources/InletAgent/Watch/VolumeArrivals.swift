@@ -14,7 +14,7 @@ struct VolumeArrivals: Sendable {
     private static let group = 256
 
     /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
-    func arrived(_ place: RootPlace, at root: FilePath, isNew: Bool) async throws {
+    func arrived(_ place: VolumePlace, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
         guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
         if isNew { try await journal.forgetLastWord(of: key) }

@@ -1,9 +1,9 @@
-internal import InletCore
+package import InletCore
 internal import InletLinux
 internal import SystemPackage
 
 /// What fanotify reports of a root: the file systems that are marked, and their records as far as they concern the root.
-struct MarkedMounts: ~Copyable {
+struct FanotifyMounts: ~Copyable {
     /// What happened, and in which folder of the root; a loss of records, or of the root, comes as inotify would say it.
     typealias News = (record: InotifyRecord, directory: FilePath)
 
@@ -175,12 +175,12 @@ struct MarkedMounts: ~Copyable {
         var news: [News] = []
         for (place, part) in record.parts(cookie: lastCookie) {
             guard case .inside(let folder) = try self.place(of: place.directory, &turn),
-                let (directory, name) = MarkedNews.subject(folder, place.name)
+                let (directory, name) = FanotifyNews.subject(folder, place.name)
             else { continue }
             var part = part
             part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
-            part.mask = MarkedNews.meaning(part.mask) {
+            part.mask = FanotifyNews.meaning(part.mask) {
                 let path = RootedPath(root, directory.pushing(FilePath(bytes: name)))
                 // What cannot be looked at is told as there: intake looks itself.
                 return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
@@ -240,4 +240,81 @@ struct MarkedMounts: ~Copyable {
 
 extension FanotifyRecord {
     fileprivate var isMove: Bool { target != nil || !mask.isDisjoint(with: [.movedFrom, .movedTo]) }
+}
+
+/// Where folders are that the kernel names by handle, as far as that was asked already. What is remembered is bounded: a busy
+/// file system has more folders than the root.
+struct HandlePlaces: Sendable {
+    enum Place: Sendable, Equatable {
+        /// Relative to the root.
+        case inside(FilePath)
+        /// Not in the root, to be left alone, or gone.
+        case outside
+    }
+
+    private var known: [FileHandle: Place] = [:]
+    private let limit: Int
+
+    init(limit: Int = 16_384) { self.limit = limit }
+
+    var count: Int { known.count }
+
+    subscript(handle: FileHandle) -> Place? { known[handle] }
+
+    mutating func remember(_ handle: FileHandle, _ place: Place) {
+        if known.count >= limit { known.removeAll(keepingCapacity: true) }
+        known[handle] = place
+    }
+
+    /// A folder went elsewhere, and everything below it with it.
+    mutating func forgetAll() { known.removeAll(keepingCapacity: true) }
+}
+
+/// What the records of a marked file system mean for a root, in inotify's words.
+enum FanotifyNews {
+    /// The kernel puts several records about one name into the place of the first: what was created, deleted and created
+    /// again is one record, and may come before others that were earlier. So the disk decides what has gone.
+    ///
+    /// - Parameter isThere: whether something has that name now; only asked of what is said to have gone.
+    /// - Returns: the bits that are to be acted on. A new folder needs no look of its own: what happens in it is told.
+    static func meaning(_ mask: InotifyRecord.Mask, isThere: () -> Bool) -> InotifyRecord.Mask {
+        let gone = mask.intersection([.deleted, .movedFrom])
+        let isDirectory = mask.contains(.isDirectory)
+        guard !gone.isEmpty else { return isDirectory ? mask.subtracting(.created) : mask }
+        guard isThere() else { return gone.union(mask.intersection(.isDirectory)) }
+        // Of a folder what was below it is forgotten, and what is below it now is listed.
+        return isDirectory ? gone.union([.movedTo, .isDirectory]) : .closedAfterWriting
+    }
+
+    /// The folder and the name that a record is about; nil for one that is about the root itself. `.` is the folder itself.
+    static func subject(_ directory: FilePath, _ name: [UInt8]) -> (directory: FilePath, name: [UInt8])? {
+        guard name == [UInt8(ascii: ".")] else { return (directory, name) }
+        guard let own = directory.lastComponent else { return nil }
+        return (directory.removingLastComponent(), FilePath(root: nil, [own]).bytes)
+    }
+}
+
+/// Whether fanotify can be had, for `inlet check`: it is tried, as by this user now.
+package enum FanotifyCheck {
+    /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. A root that is not there
+    /// has nothing against it but what all have.
+    package static func refusal(_ watch: WatchSettings) -> String? {
+        guard watch.recursive else { return oneFolder }
+        do throws(SystemError) {
+            var marks = try FanotifyMounts(root: watch.path, ignore: IgnoreList())
+            // What is wrong with the folder itself is said by the check of folders.
+            guard case .directory? = try? FileLook.look(at: watch.path), let folder = try? Folder(watch.path) else {
+                return nil
+            }
+            return switch try marks.coverage(of: "", folder) {
+            case .refused(let reason): reason
+            case .remote: "other machines' changes are not reported"
+            case .marked, .newlyMarked, .unmarked: nil
+            }
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    static let oneFolder = "recursive: false needs one watch only"
 }

@@ -3,7 +3,7 @@ internal import ServiceLifecycle
 
 /// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted
 /// over a folder. Sleeps until then.
-struct MountKeeper: Service {
+struct MountWatcher: Service {
     let roots: RootRegistry
     let log: EventLog
     private let thread = BlockingPool(name: "mounts", threads: 1)

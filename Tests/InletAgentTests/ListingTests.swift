@@ -7,37 +7,37 @@ import Testing
 
 @testable import InletAgent
 
-@Suite struct TreeScanTests {
+@Suite struct ListingTests {
     private struct Found: Equatable {
         var files: Set<FilePath> = []
         var directories: Set<FilePath> = []
         var irregular: Set<FilePath> = []
+        var gone: Set<FilePath> = []
         var troubles: Set<FilePath> = []
     }
 
-    private func expect(idle: Bool, _ scan: borrowing TreeScan) {
-        let isIdle = scan.isIdle
+    private func expect(idle: Bool, _ listing: borrowing Listing) {
+        let isIdle = listing.isIdle
         #expect(isIdle == idle)
     }
 
     private func walk(
         _ root: FilePath, recursive: Bool = true, ignore: IgnoreList = IgnoreList(), from start: FilePath = ""
     ) -> Found {
-        var scan = TreeScan(root: root, isRecursive: recursive)
+        var listing = Listing(root: root, isRecursive: recursive)
         var found = Found()
-        expect(idle: true, scan)
-        scan.add(start)
+        expect(idle: true, listing)
+        listing.add(start)
         while true {
-            switch scan.next(ignore) {
+            switch listing.next(ignore) {
             case .file(let path): found.files.insert(path)
-            case .enter(let path):
-                found.directories.insert(path)
-                if case .trouble(let path, _)? = scan.open() { found.troubles.insert(path) }
+            case .entered(let path): found.directories.insert(path)
+            case .gone(let path): found.gone.insert(path)
             case .irregular(let path): found.irregular.insert(path)
-            case .trouble(let path, _): found.troubles.insert(path)
+            case .passedOver(let path, _), .trouble(let path, _): found.troubles.insert(path)
             case .reading: continue
             case .finished:
-                expect(idle: true, scan)
+                expect(idle: true, listing)
                 return found
             }
         }
@@ -80,26 +80,24 @@ import Testing
     @Test func `a scan that is stopped amid a folder forgets what it has read of it`() throws {
         let directory = try TemporaryDirectory()
         for number in 0..<3000 { try directory.write([], to: FilePath("\(number)")) }
-        var scan = TreeScan(root: directory.path, isRecursive: true, most: 2000)
-        scan.add("")
-        _ = scan.next(IgnoreList())
-        _ = scan.open()
-        guard case .reading = scan.next(IgnoreList()) else { throw Errno.badMessage }
-        scan.stop()
-        guard case .finished = scan.next(IgnoreList()) else { throw Errno.badMessage }
-        scan.add("")
+        var listing = Listing(root: directory.path, isRecursive: true, most: 2000)
+        listing.add("")
+        _ = listing.next(IgnoreList())
+        guard case .reading = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        listing.stop()
+        guard case .finished = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        listing.add("")
         var found = 0
-        while !Self.isFinished(&scan, &found) {}
+        while !Self.isFinished(&listing, &found) {}
         #expect(found == 3000)
     }
 
-    private static func isFinished(_ scan: inout TreeScan, _ found: inout Int) -> Bool {
-        switch scan.next(IgnoreList()) {
+    private static func isFinished(_ listing: inout Listing, _ found: inout Int) -> Bool {
+        switch listing.next(IgnoreList()) {
         case .file: found += 1
-        case .enter: _ = scan.open()
-        case .reading: break
+        case .entered, .reading: break
         case .finished: return true
-        case .irregular, .trouble: Issue.record("there is none")
+        case .irregular, .gone, .passedOver, .trouble: Issue.record("there is none")
         }
         return false
     }
@@ -107,16 +105,14 @@ import Testing
     @Test func `the end is told of also where the last folder has gone before it was listed`() throws {
         let directory = try TemporaryDirectory()
         try directory.write([1], to: "a/b")
-        var scan = TreeScan(root: directory.path, isRecursive: true)
-        scan.add("")
-        guard case .enter("") = scan.next(IgnoreList()), case nil = scan.open(),
-            case .enter("a") = scan.next(IgnoreList())
-        else { throw Errno.badMessage }
+        var listing = Listing(root: directory.path, isRecursive: true)
+        listing.add("")
+        guard case .entered("") = listing.next(IgnoreList()) else { throw Errno.badMessage }
         try FileManager.default.removeItem(atPath: directory.path.appending("a").string)
-        guard case nil = scan.open() else { throw Errno.badMessage }
-        expect(idle: false, scan)
-        guard case .finished = scan.next(IgnoreList()) else { throw Errno.badMessage }
-        expect(idle: true, scan)
+        guard case .gone("a") = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        expect(idle: false, listing)
+        guard case .finished = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        expect(idle: true, listing)
     }
 
     @Test(.enabled(if: TestMount.hasBindfs, "bindfs mounts nothing here"))
@@ -125,34 +121,33 @@ import Testing
         let names = Set((0..<6000).map { FilePath("a name of some length \($0)") })
         for name in names { try directory.write([], to: FilePath("real").pushing(name)) }
         let mount = try TestMount(bindfs: directory.path.appending("real"), at: directory.makeDirectory("mounted"))
-        var scan = TreeScan(root: mount.path, isRecursive: true, most: 500)
-        scan.add("")
+        var listing = Listing(root: mount.path, isRecursive: true, most: 500)
+        listing.add("")
         var (found, troubles): (Set<FilePath>, [FilePath]) = ([], [])
         while true {
-            switch scan.next(IgnoreList()) {
+            switch listing.next(IgnoreList()) {
             case .file(let path): if found.insert(path).inserted, found.count == 1 { mount.end() }
-            case .enter: if case .trouble(let path, let error)? = scan.open() { Issue.record("\(path): \(error)") }
             case .trouble(let path, _): troubles.append(path)
-            case .reading, .irregular: continue
+            case .gone(let path), .passedOver(let path, _): Issue.record("\(path)")
+            case .entered, .reading, .irregular: continue
             case .finished:
                 #expect(troubles == [""])
                 #expect(found.count >= 500 && found.count < names.count && found.isSubset(of: names))
-                return expect(idle: true, scan)
+                return expect(idle: true, listing)
             }
         }
     }
 
     private static func files(_ root: FilePath, most: Int = NameRun.most) -> [FilePath] {
-        var scan = TreeScan(root: root, isRecursive: true, most: most)
-        scan.add("")
+        var listing = Listing(root: root, isRecursive: true, most: most)
+        listing.add("")
         var found: [FilePath] = []
         while true {
-            switch scan.next(IgnoreList()) {
+            switch listing.next(IgnoreList()) {
             case .file(let path): found.append(path)
-            case .enter: if case .trouble(let path, _)? = scan.open() { Issue.record("\(path)") }
-            case .reading: break
+            case .entered, .reading: break
             case .finished: return found
-            case .irregular, .trouble: Issue.record("there is none")
+            case .irregular, .gone, .passedOver, .trouble: Issue.record("there is none")
             }
         }
     }
@@ -181,70 +176,90 @@ import Testing
     @Test func `a folder that is gone is no trouble, one that is no folder is not followed`() throws {
         let directory = try TemporaryDirectory()
         try directory.write([1], to: "file")
-        #expect(walk(directory.path, from: "gone") == Found(directories: ["gone"]))
+        #expect(walk(directory.path, from: "gone") == Found(gone: ["gone"]))
         #expect(walk(directory.path, from: "file").files.isEmpty)
     }
 
     @Test func `a stopped scan is idle and can begin anew`() throws {
         let directory = try TemporaryDirectory()
         for number in 0..<10 { try directory.write([1], to: FilePath("\(number)/a")) }
-        var scan = TreeScan(root: directory.path, isRecursive: true)
-        scan.add("")
-        _ = scan.next(IgnoreList())
-        _ = scan.open()
-        _ = scan.next(IgnoreList())
-        expect(idle: false, scan)
-        scan.stop()
-        expect(idle: true, scan)
-        guard case .finished = scan.next(IgnoreList()) else {
+        var listing = Listing(root: directory.path, isRecursive: true)
+        listing.add("")
+        _ = listing.next(IgnoreList())
+        _ = listing.next(IgnoreList())
+        expect(idle: false, listing)
+        listing.stop()
+        expect(idle: true, listing)
+        guard case .finished = listing.next(IgnoreList()) else {
             Issue.record("a stopped scan goes on")
             return
         }
     }
-}
 
-@Suite struct WatchTableTests {
-    @Test func `a watch stands for its folder until it is removed`() {
-        var table = WatchTable()
-        table.add(1, "")
-        table.add(2, "a")
-        #expect(table.path(of: 2) == "a" && table.contains("a") && table.count == 2)
-        table.remove(2)
-        table.remove(2)
-        #expect(table.path(of: 2) == nil && !table.contains("a") && table.count == 1)
-    }
-
-    @Test func `a folder that was renamed keeps its watch and stands for its new path`() {
-        var table = WatchTable()
-        table.add(2, "old")
-        table.add(2, "new")
-        #expect(table.path(of: 2) == "new" && !table.contains("old") && table.count == 1)
-    }
-
-    @Test func `a path that got another watch survives the end of the first`() {
-        var table = WatchTable()
-        table.add(2, "a")
-        table.add(3, "a")
-        table.remove(2)
-        #expect(table.contains("a") && table.path(of: 3) == "a")
-    }
-
-    @Test func `a folder that was deleted is forgotten alone`() {
-        var table = WatchTable()
-        for (watch, path) in [(1, ""), (2, "a"), (3, "a/b")] as [(Int32, FilePath)] { table.add(watch, path) }
-        table.remove("a")
-        table.remove("never there")
-        #expect(!table.contains("a") && table.path(of: 2) == nil)
-        #expect(table.contains("a/b") && table.count == 2)
-    }
-
-    @Test func `removing a folder removes all below it, and no neighbour with a longer name`() {
-        var table = WatchTable()
-        for (watch, path) in [(1, ""), (2, "a"), (3, "a/b"), (4, "ab"), (5, "a/b/c")] as [(Int32, FilePath)] {
-            table.add(watch, path)
+    @Test func `a folder is followed before it is listed: what comes in between shows up in one of the two`() throws {
+        let directory = try TemporaryDirectory()
+        try directory.write([1], to: "a/b")
+        var listing = Listing(root: directory.path, isRecursive: true)
+        listing.add("")
+        var (followed, found): ([FilePath], [FilePath]) = ([], [])
+        while !listing.isIdle {
+            let step = listing.next(IgnoreList(), &followed) { (followed, path, _) throws(SystemError) in
+                followed.append(path)
+                // Nobody has told of it.
+                _ = try? directory.write([1], to: path.appending("new"))
+            }
+            switch step {
+            case .entered(let path): #expect(followed.last == path)
+            case .file(let path): found.append(path)
+            default: break
+            }
         }
-        #expect(Set(table.remove(below: "a")) == [2, 3, 5])
-        #expect(table.count == 2 && table.contains("ab"))
-        #expect(Set(table.remove(below: "")) == [1, 4] && table.count == 0)
+        #expect(followed == ["", "a"])
+        #expect(Set(found) == ["new", "a/b", "a/new"])
+    }
+
+    @Test func `a folder that cannot be followed is told of, and not listed`() throws {
+        let directory = try TemporaryDirectory()
+        try directory.write([1], to: "a/b")
+        var listing = Listing(root: directory.path, isRecursive: true)
+        listing.add("")
+        var (nobody, troubles): (Void, [FilePath]) = ((), [])
+        while !listing.isIdle {
+            let step = listing.next(IgnoreList(), &nobody) { (_, path, folder) throws(SystemError) in
+                if path == "a" { throw SystemError(call: "inotify_add_watch", path: folder.path, code: .ioError) }
+            }
+            if case .trouble(let path, _) = step { troubles.append(path) }
+            if case .file(let path) = step { Issue.record("\(path)") }
+        }
+        #expect(troubles == ["a"])
+    }
+
+    @Test func `the whole root is listed again when that is asked for, after the listing that runs`() throws {
+        let directory = try TemporaryDirectory()
+        try directory.write([1], to: "a")
+        var listing = Listing(root: directory.path, isRecursive: true, pause: .seconds(100))
+        listing.begin()
+        let next = listing.next
+        let due = try #require(next)
+        #expect((75.0...125.0).contains(ContinuousClock.now.duration(to: due) / .seconds(1)))
+        var isComplete = listing.isComplete
+        #expect(!isComplete, "nobody knows what is there")
+        listing.ask()
+        var mayBegin = listing.mayBegin
+        #expect(!mayBegin)
+        while !listing.isIdle { _ = listing.next(IgnoreList()) }
+        let isFirst = listing.ended()
+        #expect(isFirst)
+        listing.held = ["a"]
+        mayBegin = listing.mayBegin
+        #expect(!mayBegin, "a file waits for room")
+        listing.held = []
+        (mayBegin, isComplete) = (listing.mayBegin, listing.isComplete)
+        #expect(mayBegin && !isComplete)
+        listing.begin()
+        while !listing.isIdle { _ = listing.next(IgnoreList()) }
+        isComplete = listing.isComplete
+        let isFirstAgain = listing.ended()
+        #expect(isComplete && !isFirstAgain)
     }
 }

@@ -7,8 +7,8 @@ internal import SystemPackage
 
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
-final class Intakes: Service {
-    /// What makes the intakes.
+final class RootSupervisor: Service {
+    /// What a root is watched with.
     struct Tools: Sendable {
         var admitter: Admitter
         var live: LiveSettings
@@ -20,6 +20,13 @@ final class Intakes: Service {
         var stateDirectory: FilePath
         /// How much each may remember.
         var places: Settler.Places
+
+        /// The same by other routes.
+        func by(_ routes: RouteTable) -> Tools {
+            var tools = self
+            tools.admitter.routes = routes
+            return tools
+        }
     }
 
     private struct State {
@@ -32,7 +39,7 @@ final class Intakes: Service {
     private let signal = WakeSignal()
     private let state = Mutex(State())
 
-    /// How long is waited for an intake that ends: one whose disk does not answer ends when that does.
+    /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
 
     init(_ roots: [WatchSettings], _ tools: Tools) throws {
@@ -44,9 +51,9 @@ final class Intakes: Service {
 
     private func enter(_ entries: [WatchedEntry]) {
         for entry in entries {
-            guard let intake = entry.fixed else { continue }
+            guard let runner = entry.fixed else { continue }
             tools.roots.set(.unknown, entry.settings.path)
-            tools.roots.enter(intake.inbox)
+            tools.roots.enter(runner.mailbox)
         }
     }
 
@@ -98,8 +105,8 @@ final class Intakes: Service {
         for entry in leaving {
             // One that was never run ends nowhere.
             if entry.hasBegun { await entry.ended.wait(until: end) }
-            guard let intake = entry.fixed else { continue }
-            tools.roots.leave(intake.inbox)
+            guard let runner = entry.fixed else { continue }
+            tools.roots.leave(runner.mailbox)
             if !returning.contains(entry.settings.path) { tools.roots.set(nil, entry.settings.path) }
         }
     }
@@ -119,55 +126,36 @@ final class Intakes: Service {
 
     private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
         guard let pattern = root.pattern else {
-            return WatchedEntry(root, .fixed(try intake(root, routes, passing: nil)), after: after)
+            return WatchedEntry(root, try RootRunner(root, tools.by(routes)), after: after)
         }
         let arrivals = VolumeArrivals(
-            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals,
-            log: tools.log)
+            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals, log: tools.log)
         let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools] root, place in
-            try Self.intake(root, tools.live.routes, tools, passing: place)
+            try RootRunner(root, tools.by(tools.live.routes), passing: place)
         }
-        return WatchedEntry(root, .volumes(volumes), after: after)
-    }
-
-    private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: RootPlace?) throws -> RootIntake {
-        try Self.intake(root, routes, tools, passing: passing)
-    }
-
-    private static func intake(
-        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, passing: RootPlace?
-    ) throws -> RootIntake {
-        var admitter = tools.admitter
-        admitter.routes = routes
-        return try RootIntake(
-            root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
-            stateDirectory: tools.stateDirectory, roots: tools.roots, places: tools.places, passing: passing)
+        return WatchedEntry(root, volumes, after: after)
     }
 }
 
 /// One entry of `watch:` that is watched, until it is asked to end.
 final class WatchedEntry: Sendable {
-    enum Kind: Sendable {
-        case fixed(RootIntake)
-        case volumes(VolumeRoots)
-    }
-
     let settings: WatchSettings
-    private let kind: Kind
+    /// A `RootRunner`, or the `VolumeRoots` of a pattern.
+    private let service: any Service
     /// The end of who watched it before: two at once would only be in each other's way.
     private let after: StopFlag?
     let asked = StopFlag()
     let ended = StopFlag()
     private let begun = StopFlag()
 
-    init(_ settings: WatchSettings, _ kind: Kind, after: StopFlag?) {
+    init(_ settings: WatchSettings, _ service: any Service, after: StopFlag?) {
         self.settings = settings
-        self.kind = kind
+        self.service = service
         self.after = after
     }
 
-    var fixed: RootIntake? { if case .fixed(let intake) = kind { intake } else { nil } }
-    var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
+    var fixed: RootRunner? { service as? RootRunner }
+    var volumes: VolumeRoots? { service as? VolumeRoots }
     var hasBegun: Bool { begun.isSet }
 
     func run(_ restarts: ServiceRestarts) async {
@@ -176,19 +164,44 @@ final class WatchedEntry: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.after?.wait()
-                if !Task.isCancelled { await self.watch(restarts) }
+                if Task.isCancelled { return }
+                await restarts.keep("watching \(self.settings.path.display)") { try await self.service.run() }
             }
             await asked.wait()
             group.cancelAll()
         }
     }
+}
 
-    private func watch(_ restarts: ServiceRestarts) async {
-        await restarts.keep("watching \(settings.path.display)") {
-            switch kind {
-            case .fixed(let intake): try await intake.run()
-            case .volumes(let roots): try await roots.run()
+/// What a new configuration changes about the folders that are watched. Decides; `RootSupervisor` does it.
+struct IntakePlan: Sendable {
+    /// Folders and patterns that are watched no more, or no more as they were.
+    var ends: [FilePath] = []
+    /// Those that are watched from now on, or in another way.
+    var begins: [WatchSettings] = []
+    /// Patterns whose folders are looked at anew, each in its place.
+    var renews: [FilePath] = []
+
+    /// - Parameter isRouted: whether what becomes of files has changed: then every folder is listed anew, as at a start. Files
+    ///   that no route took may have one now, and what a file waited for may be another thing.
+    init(from old: [WatchSettings], to new: [WatchSettings], isRouted: Bool) {
+        let wanted = Dictionary(new.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        let known = Dictionary(old.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        for root in old {
+            guard let next = wanted[root.path] else {
+                ends.append(root.path)
+                continue
+            }
+            if next == root, !isRouted { continue }
+            if next == root, root.pattern != nil {
+                renews.append(root.path)
+            } else {
+                ends.append(root.path)
+                begins.append(next)
             }
         }
+        begins += new.filter { known[$0.path] == nil }
     }
+
+    var isEmpty: Bool { ends.isEmpty && begins.isEmpty && renews.isEmpty }
 }

@@ -22,7 +22,7 @@ struct FolderPlace: Equatable {
 }
 
 /// What a folder of a pattern was on when it was taken up. Something may be mounted there, or unmounted, at any time.
-struct RootPlace: Sendable {
+struct VolumePlace: Sendable {
     let place: FolderPlace
     let identity: VolumeIdentity
     /// Below the top of the file system.
@@ -61,13 +61,13 @@ struct RootPlace: Sendable {
     /// How it stands to folders that are watched.
     enum Claim: Equatable {
         case free
-        /// The same file system is mounted at `other` too, whose intake has its files.
+        /// The same file system is mounted at `other` too, whose runner has its files.
         case twice(other: FilePath)
         /// Another one at `other` has the same label, or the same UUID: the copy of a card, or cards of one camera.
         case alike(other: FilePath)
     }
 
-    func claim(among others: [FilePath: RootPlace]) -> Claim {
+    func claim(among others: [FilePath: VolumePlace]) -> Claim {
         guard isVolume else { return .free }
         let alike = others.filter { $1.isVolume && $1.identity.key == identity.key && $1.folder == folder }
             .sorted { $0.key.string < $1.key.string }
@@ -84,7 +84,7 @@ struct RootPlace: Sendable {
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
-        // Its intake begins anew then, and says what is wrong.
+        // Its runner begins anew then, and says what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
         return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
     }

@@ -3,23 +3,22 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Folders that are delivered as one.
-extension IntakeLoop {
+extension RootLoop {
     /// Before a unit that cannot be closed yet is looked at again.
     private static let shortestPause = Duration.milliseconds(100)
+    /// Before one that could not be closed is.
+    private static let retryPause = Duration.seconds(1)
     /// Open units that the status shows.
     private static let shown = 5
 
     mutating func join(_ joined: AdmissionRound.Joined) {
-        polling.awaited[joined.unit] = nil
+        watch.unitGrew(joined.unit)
         units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
     }
 
-    /// Whether it is known which files are there: not before the first listing has ended, nor while another runs.
-    var canCloseUnits: Bool { isAnnounced && scan.isIdle && held.isEmpty && !mustRescan }
-
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async throws(SystemError) {
-        guard canCloseUnits, try isDrained else { return }
+        guard listing.isComplete, try watch.isDrained() else { return }
         let due = units.due(at: .now)
         if due.isEmpty { return }
         let settling = settler.tracked(below: Set(due.map(\.folder)))
@@ -30,7 +29,7 @@ extension IntakeLoop {
                 units.putOff(unit, for: pause, at: .now)
                 continue
             }
-            if let wait = passWait(for: unit) {
+            if let wait = watch.passWait(for: unit) {
                 units.putOff(unit, for: wait, at: .now)
                 continue
             }

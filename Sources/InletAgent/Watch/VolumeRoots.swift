@@ -1,20 +1,20 @@
-internal import InletCore
+package import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
-internal import SystemPackage
+package import SystemPackage
 
-/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with an intake of its own for as long as it is there. It
+/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with a runner of its own for as long as it is there. It
 /// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
 final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
-        var intake: RootIntake
-        var place: RootPlace
+        var runner: RootRunner
+        var place: VolumePlace
         let since = ContinuousClock.now
         var isEnding = false
-        /// How often it had been asked for a renewal before the intake was made.
+        /// How often it had been asked for a renewal before the runner was made.
         var renewal: UInt64
     }
 
@@ -25,7 +25,7 @@ final class VolumeRoots: Service {
         var isStopped = false
         /// Whether all that was there at the start has been taken up.
         var hasBegun = false
-        /// How often it was asked that every folder is watched anew. An intake of an earlier one goes by routes that may not
+        /// How often it was asked that every folder is watched anew. A runner of an earlier one goes by routes that may not
         /// hold any more, whoever was making it meanwhile.
         var renewal: UInt64 = 0
     }
@@ -33,7 +33,7 @@ final class VolumeRoots: Service {
     let settings: WatchSettings
     private let pattern: RootPattern
     private let arrivals: VolumeArrivals
-    private let make: @Sendable (WatchSettings, RootPlace) throws -> RootIntake
+    private let make: @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
     private let state = Mutex(State())
@@ -47,7 +47,7 @@ final class VolumeRoots: Service {
 
     init(
         _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
-        make: @escaping @Sendable (WatchSettings, RootPlace) throws -> RootIntake
+        make: @escaping @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
     ) throws(SystemError) {
         self.settings = settings
         self.pattern = pattern
@@ -57,7 +57,7 @@ final class VolumeRoots: Service {
     }
 
     /// Those of the folders that are there now.
-    private var intakes: [RootIntake] { state.withLock { $0.entries.values.map(\.intake) } }
+    private var runners: [RootRunner] { state.withLock { $0.entries.values.map(\.runner) } }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -87,7 +87,7 @@ final class VolumeRoots: Service {
                     _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
                 }
             }
-            for intake in intakes { intake.stop() }
+            for runner in runners { runner.stop() }
         }
     }
 
@@ -103,7 +103,7 @@ final class VolumeRoots: Service {
         } while true
         found = FoundRoots(pattern)
         for (root, entry) in state.withLock({ $0.entries }) {
-            if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
+            if isStill(entry, at: root, found) { entry.runner.mountsChanged() } else { end(root) }
         }
         state.withLock {
             $0.remarks = $0.remarks.filter {
@@ -133,7 +133,7 @@ final class VolumeRoots: Service {
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        // What cannot be asked now is looked at by its own intake.
+        // What cannot be asked now is looked at by its own runner.
         if found.isUnanswered(root) { return true }
         guard found.roots[root] == entry.place.place.device else { return false }
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
@@ -141,8 +141,8 @@ final class VolumeRoots: Service {
     }
 
     /// What is at `root`; nil when that is not to be watched there.
-    private func claim(_ root: FilePath) throws -> RootPlace? {
-        var place = try RootPlace(of: root, pattern)
+    private func claim(_ root: FilePath) throws -> VolumePlace? {
+        var place = try VolumePlace(of: root, pattern)
         switch place.claim(among: state.withLock { $0.entries.mapValues(\.place) }) {
         case .free: remark(root, nil)
         case .twice(let other):
@@ -172,12 +172,12 @@ final class VolumeRoots: Service {
     }
 
     private func end(_ root: FilePath) {
-        let intake = state.withLock { state -> RootIntake? in
+        let runner = state.withLock { state -> RootRunner? in
             if state.entries[root]?.isEnding == true { return nil }
             state.entries[root]?.isEnding = true
-            return state.entries[root]?.intake
+            return state.entries[root]?.runner
         }
-        intake?.stop()
+        runner?.stop()
     }
 
     /// - Returns: false when it is to be tried again.
@@ -187,11 +187,11 @@ final class VolumeRoots: Service {
             let volume = place.volume
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let renewal = state.withLock(\.renewal)
-            let intake = try make(settings.at(root), place)
-            put(Entry(intake: intake, place: place, renewal: renewal), at: root)
+            let runner = try make(settings.at(root), place)
+            put(Entry(runner: runner, place: place, renewal: renewal), at: root)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 do {
-                    try await intake.run()
+                    try await runner.run()
                     while let next = try self.next(at: root) { try await next.run() }
                 } catch {
                     // It is taken up anew with the next look at the pattern.
@@ -199,7 +199,7 @@ final class VolumeRoots: Service {
                 }
                 self.arrivals.left(volume, root)
                 let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
-                if let last { self.arrivals.roots.leave(last.intake.inbox) }
+                if let last { self.arrivals.roots.leave(last.runner.mailbox) }
                 self.waker.wake()
             }
             return true
@@ -215,11 +215,11 @@ final class VolumeRoots: Service {
 extension VolumeRoots {
     /// Has every folder watched anew, by the routes that hold now.
     func renew() {
-        let intakes = state.withLock { state in
+        let runners = state.withLock { state in
             state.renewal += 1
-            return state.entries.values.map(\.intake)
+            return state.entries.values.map(\.runner)
         }
-        for intake in intakes { intake.stop() }
+        for runner in runners { runner.stop() }
     }
 
     /// One of an earlier renewal ends before it begins, and is made anew.
@@ -228,25 +228,113 @@ extension VolumeRoots {
             state.entries[root] = entry
             return entry.renewal != state.renewal
         }
-        arrivals.roots.enter(entry.intake.inbox)
-        if isOld { entry.intake.stop() }
+        arrivals.roots.enter(entry.runner.mailbox)
+        if isOld { entry.runner.stop() }
     }
 
-    /// The intake that goes on at `root`; nil when that has ended for good.
-    private func next(at root: FilePath) throws -> RootIntake? {
+    /// The runner that goes on at `root`; nil when that has ended for good.
+    private func next(at root: FilePath) throws -> RootRunner? {
         let (entry, renewal) = state.withLock { ($0.entries[root], $0.renewal) }
         guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled else { return nil }
         let next = try make(settings.at(root), entry.place)
         let (isStill, isOld) = state.withLock { state in
             guard !state.isStopped, state.entries[root]?.isEnding == false else { return (false, false) }
-            state.entries[root]?.intake = next
+            state.entries[root]?.runner = next
             state.entries[root]?.renewal = renewal
             return (true, state.renewal != renewal)
         }
         if isOld { next.stop() }
         guard isStill else { return nil }
-        arrivals.roots.leave(entry.intake.inbox)
-        arrivals.roots.enter(next.inbox)
+        arrivals.roots.leave(entry.runner.mailbox)
+        arrivals.roots.enter(next.mailbox)
         return next
+    }
+}
+
+/// The folders of a pattern that are there, and those in which more may come.
+struct FoundRoots {
+    /// With the number of the device that each is on.
+    var roots: [FilePath: UInt64] = [:]
+    var parents: Set<FilePath> = []
+    /// Mounts of other machines that the pattern reaches. They are not looked at: one that does not answer would hold up all
+    /// others.
+    var servers: Set<FilePath> = []
+    /// What could not be looked at for now, and why: what is there, or below it, may still be there.
+    var unanswered: [FilePath: SystemError] = [:]
+
+    /// Those below the folders before the first wildcard.
+    private let avoided: Set<FilePath>
+
+    /// More are not taken up: such a pattern was not meant for volumes.
+    private static let most = 1000
+
+    /// - Parameter table: nil = as it is now.
+    init(_ pattern: RootPattern, mounts table: MountTable? = nil) {
+        do throws(SystemError) {
+            let mounts = if let table { table } else { try MountTable.current() }
+            avoided = mounts.servers(below: pattern.parent)
+        } catch {
+            // Without the list of mounts nothing may be asked: it could be a server that does not answer.
+            avoided = []
+            unanswered[pattern.parent] = error
+            return
+        }
+        var nearest = pattern.parent
+        while device(of: nearest) == nil, nearest.lastComponent != nil { nearest.removeLastComponent() }
+        if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
+    }
+
+    private mutating func look(in folder: FilePath, _ parts: ArraySlice<RootPattern.Part>) {
+        if avoided.contains(folder) {
+            servers.insert(folder)
+            return
+        }
+        guard let part = parts.first else {
+            if roots.count < Self.most, let device = device(of: folder) { roots[folder] = device }
+            return
+        }
+        parents.insert(folder)
+        switch part {
+        case .name(let name):
+            let next = folder.appending(name)
+            if avoided.contains(next) || device(of: next) != nil { look(in: next, parts.dropFirst()) }
+        case .pattern:
+            do throws(SystemError) {
+                var names = try DirectoryStream(folder)
+                while roots.count < Self.most, let entry = try names.next() {
+                    guard entry.kind == .directory, part.matches(entry.name) else { continue }
+                    look(in: folder.appending(entry.name), parts.dropFirst())
+                }
+            } catch {
+                note(error, folder)
+            }
+        }
+    }
+
+    /// That of a folder; nil for anything else.
+    private mutating func device(of path: FilePath) -> UInt64? {
+        do throws(SystemError) {
+            guard case .directory(let identity) = try FileLook.look(at: path) else { return nil }
+            return identity.device
+        } catch {
+            note(error, path)
+            return nil
+        }
+    }
+
+    /// A folder that this user may not see is none of his.
+    private mutating func note(_ error: SystemError, _ path: FilePath) {
+        if !error.isMissing, !error.isPermission { unanswered[path] = error }
+    }
+
+    /// Whether nothing can be said of that folder for now.
+    func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.isWithin($0) } }
+}
+
+/// The folders that a pattern stands for.
+package enum WatchedFolders {
+    /// Those that are there now, in order. Blocks.
+    package static func now(_ pattern: RootPattern) -> [FilePath] {
+        FoundRoots(pattern).roots.keys.sorted { $0.string < $1.string }
     }
 }

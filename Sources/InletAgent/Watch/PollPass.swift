@@ -4,7 +4,7 @@ internal import SystemPackage
 
 /// Looks again and again at folders whose changes raise no events, a little at a time. Memory grows with these folders, not
 /// with their files.
-struct Polling: ~Copyable {
+struct PollPass: ~Copyable {
     enum Step: Sendable {
         case file(FilePath)
         /// A symlink, FIFO, socket or device.
@@ -209,5 +209,49 @@ struct Polling: ~Copyable {
         case .regular: return .file(path)
         case .symlink, .other, .unknown: return .irregular(path)
         }
+    }
+}
+
+/// Folders whose changes raise no events: those of mounts that hide changes, and those for which there is no watch.
+extension RootLoop {
+    /// Entries looked at between two looks at the events.
+    private static let pollBudget = 500
+
+    /// Something was mounted or unmounted below the root: what is there now is watched and listed.
+    mutating func followMounts() {
+        listing.forgetKinds()
+        let changes = watch.followMounts()
+        if changes.contains("") { return listing.ask() }
+        for place in changes { listing.add(place) }
+    }
+
+    /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
+    var nextPass: ContinuousClock.Instant? { listing.hasEnded && listing.held.isEmpty ? watch.nextPass : nil }
+
+    mutating func advancePass() {
+        guard listing.held.isEmpty, !isLost else { return }
+        if let due = nextPass, due <= .now { beginPass() }
+        guard watch.isPolling, !isLost else { return }
+        defer { watch.restPass() }
+        for _ in 0..<Self.pollBudget {
+            switch watch.nextPolled() {
+            case .file(let path): if !take(path) { return }
+            case .irregular(let path): admission.noteIrregular(path)
+            case .directory(let path): listing.add(path)
+            case .gone(let directory):
+                if directory.isEmpty { return loseRoot() }
+            case .trouble(let directory, let error): tell(directory, error)
+            case .nothing: break
+            case .finished:
+                // Nothing tells of what was taken off such a volume.
+                if volume.said?.isDone == false { volume.question.reopen() }
+                return
+            }
+        }
+    }
+
+    private mutating func beginPass() {
+        followMounts()
+        if let loss = watch.beginPass() { loseRoot(loss) }
     }
 }

@@ -1,0 +1,355 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// The life of one watched folder that is there: what happens in it, what its listing shows, what is complete and what is
+/// admitted, in one loop that owns all of their state. Its blocking calls are on the root's own thread.
+struct RootLoop: ~Copyable {
+    let settings: WatchSettings
+    let log: EventLog
+    let heartbeat: Heartbeat
+    let mailbox: RootMailbox
+    let ignore: IgnoreList
+    /// The folder that the root's path led to when the loop was made.
+    let place: FolderPlace
+    /// Before any file was ready.
+    let started = ContinuousClock.now
+
+    /// What happens.
+    var watch: RootWatch
+    /// What is there.
+    var listing: Listing
+    /// What is not complete yet.
+    var settler: Settler
+    /// Folders that are delivered as one, and those of them whose marker was there at the last look.
+    var units = UnitClock()
+    var markersFound: Set<FilePath> = []
+    /// From a path whose quiet time is over to its place in the journal.
+    var admission: SettledFiles
+    var pressure = QueuePressure()
+    var volume: VolumeInquiry
+    var publisher: StatusPublisher
+    var isLost = false
+    /// When to look whether the root is still there, and since when the folder of its lock is gone.
+    private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
+
+    init(
+        _ settings: WatchSettings, admission: SettledFiles, mailbox: RootMailbox, heartbeat: Heartbeat, log: EventLog,
+        openUnits: [Batch], places: Settler.Places
+    ) throws(SystemError) {
+        self.settings = settings
+        self.log = log
+        self.heartbeat = heartbeat
+        self.mailbox = mailbox
+        self.admission = admission
+        ignore = IgnoreList(user: settings.ignore)
+        watch = try RootWatch(settings, ignore: ignore, log: log)
+        listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
+        settler = Settler(settle: settings.settle, places: places)
+        publisher = StatusPublisher(unsettled: UnsettledWatch(after: settings.unsettledAfter))
+        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, admission.admitter.board))
+        place = FolderPlace(settings.path)
+        for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
+    }
+
+    mutating func run() async throws(SystemError) {
+        watch.begin()
+        startListing()
+        while !mailbox.isStopped, !isLost {
+            heartbeat.beat(.intake(settings.path))
+            settler.note(.now, wall: .now)
+            apply(mailbox.take())
+            if isLost { return }
+            try readEvents()
+            checkLock()
+            listStuck()
+            try await advanceListing()
+            let turn = ContinuousClock.now
+            advancePass()
+            admission.looking = turn.duration(to: .now)
+            await admitDue()
+            followRefused()
+            // What is found is not what looking costs: reading and committing it makes no pause longer.
+            watch.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            // Nothing more comes from a root that has gone: waiting here would miss its return.
+            if isLost { return }
+            try await closeUnits()
+            await reportVolume()
+            if let due = listing.next, due <= .now { listing.ask() }
+            if listing.mayBegin { startListing() }
+            let deadline = deadline
+            publish(beforeWaiting: deadline)
+            try watch.wait(until: deadline, or: mailbox.waker)
+        }
+    }
+
+    private var deadline: ContinuousClock.Instant? {
+        mutating get {
+            if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.isPolling { return .now }
+            return [
+                pressure.deadline(settler.nextDeadline), listing.isDone ? settler.stuckFolders.nextListing : nil,
+                listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil, volumeDeadline,
+            ].compactMap(\.self).min()
+        }
+    }
+
+    // MARK: - Requests and events
+
+    private mutating func apply(_ requests: RootMailbox.Requests) {
+        for path in requests.looks { notice(path) }
+        for path in requests.derived { lookNow(path) }
+        if requests.wantsListing { listing.ask() }
+        if requests.hasEnded { volume.question.reopen() }
+        guard requests.hasMountChange else { return }
+        if FolderPlace(settings.path) != place { loseRoot() } else { followMounts() }
+    }
+
+    mutating func readEvents() throws(SystemError) {
+        for event in try watch.read() { apply(event) }
+    }
+
+    private mutating func apply(_ event: FileEvent) {
+        if let path = event.name {
+            volume.question.reopen()
+            units.touch(path, at: .now)
+        }
+        switch event {
+        case .created(let path, let isFolder):
+            admission.renames.forget(path)
+            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
+        case .changed(let path, let isFolder):
+            if !isFolder { noticeUnlessIgnored(path) }
+        case .left(let path, let isFolder, let rename):
+            noteLock(path)
+            if let rename { leaves(path, isFolder: isFolder, rename) }
+            if isFolder { forget(below: path) } else if settler.isTracked(path) { lookNow(path) } else { forget(path) }
+        case .reached(let path, let isFolder, let rename):
+            admission.renames.reaches(path, cookie: rename, isFolder: isFolder)
+            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
+        case .removed(let path, let isFolder):
+            noteLock(path)
+            if !isFolder { forget(path) }
+        case .folder(let path):
+            volume.question.reopen()
+            list(path)
+        case .linked(let path): lookNow(path)
+        case .lost(let reason): loseRoot(reason)
+        case .overflow:
+            volume.question.reopen()
+            log.emit(.watchOverflow(root: settings.path))
+            listing.ask()
+        }
+    }
+
+    /// Copy programs end each file by a rename; no journal knows what it was called before.
+    private mutating func leaves(_ path: FilePath, isFolder: Bool, _ rename: UInt32) {
+        if ignore.ignores(path, isDirectory: isFolder), admission.renames.origins(of: path).isEmpty { return }
+        admission.renames.leaves(path, cookie: rename)
+    }
+
+    private mutating func list(_ folder: FilePath) {
+        if settings.recursive, !ignore.ignores(folder, isDirectory: true) { listing.add(folder) }
+    }
+
+    private mutating func noticeUnlessIgnored(_ path: FilePath) {
+        if !ignore.ignores(path, isDirectory: false) { notice(path) }
+    }
+
+    private mutating func forget(_ path: FilePath) {
+        settler.forget(path)
+        admission.refused.forget(path)
+        admission.admitter.deriver?.close(path, kept: [])
+    }
+
+    private mutating func forget(below folder: FilePath) {
+        settler.forget(below: folder)
+        admission.admitter.deriver?.close(below: folder)
+    }
+
+    private mutating func noteLock(_ path: FilePath) {
+        if path == WatchLock.folder { lockCheck = (.now.advanced(by: Self.lockPause), lockCheck?.since ?? .now) }
+    }
+
+    /// The kernel tells of the end of a folder when nobody has anything in it open any more, and we have the lock, with or
+    /// without a name. Where only that is gone, another is taken, once nothing more happens there: whoever removes the whole
+    /// folder must find it empty. But not for long: without it another agent would take the same files.
+    private mutating func checkLock() {
+        guard let (due, since) = lockCheck, due <= .now else { return }
+        lockCheck = nil
+        if FolderPlace(settings.path) != place { return loseRoot() }
+        let isBusy = watch.lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
+        if isBusy, since.duration(to: .now) < Self.longestUnlocked {
+            lockCheck = (.now.advanced(by: Self.lockPause), since)
+        } else if RootHold.isLocked(settings) {
+            loseRoot("the folder of its lock (.inlet) was removed")
+        }
+    }
+
+    private static let lockPause = Duration.seconds(1)
+    private static let quietRoot = Duration.seconds(5)
+    private static let longestUnlocked = Duration.seconds(60)
+
+    mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
+        if isLost { return }
+        isLost = true
+        listing.stop()
+        log.emit(.watchLost(root: settings.path, reason: reason))
+    }
+
+    /// A sign of life of a file; a marker is one of the file or unit that it is for.
+    mutating func notice(_ path: FilePath) {
+        if let unit = admission.unitMarked(by: path) {
+            units.markerSeen(in: unit, at: .now)
+        } else {
+            observe(admission.fileMarked(by: path) ?? path)
+        }
+    }
+
+    /// Something is there, or may be: it is due at once, as if it had been found by a scan.
+    mutating func lookNow(_ path: FilePath) {
+        settler.forget(path)
+        if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
+            listing.add(path.removingLastComponent())
+        }
+    }
+
+    mutating func observe(_ path: FilePath) {
+        let settle = admission.settle(for: path)
+        if !settler.observe(path, settle: settle, at: .now) { listing.add(path.removingLastComponent()) }
+    }
+
+    // MARK: - Settling
+
+    mutating func admitDue() async {
+        let due = await dueNow()
+        guard !due.isEmpty else { return }
+        volume.question.reopen()
+        let considered = await admission.consider(due)
+        if losesPassing() { return }
+        for (companion, main) in admission.takeWakes()
+        where !settler.wake(main, for: companion, settle: admission.settle(for: main), at: .now) {
+            listing.ask()
+        }
+        for (path, verdict) in considered {
+            switch verdict {
+            case .look(let look):
+                if case .settled(let identity) = settler.judge(
+                    path, look, isForeign: watch.isForeign(path), at: .now, wall: .now)
+                {
+                    watch.noteSettled()
+                    admission.queue(path, identity)
+                }
+            case .known: settler.forget(path)
+            }
+        }
+        await apply(admission.admitQueued())
+    }
+
+    /// What became of files that were to be admitted.
+    mutating func apply(_ round: AdmissionRound) async {
+        for path in round.companions { settler.forget(path) }
+        for unit in round.units { join(unit) }
+        for (path, why) in round.later {
+            settler.putBack(path, settle: admission.settle(for: path), why: why, at: .now)
+        }
+        await putBack(round.refused)
+    }
+
+    /// Lists again the folders with files that cannot be taken, once what was asked for before has been listed: what that found
+    /// tells how soon they are to be listed.
+    private mutating func listStuck() {
+        if listing.isDone { for folder in settler.stuckFolders.due(at: .now) { listing.add(folder) } }
+    }
+
+    /// Files that the root's rule leaves out, until they change.
+    mutating func followRefused() {
+        for path in admission.refused.takeLinked() { watch.follow(linked: path) }
+        guard listing.isIdle else { return }
+        for news in admission.refused.takeNews() {
+            log.emit(
+                .fileIgnored(path: settings.path.pushing(news.path), reason: news.refusal.reason(files: news.files)))
+        }
+    }
+}
+
+/// Files for which there is no room in the queue stay in their folder, and their place in the order is kept.
+extension RootLoop {
+    /// The pause of those that unit files overtake.
+    private static let overtakenPause = Duration.seconds(5)
+
+    /// Files that are ready, no more than there is room for.
+    mutating func dueNow() async -> [FilePath] {
+        if pressure.holds(at: .now) { return [] }
+        guard let places = await admission.admitter.room.places() else { return settler.due(at: .now) }
+        if places == 0, units.isEmpty {
+            // What is not ready yet is no reason to say that there is no room.
+            if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
+            return []
+        }
+        let due = settler.due(at: .now, most: units.isEmpty ? places : .max)
+        pressure.hasRoomLeft = due.count < places
+        if due.isEmpty { release() }
+        return due
+    }
+
+    /// Those that were refused come first the next time. While a unit is open they wait behind its files instead: the unit would
+    /// never be complete.
+    mutating func putBack(_ refused: [FilePath]) async {
+        if refused.isEmpty {
+            if pressure.hasRoomLeft { release() }
+            return
+        }
+        for path in refused {
+            let isTracked =
+                units.isEmpty
+                ? settler.discover(path, settle: admission.settle(for: path), at: started)
+                : settler.observe(path, settle: Self.overtakenPause, at: .now)
+            if !isTracked { listing.ask() }
+        }
+        await refuse()
+    }
+
+    private mutating func refuse() async {
+        pressure.begin(at: .now)
+        await admission.admitter.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
+    }
+
+    private mutating func release() {
+        pressure.end()
+        admission.admitter.room.release(settings.path)
+    }
+}
+
+/// When a loop that found no room in the queue looks again.
+struct QueuePressure {
+    /// Woken whenever a file leaves the queue, it lets some more leave before it looks: one by one, each file would be a transaction.
+    private static let shortestPause = Duration.milliseconds(20)
+    /// Not everything that leaves the queue wakes it.
+    private static let longestPause = Duration.seconds(1)
+
+    /// Whether the last round took everything that was ready.
+    var hasRoomLeft = true
+    private var notBefore: ContinuousClock.Instant?
+    private var notAfter: ContinuousClock.Instant?
+
+    mutating func begin(at now: ContinuousClock.Instant) {
+        notBefore = now.advanced(by: Self.shortestPause)
+        notAfter = now.advanced(by: Self.longestPause)
+    }
+
+    mutating func end() { (notBefore, notAfter) = (nil, nil) }
+
+    /// Whether it is too soon to look; then it is looked as soon as it is not.
+    mutating func holds(at now: ContinuousClock.Instant) -> Bool {
+        guard let earliest = notBefore, now < earliest else { return false }
+        notAfter = earliest
+        return true
+    }
+
+    /// When the loop must go on for the sake of what is ready at `time`.
+    func deadline(_ time: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+        guard let time, let notAfter else { return time }
+        return max(time, notAfter)
+    }
+}

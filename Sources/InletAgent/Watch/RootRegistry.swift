@@ -1,0 +1,171 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import Synchronization
+internal import SystemPackage
+
+/// The watched folders, for all who do not watch them: whether each is what it should be, how it stands, and what is asked of the
+/// loop that watches it.
+final class RootRegistry: Sendable {
+    enum Presence: Sendable, Equatable {
+        /// Nobody has looked yet.
+        case unknown
+        /// With the removable volume that it is on (`Volume.key`).
+        case present(volume: String?)
+        /// It is not what was watched before.
+        case guarded
+    }
+
+    private struct State {
+        var presences: [FilePath: Presence] = [:]
+        var mailboxes: [RootMailbox] = []
+    }
+
+    private let state = Mutex(State())
+
+    // MARK: - Who watches
+
+    /// A loop watches its root from now on, or will in a moment.
+    func enter(_ mailbox: RootMailbox) { state.withLock { $0.mailboxes.append(mailbox) } }
+
+    func leave(_ mailbox: RootMailbox) { state.withLock { $0.mailboxes.removeAll { $0 === mailbox } } }
+
+    private var mailboxes: [RootMailbox] { state.withLock(\.mailboxes) }
+
+    private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
+
+    /// How the folders stand that are there, or should be.
+    var statuses: [IntakeStatus] { mailboxes.map(\.status) }
+
+    /// Has a file looked at again.
+    func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
+
+    /// A file was proved, or has ended: whoever watches a removable volume says when all of it has.
+    func ended(_ file: FileRow) {
+        if file.volume != nil { mailbox(of: file.root)?.put { $0.hasEnded = true } }
+    }
+
+    /// Something was mounted or unmounted: those that do not come and go look whether it was there.
+    func mountsChanged() {
+        for mailbox in mailboxes where !mailbox.isPassing { mailbox.put { $0.hasMountChange = true } }
+    }
+
+    /// Makes the loop of a root pass once.
+    func nudge(_ root: FilePath) { mailbox(of: root)?.waker.wake() }
+
+    /// Makes all loops pass once.
+    func nudge() { for mailbox in mailboxes { mailbox.waker.wake() } }
+
+    // MARK: - What is there
+
+    /// nil for a root that is not there.
+    func set(_ presence: Presence?, _ root: FilePath) { state.withLock { $0.presences[root] = presence } }
+
+    private func presence(of root: FilePath) -> Presence? { state.withLock { $0.presences[root] } }
+
+    /// Whether nobody has looked yet: somebody will in a moment.
+    func isUnknown(_ root: FilePath) -> Bool { presence(of: root) == .unknown }
+
+    /// Whether the file's volume is mounted, and not where the file was looked for.
+    func hasMoved(_ file: FileRow) -> Bool {
+        guard let volume = file.volume else { return false }
+        return state.withLock {
+            $0.presences.contains { $0.key != file.root && $0.value == .present(volume: volume) }
+        }
+    }
+
+    /// Whether a file is missing, or another one, because its whole root or volume is. Files that were sent singly have no
+    /// root.
+    func isAway(_ file: FileRow) -> Bool {
+        guard !file.root.isEmpty else { return false }
+        let presence = presence(of: file.root)
+        if let volume = file.volume, presence != .present(volume: volume) { return true }
+        if presence == .unknown || presence == .guarded { return true }
+        return Self.isGone(file)
+    }
+
+    /// True when the root is no directory now, or an empty one that is on another device than the file was admitted from (the
+    /// folder under a mount), or whose changes nobody tells of (a server that has lost its disk).
+    private static func isGone(_ file: FileRow) -> Bool {
+        guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
+        // Where others' symlinks lead is not the root, and its files have not gone from there.
+        if RootAbsence.isBehindLink(file.root) { return true }
+        guard isEmpty(file.root) else { return false }
+        return identity.device != file.identity.device || (try? FileSystemKind.of(file.root).isNetwork) == true
+    }
+
+    private static func isEmpty(_ directory: FilePath) -> Bool {
+        // What cannot be listed counts as empty: its files wait, instead of being gone.
+        guard var stream = try? DirectoryStream(directory) else { return true }
+        // As above.
+        return ((try? stream.next()) ?? nil) == nil
+    }
+}
+
+/// What others ask of the loop of a root, and what it shows them.
+final class RootMailbox: Sendable {
+    /// What was asked since the last look.
+    struct Requests: Sendable {
+        /// Files to be looked at again.
+        var looks: [FilePath] = []
+        /// Files of which something was made, or nothing can be made.
+        var derived: [FilePath] = []
+        /// More was asked for than could be remembered: the whole root is listed.
+        var wantsListing = false
+        /// Something was mounted or unmounted, perhaps here.
+        var hasMountChange = false
+        /// Files of the root have been proved, or have ended.
+        var hasEnded = false
+    }
+
+    private struct State {
+        var requests = Requests()
+        var isStopped = false
+        var status: IntakeStatus?
+    }
+
+    let root: FilePath
+    /// Whether the root comes and goes with its volume.
+    let isPassing: Bool
+    let waker: Waker
+    private let state = Mutex(State())
+    /// More than this many become a listing.
+    private static let mostLooks = 10_000
+
+    init(_ root: FilePath, isPassing: Bool = false) throws(SystemError) {
+        (self.root, self.isPassing) = (root, isPassing)
+        waker = try Waker()
+    }
+
+    var isStopped: Bool { state.withLock { $0.isStopped } }
+    var status: IntakeStatus { state.withLock(\.status) ?? IntakeStatus(root: root, state: .starting) }
+
+    func look(again path: FilePath) {
+        put { requests in
+            if requests.looks.count < Self.mostLooks {
+                requests.looks.append(path)
+            } else {
+                requests.wantsListing = true
+            }
+        }
+    }
+
+    func put(_ change: (inout Requests) -> Void) {
+        state.withLock { change(&$0.requests) }
+        waker.wake()
+    }
+
+    func take() -> Requests {
+        state.withLock { state in
+            defer { state.requests = Requests() }
+            return state.requests
+        }
+    }
+
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        waker.wake()
+    }
+
+    func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
+}

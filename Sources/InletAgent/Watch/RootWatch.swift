@@ -1,0 +1,435 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Tells what changes below a root: by inotify, by fanotify where a mount can be marked, and by looking again and again where
+/// nothing tells of changes, or where there is no watch left. All three serve one root side by side.
+struct RootWatch: ~Copyable {
+    private let settings: WatchSettings
+    private let ignore: IgnoreList
+    private let log: EventLog
+    private var inotify: Inotify
+    /// With `mode: fanotify`, where that can be had.
+    private var fanotify: FanotifyMounts?
+    private var table = WatchTable()
+    /// Files that wait for another of their names to go, by their watches.
+    private var links: [Int32: Set<FilePath>] = [:]
+    /// How each mount is watched.
+    private var modes = WatchModes([:])
+    private var polls: PollPass
+    /// Whether the listing that runs, or ended last, found a folder for which there was no watch; and whether that was said.
+    private var isLimited = false
+    private var isLimitSaid = false
+    /// Whether anything was in a polled root at the last pass.
+    private var wasFilled = false
+    /// For the next reading.
+    private var waiting: [FileEvent] = []
+    /// When the kernel told of anything in the root, or, where it is polled, a file was found complete.
+    private(set) var lastEvent: WallTime?
+
+    /// Each takes up to 64 KiB of records.
+    private static let readsUntilDrained = 64
+    /// Files that are watched one by one; the next listing looks at the others again.
+    private static let mostLinked = 1000
+    /// Watches asked for before one pass, which look at nothing else meanwhile.
+    private static let mostAtOnce = 20_000
+    /// Before a unit that waits for a pass is looked at again.
+    private static let shortestWait = Duration.milliseconds(100)
+
+    init(_ settings: WatchSettings, ignore: IgnoreList, log: EventLog) throws(SystemError) {
+        self.settings = settings
+        self.ignore = ignore
+        self.log = log
+        inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
+        polls = PollPass(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
+    }
+
+    /// To be called once, before the first listing.
+    mutating func begin() {
+        guard settings.mode == .fanotify else { return }
+        guard settings.recursive else { return say("", .inotify, FanotifyCheck.oneFolder) }
+        do throws(SystemError) {
+            fanotify = try FanotifyMounts(root: settings.path, ignore: ignore)
+        } catch {
+            say("", .inotify, "fanotify cannot be used: \(error)")
+        }
+    }
+
+    private func say(_ directory: FilePath, _ mode: WatchMode, _ reason: String) {
+        log.emit(.watchMode(root: settings.path, path: settings.path.pushing(directory), mode: mode, reason: reason))
+    }
+
+    // MARK: - Events
+
+    /// What has happened since the last call. Does not wait; with fanotify it may block on the disk.
+    mutating func read() throws(SystemError) -> [FileEvent] {
+        var events = waiting
+        waiting = []
+        for record in try inotify.read() { translate(record, to: &events) }
+        events += try readMarks()
+        return events
+    }
+
+    /// Blocks until something has happened, `waker` is woken or `deadline` has passed.
+    mutating func wait(until deadline: ContinuousClock.Instant?, or waker: Waker) throws(SystemError) {
+        if !waiting.isEmpty { return }
+        _ = try inotify.wait(until: deadline, waker: waker, other: fanotify?.source)
+    }
+
+    /// Whether all that was told until now has been read. On a marked file system others may never be quiet: their records are
+    /// passed over here.
+    mutating func isDrained() throws(SystemError) -> Bool {
+        guard waiting.isEmpty, try inotify.isDrained else { return false }
+        for _ in 0..<Self.readsUntilDrained {
+            if try fanotify?.isDrained ?? true { return true }
+            waiting = try readMarks()
+            if !waiting.isEmpty { return false }
+        }
+        return false
+    }
+
+    /// A file of a polled root is complete: the only sign of life that such a root gives.
+    mutating func noteSettled() { if polls.count > 0 { lastEvent = .now } }
+
+    private mutating func readMarks() throws(SystemError) -> [FileEvent] {
+        guard let news = try fanotify?.read() else { return [] }
+        var events: [FileEvent] = []
+        for (record, directory) in news { translate(record, in: directory, to: &events) }
+        return events
+    }
+
+    private mutating func translate(_ record: InotifyRecord, to events: inout [FileEvent]) {
+        if let directory = record.isOverflow ? "" : table.path(of: record.watch) {
+            translate(record, in: directory, to: &events)
+        } else if record.mask.contains(.watchRemoved) {
+            links[record.watch] = nil
+        } else {
+            events += unfollow(record.watch)
+        }
+    }
+
+    private mutating func translate(
+        _ record: InotifyRecord, in directory: FilePath, to events: inout [FileEvent]
+    ) {
+        lastEvent = .now
+        if record.isOverflow { return events.append(.overflow) }
+        if record.mask.contains(.watchRemoved) { return table.remove(record.watch) }
+        if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
+            if directory.isEmpty {
+                events.append(.lost("removed, renamed or unmounted"))
+            } else if record.mask.contains(.unmounted) {
+                events.append(.folder(directory))
+            }
+        } else if let name = FilePath(bytes: record.nameBytes).lastComponent {
+            translate(record.mask, rename: record.cookie == 0 ? nil : record.cookie, directory.appending(name), &events)
+        }
+    }
+
+    private mutating func translate(
+        _ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath, _ events: inout [FileEvent]
+    ) {
+        let event = FileEvent(mask, rename: rename, path)
+        events.append(event)
+        switch event {
+        case .left(_, isFolder: true, _):
+            if forgetLeft(path) || mask.contains(.movedTo) { events.append(.folder(path)) }
+        case .removed(_, isFolder: true):
+            // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
+            // for, so that removing a tree costs no search for each of its directories.
+            table.remove(path)
+            polls.remove(path)
+            if mask.contains(.movedTo) { events.append(.created(path, isFolder: true)) }
+        default: break
+        }
+    }
+
+    /// A folder has left this name. - Returns: whether another one has it, as when two change places.
+    private mutating func forgetLeft(_ path: FilePath) -> Bool {
+        defer { forget(below: path) }
+        do throws(SystemError) {
+            if case .directory = try FileLook.look(at: RootedPath(settings.path, path)) { return true }
+            return false
+        } catch {
+            // It is listed, which says what is wrong with it.
+            return true
+        }
+    }
+
+    private mutating func forget(below path: FilePath) {
+        for watch in table.remove(below: path) { inotify.remove(watch) }
+        polls.remove(below: path)
+    }
+
+    // MARK: - Folders
+
+    /// Sees to it that what happens in a folder is noticed. To be called before the folder is listed: what comes in between shows
+    /// up in one of the two.
+    mutating func follow(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        if modes.way(for: directory).way.isPolled { return try poll(directory, folder) }
+        do throws(SystemError) {
+            try watch(directory, folder)
+            polls.remove(directory)
+        } catch {
+            guard error.isWatchLimit else { throw error }
+            isLimited = true
+            try poll(directory, folder)
+        }
+    }
+
+    /// Remembers the folder, with its time of before it is listed.
+    private mutating func poll(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        polls.add(directory, modified: try folder.identity().touched)
+    }
+
+    /// By fanotify where its file system is marked, by inotify elsewhere.
+    private mutating func watch(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        if try isMarked(directory, folder) {
+            // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
+            // file system is unmounted. Without a watch it is noticed at the next listing.
+            guard directory.isEmpty || fanotify?.begins(at: directory) ?? false,
+                let watch = try? inotify.add(folder, onlyItself: true)
+            else { return }
+            return table.add(watch, directory)
+        }
+        table.add(try inotify.add(folder), directory)
+    }
+
+    private mutating func isMarked(_ directory: FilePath, _ folder: Folder) throws(SystemError) -> Bool {
+        guard let coverage = try fanotify?.coverage(of: directory, folder) else { return false }
+        switch coverage {
+        case .newlyMarked: say(directory, .fanotify, "one mark for its file system")
+        case .refused(let reason): say(directory, .inotify, "fanotify cannot be used here: \(reason)")
+        case .marked, .unmarked, .remote: break
+        }
+        guard coverage == .marked || coverage == .newlyMarked else { return false }
+        fanotify?.directories += 1
+        return true
+    }
+
+    /// Has the kernel tell when a file loses a name, or has another owner. Where that cannot be had the next listing looks.
+    mutating func follow(linked path: FilePath) {
+        guard links.count < Self.mostLinked else { return }
+        do throws(SystemError) {
+            let (folder, name) = try RootedPath(settings.path, path).parent()
+            let watch = try inotify.add(file: name, in: folder)
+            links[watch, default: []].insert(path)
+            // It may have lost its other names before it was watched.
+            if try folder.look(name).refusal(by: settings.sources) != .links { waiting += unfollow(watch) }
+        } catch {
+            // The next listing looks at it again.
+        }
+    }
+
+    /// What is still left out when it is looked at is followed anew.
+    private mutating func unfollow(_ watch: Int32) -> [FileEvent] {
+        guard let paths = links.removeValue(forKey: watch) else { return [] }
+        inotify.remove(watch)
+        return paths.map { .linked($0) }
+    }
+
+    // MARK: - Mounts
+
+    /// Decides anew how each mount is watched, says what is not as it was, and forgets what was known of places where something was
+    /// mounted or unmounted: the watches of folders that a mount has covered tell of nothing that can be seen, and would be taken
+    /// for those of the folders that have their names now. Blocks.
+    ///
+    /// - Returns: those places, which are to be listed.
+    mutating func followMounts() -> [FilePath] {
+        let found = WatchModes(of: settings)
+        let changes = found.changes(since: modes)
+        for place in changes {
+            forget(below: place)
+            fanotify?.forgetPlaces()
+        }
+        for (place, way) in found.sorted where modes.places[place] != way {
+            // What can be marked is known once its first folder is listed, and is said then.
+            if settings.mode == .fanotify, !way.isPolled { continue }
+            say(place, way.isPolled ? .poll : .inotify, way.reason)
+        }
+        modes = found
+        return changes
+    }
+
+    /// Whether other machines may write the file at `path`.
+    func isForeign(_ path: FilePath) -> Bool { modes.isForeign(path) }
+
+    /// Whether nothing tells of changes in the root itself.
+    var isRootPolled: Bool { modes.way(for: "").way.isPolled }
+
+    // MARK: - Listings
+
+    /// A listing of the whole root begins. Blocks.
+    mutating func listingBegins() {
+        isLimited = false
+        _ = followMounts()
+        fanotify?.directories = 0
+    }
+
+    /// A listing has ended, and has counted the folders: a shortage of watches is said once, until there was room for all.
+    mutating func listingEnded() {
+        guard isLimited else { return isLimitSaid = false }
+        if isLimitSaid { return }
+        isLimitSaid = true
+        let all = table.count + polls.count
+        if let refusal = inotify.refusal {
+            return log.emit(
+                .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
+        }
+        let need = WatchNeed(directories: all)
+        log.emit(
+            .watchLimit(
+                root: settings.path,
+                reason: "\(table.count) of \(all) folders have a watch, the other \(polls.count) are polled; "
+                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known"), for all programs of user "
+                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
+    }
+
+    // MARK: - Passes over polled folders
+
+    /// When the next pass is due; nil during one, and while nothing is polled.
+    var nextPass: ContinuousClock.Instant? { polls.next }
+    var isPolling: Bool { polls.isLooking }
+
+    /// - Returns: why the root is to be judged anew, as one that was lost; then there is no pass.
+    mutating func beginPass() -> String? {
+        if isRootPolled {
+            // Nothing tells whether somebody emptied it, or a server has lost its disk.
+            let isEmpty = RootCaution.isEmpty(settings.path)
+            if isEmpty, wasFilled { return "empty at once" }
+            wasFilled = !isEmpty
+        }
+        takeFreedWatches()
+        polls.begin()
+        return nil
+    }
+
+    /// The next thing that the pass shows; a folder only where nothing follows it yet. Blocks on the disk or the network.
+    mutating func nextPolled() -> PollPass.Step {
+        let step = polls.step(ignore, modes)
+        if case .directory(let path) = step,
+            table.contains(path) || polls.contains(path) || fanotify?.begins(at: path) ?? false
+        {
+            return .nothing
+        }
+        return step
+    }
+
+    /// No more is asked for in this turn of the loop: folders are let go of.
+    mutating func restPass() { polls.rest() }
+
+    /// A turn of the loop has ended, in which the pass may have had its part.
+    mutating func turnEnded(took: Duration, hasMore: Bool) { polls.turnEnded(took: took, hasMore: hasMore) }
+
+    /// Folders that are polled because there was no watch for them get one as soon as others have given theirs back, or the limit
+    /// was raised. The pass that begins looks at all files of these folders once more, so that nothing slips in between. Costs one
+    /// call while there are none.
+    private mutating func takeFreedWatches() {
+        guard isLimitSaid, settings.mode != .poll else { return }
+        // Where the kernel had no instance for this root, and has one now.
+        if inotify.refusal != nil, let fresh = try? Inotify() { inotify = fresh }
+        var isRefused = inotify.isSilent
+        var taken = 0
+        var turn = FolderTurn(settings.path)
+        for directory in polls.directories where !isRefused && taken < Self.mostAtOnce {
+            if modes.way(for: directory).way.isPolled { continue }
+            do throws(SystemError) {
+                try watch(directory, try turn.folder(directory))
+                polls.handOver(directory)
+                taken += 1
+            } catch {
+                // What else is wrong with it the pass will find.
+                isRefused = error.isWatchLimit
+            }
+        }
+        // All have one: the next shortage is said again.
+        if !isRefused, taken < Self.mostAtOnce { (isLimited, isLimitSaid) = (false, false) }
+    }
+
+    /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
+    mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
+        guard polls.count > 0, isLimitSaid || polls.isHandingOver || modes.isPolled(inOrBelow: unit.folder) else {
+            return nil
+        }
+        let now = ContinuousClock.now
+        let asked = polls.awaited[unit] ?? now
+        polls.awaited[unit] = asked
+        if let last = polls.lastPass, last >= asked {
+            polls.awaited[unit] = nil
+            return nil
+        }
+        return max(Self.shortestWait, polls.next.map { now.duration(to: $0) } ?? .zero)
+    }
+
+    /// A file was taken into the unit: it waits for another pass.
+    mutating func unitGrew(_ unit: UnitClock.Unit) { polls.awaited[unit] = nil }
+
+    // MARK: - Status
+
+    /// Folders that are watched, reported without a watch, or polled.
+    var directories: Int {
+        mutating get {
+            guard let marked = fanotify?.directories, marked > 0 else { return table.count + polls.count }
+            // The first folder of each mount has a watch besides.
+            let own = fanotify?.beginnings.count { table.contains($0) } ?? 0
+            return marked + max(0, table.count - own) + polls.count
+        }
+    }
+
+    mutating func describe(_ status: inout IntakeStatus) {
+        let directories = directories
+        status.directories = directories
+        status.polled = polls.count
+        status.watches = table.count
+        status.lastEvent = lastEvent
+        if directories == 0 {
+            status.mode = nil
+        } else if polls.count > 0 {
+            status.mode = polls.count >= directories ? .poll : .mixed
+        } else {
+            status.mode = (fanotify?.directories ?? 0) > 0 ? .fanotify : .inotify
+        }
+    }
+}
+
+/// Which inotify watch stands for which directory of a root; both ways, because renames come by watch and removals by
+/// path.
+struct WatchTable: Sendable {
+    private var paths: [Int32: FilePath] = [:]
+    private var watches: [FilePath: Int32] = [:]
+
+    var count: Int { paths.count }
+
+    /// The directory, relative to the root, that `watch` stands for.
+    func path(of watch: Int32) -> FilePath? { paths[watch] }
+
+    func contains(_ path: FilePath) -> Bool { watches[path] != nil }
+
+    /// Remembers a watch. The kernel gives one number per inode: a directory that was renamed keeps its own, and then
+    /// stands for its new path.
+    mutating func add(_ watch: Int32, _ path: FilePath) {
+        if let old = paths[watch], old != path { watches[old] = nil }
+        paths[watch] = path
+        watches[path] = watch
+    }
+
+    mutating func remove(_ watch: Int32) {
+        guard let path = paths.removeValue(forKey: watch) else { return }
+        if watches[path] == watch { watches[path] = nil }
+    }
+
+    /// Forgets one directory, but nothing below it.
+    mutating func remove(_ directory: FilePath) {
+        guard let watch = watches.removeValue(forKey: directory) else { return }
+        if paths[watch] == directory { paths[watch] = nil }
+    }
+
+    /// Forgets `directory` and all below it. - Returns: the watches that stood for them.
+    mutating func remove(below directory: FilePath) -> [Int32] {
+        let gone = watches.filter { $0.key.isWithin(directory) }
+        for (path, watch) in gone {
+            watches[path] = nil
+            paths[watch] = nil
+        }
+        return Array(gone.values)
+    }
+}

@@ -1,0 +1,252 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+package import SystemPackage
+
+/// What became of the files of a removable volume: of those that are on it, as they are now.
+package struct VolumeEnd: Sendable, Equatable {
+    package var root: FilePath
+    /// Its label, or UUID.
+    package var volume: String
+    /// `Volume.key`.
+    var key: String
+    /// Files that were delivered, and their sizes together.
+    package var files = 0
+    package var bytes: Int64 = 0
+    /// Those of `files` that count as delivered because they were there before (`existing: adopt`).
+    var adopted = 0
+    /// When the last of `files` came to its destinations.
+    var deliveredAt: WallTime?
+    /// To how many destinations each was to be delivered; nil = to all of its route.
+    var destinations: Int?
+    /// Whether destinations were asked for what they had before, and of how many files they cannot tell.
+    var wasAsked = false
+    var unasked = 0
+    /// Files that were not delivered.
+    package var unproved = 0
+    /// Files that a destination does not have any more, or not as they were.
+    package var missing = 0
+    /// Files that wait for their marker.
+    package var unmarked = 0
+    /// Files and folders that could not be looked at: what they hold is not known.
+    package var unread = 0
+    /// Files that no route takes, and what is never read.
+    package var ignored = 0
+    /// All other files on the volume, inside of the watched folder and outside.
+    package var others = 0
+    /// Whether there may be more of those: not all of the volume was looked at.
+    var hasMore = false
+
+    init(root: FilePath, volume: Volume) {
+        self.root = root
+        self.volume = volume.name
+        key = volume.key ?? ""
+    }
+
+    /// Whether nothing that routes take waits for anything. It does not say that nothing else is on the volume.
+    package var isDone: Bool { unproved == 0 && missing == 0 && unmarked == 0 && unread == 0 }
+
+    /// Counts a file that the journal knows, by what is there now.
+    mutating func add(
+        _ file: VolumeFile, _ look: Result<FileLook, any Error>, _ earlier: EarlierFiles, _ tolerance: Int64
+    ) {
+        switch look {
+        case .failure: unread += 1
+        case .success(.missing): break
+        case .success where !file.isDelivered: unproved += 1
+        case .success(let now):
+            // Another file, which nobody has delivered.
+            guard now.identity?.isKnown(as: file.identity, tolerance: tolerance) == true else { return }
+            if earlier.isMissing(file) {
+                missing += 1
+                return
+            }
+            files += 1
+            bytes += file.identity.size
+            if file.isAdopted { adopted += 1 }
+            deliveredAt = max(deliveredAt ?? file.deliveredAt, file.deliveredAt)
+        }
+    }
+
+    mutating func countOthers(_ all: WholeVolume.Count) {
+        others = max(0, all.files - files - unproved - missing - unmarked)
+        hasMore = all.isCut
+    }
+
+    /// What is not said twice.
+    var word: LastWord { LastWord(of: key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
+}
+
+/// All files of a file system, by their names.
+enum WholeVolume {
+    struct Count: Equatable {
+        var files = 0
+        /// Folders that could not be listed, or more files than are counted.
+        var isCut = false
+    }
+
+    /// More are not counted: it blocks whoever watches the folder.
+    private static let most = 100_000
+
+    /// Counts the files of the file system that is mounted around `root`, but not those of others below it. Blocks.
+    static func count(around root: FilePath, most: Int = most) -> Count {
+        var count = Count()
+        do {
+            let real = root.resolved
+            let top = try Folder(MountTable.current().mount(of: real)?.point ?? real)
+            let device = try top.identity().device
+            var (waiting, seen): ([FilePath], Int) = ([""], 0)
+            while let path = waiting.popLast() {
+                do throws(SystemError) {
+                    let folder = try top.folder(path)
+                    if try folder.identity().device != device { continue }
+                    var names = try folder.list()
+                    while let entry = try names.next() {
+                        seen += 1
+                        if seen > most {
+                            count.isCut = true
+                            return count
+                        }
+                        if entry.kind == .directory {
+                            // The file system's own, which only root may list.
+                            if entry.name.string != "lost+found" { waiting.append(path.appending(entry.name)) }
+                        } else {
+                            count.files += 1
+                        }
+                    }
+                } catch {
+                    if !error.isMissing { count.isCut = true }
+                }
+            }
+        } catch {
+            // What is not seen is said not to be.
+            count.isCut = true
+        }
+        return count
+    }
+}
+
+/// When it is asked how a removable volume stands. That counts all its files, on the journal's one connection: not before
+/// something may have changed since the last answer, and no more often than once a second.
+struct VolumeQuestion {
+    static let pause = Duration.seconds(1)
+
+    private var isOpen = true
+    private var notBefore: ContinuousClock.Instant?
+
+    /// Something of the volume was seen or admitted, or has ended.
+    mutating func reopen() { isOpen = true }
+
+    func isDue(at now: ContinuousClock.Instant) -> Bool { isOpen && notBefore.map { $0 <= now } ?? true }
+
+    /// - Parameter isAnswered: false when the journal did not say: it is asked again.
+    mutating func asked(isAnswered: Bool, at now: ContinuousClock.Instant) {
+        isOpen = !isAnswered
+        notBefore = now.advanced(by: Self.pause)
+    }
+
+    /// When a question that came too soon is to be asked.
+    var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
+}
+
+/// What is asked, and was said, of the removable volume of a root.
+struct VolumeInquiry: Sendable {
+    /// Last, without what is no news by itself.
+    var said: VolumeEnd?
+    var question = VolumeQuestion()
+    var earlier: EarlierFiles
+}
+
+/// Removable volumes: whether one is still there, and whether it can be taken out.
+extension RootLoop {
+    /// Whether the folder of a pattern is another one by now: what was seen in it must not be taken for files of the volume that
+    /// it was on. Then it is lost. Asked after files were looked at, and before the journal takes them.
+    mutating func losesPassing() -> Bool {
+        guard settings.pattern != nil else { return false }
+        if !isLost, FolderPlace(settings.path) != place { loseRoot() }
+        return isLost
+    }
+
+    /// Says it once everything on the volume has been seen and has ended: delivered to as many destinations as were asked for,
+    /// or not; and once those that had files of it before were asked for them.
+    mutating func reportVolume() async {
+        await endFirstListing()
+        guard let found = admission.volume, let key = found.key, canTellVolume else { return }
+        do {
+            guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
+            let mayLeave = try await admission.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
+            volume.question.asked(isAnswered: true, at: .now)
+            if mayLeave { tell(try await volumeEnd(found, key)) }
+        } catch {
+            // The journal cannot be read now; who admits says so.
+            volume.question.asked(isAnswered: false, at: .now)
+            volume.earlier.putOff()
+        }
+    }
+
+    /// When that is to be gone on with; nil = when something happens.
+    var volumeDeadline: ContinuousClock.Instant? {
+        canTellVolume ? (volume.earlier.isOver ? volume.question.deadline : volume.earlier.due) : nil
+    }
+
+    /// - Returns: whether nobody is left to be asked.
+    private mutating func asksForEarlier(_ key: String) async throws(JournalError) -> Bool {
+        if volume.earlier.isOver { return true }
+        guard volume.earlier.due <= .now else { return false }
+        heartbeat.beat(.intake(settings.path))
+        let silence = try await volume.earlier.ask(
+            of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
+        if let silence { log.emit(.fileTrouble(path: settings.path, reason: silence)) }
+        return volume.earlier.isOver
+    }
+
+    private mutating func endFirstListing() async {
+        guard admission.adopter != nil, listing.isComplete, settler.count == 0 else { return }
+        let first = FirstListing(
+            journal: admission.journal, volume: admission.volume?.key, tolerance: admission.tolerance)
+        // A journal that does not take it now is asked again with the next look.
+        guard first.counts, (try? await first.end()) != nil else { return }
+        admission.adopter = nil
+    }
+
+    /// Whether all that is on the volume has been seen, and none of it is just being taken in.
+    var canTellVolume: Bool {
+        admission.volume?.key != nil && listing.isComplete && settler.count == 0 && units.isEmpty
+    }
+
+    /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
+    private mutating func volumeEnd(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeEnd {
+        let (root, earlier) = (settings.path, volume.earlier)
+        var end = VolumeEnd(root: root, volume: found)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
+        (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
+        end.unread = listing.unread + admission.unread
+        var last = FilePath()
+        while true {
+            heartbeat.beat(.intake(root))
+            let files = try await admission.journal.files(
+                of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
+            guard let next = files.last else { break }
+            last = next.path
+            var turn = FolderTurn(root)
+            for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, admission.tolerance) }
+            turn.close()
+        }
+        // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
+        end.unmarked = admission.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
+        return end
+    }
+
+    private mutating func tell(_ end: VolumeEnd) {
+        // What else is on it is told with what is to be told, but is no news by itself.
+        var news = end
+        news.ignored = 0
+        guard news != volume.said else { return }
+        // Silence is right: what cannot be known to be drained is asked again.
+        guard (try? watch.isDrained()) == true else { return volume.question.reopen() }
+        volume.said = news
+        var end = end
+        end.countOthers(WholeVolume.count(around: settings.path))
+        log.emit(.volumeDone(end))
+    }
+}
