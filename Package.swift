@@ -130,7 +130,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "InletTestSupport",
-            dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
+            dependencies: ["InletCore", "InletJournal", "InletLinux", "InletSandbox", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),

@@ -26,7 +26,6 @@ struct AgentParts: Sendable {
     let renewals: ReloadSteps.Renewals
 
     let signals: Signals
-    private let loops: WorkerPool.Loops
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
     private let earlier: EarlierNotes
@@ -43,11 +42,6 @@ struct AgentParts: Sendable {
     /// What people ask for by `send`.
     private let asking = BlockingPool(name: "send", threads: 2)
 
-    /// Small files share connections; a loop costs little, and destinations that hang must leave some to the others.
-    private static let mostSmallLoops = 256
-    /// Destinations may come with a reload.
-    private static let leastSmallLoops = 32
-
     init(
         live: LiveSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
@@ -61,9 +55,7 @@ struct AgentParts: Sendable {
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
-        loops = WorkerPool.Loops(
-            big: settings.workers, small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, board.connections)))
-        let signals = Signals(workers: settings.workers)
+        let signals = Signals()
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
             journal: journal, routes: live.routes, board: board, log: log, signals: signals,
@@ -94,10 +86,6 @@ struct AgentParts: Sendable {
         Sweeper(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
     }
 
-    var heldDeliveries: HeldDeliveries {
-        HeldDeliveries(board: board, inFlight: inFlight, signals: signals, patience: holdPatience)
-    }
-
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
         Probes(board: board, signals: signals, renew: renew)
     }
@@ -111,7 +99,7 @@ struct AgentParts: Sendable {
             pool: moving, signals: signals, health: admitter.health, roots: roots)
     }
 
-    var workers: WorkerPool {
+    var workers: DeliveryStage {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, inFlight: inFlight, log: log,
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
@@ -119,11 +107,12 @@ struct AgentParts: Sendable {
         let ends = DeliveryEnds(
             log: log, signals: signals, room: admitter.room, looks: admitter.looks,
             board: board, roots: roots)
-        return WorkerPool(
-            journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, loops: loops,
-            signals: signals, ends: ends, pool: io, live: live,
-            health: admitter.health,
-            heartbeat: heartbeat, isStopping: isStopping, silence: silence)
+        return DeliveryStage(
+            journal: journal, slots: smallWork, board: board, deliverOne: deliverOne, signals: signals, ends: ends,
+            transferPool: TransferPool(
+                workers: settings.workers, silence: silence, transfers: inFlight, signals: signals),
+            limitHold: LimitHold(board: board, inFlight: inFlight, signals: signals, patience: holdPatience),
+            pool: io, live: live, health: admitter.health, heartbeat: heartbeat, isStopping: isStopping)
     }
 
     var journalWatch: JournalWatch { JournalWatch(journal: journal, health: admitter.health, log: log) }

@@ -27,13 +27,13 @@ import Testing
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
         let rooms = Set(destinations).map { ClaimRoom(destination: $0, limits: [.small: 100]) }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: 100, owner: "test")
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 100)
         if worksOnFirst {
-            let one = ClaimWish(lane: .small, rooms: rooms, most: 1, owner: "test")
+            let one = ClaimWish(lane: .small, rooms: rooms, most: 1)
             let ended = try await journal.exchange([], for: one, at: .now).claims.map {
                 EndedClaim($0, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
             }
-            let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "test")
+            let none = ClaimWish(lane: .small, rooms: [], most: 0)
             _ = try await journal.exchange(ended, for: none, at: .now)
         }
         let claims = try await journal.exchange([], for: wish, at: .now).claims

@@ -139,7 +139,7 @@ struct OutageSimulation {
         for destination in board.dueProbes() { probe(destination.name) }
         let rooms = board.rooms()
         if rooms.isEmpty { return [] }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16)
         let claims = try await journal.exchange([], for: wish, at: time.now).claims
         if !claims.isEmpty { time.advance(to: time.now + Self.turn(claims)) }
         for (name, uptime) in board.runningUptimes() {
@@ -169,7 +169,7 @@ struct OutageSimulation {
             ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
         }
         if ended.isEmpty { return }
-        let nothing = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
+        let nothing = ClaimWish(lane: .small, rooms: [], most: 0)
         _ = try await journal.exchange(ended, for: nothing, at: time.now)
     }
 

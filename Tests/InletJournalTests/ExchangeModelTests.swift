@@ -91,7 +91,7 @@ private struct HeldRun {
         for (claim, settlement) in ended { model.settle(claim.delivery.id, settlement) }
         let most = Int.random(in: 0...6, using: &random)
         let rooms = Self.limits.map { ClaimRoom.test($0.key, $0.value) }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: most)
         let exchange = try await journal.exchange(ended.map { EndedClaim($0.0, $0.1) }, for: wish, at: now)
         let claimed = exchange.claims.map(\.delivery.id)
         try #require(claimed == model.claim(Self.limits, .small, most, at: now))
@@ -159,9 +159,9 @@ private struct HeldRun {
     mutating func empty() async throws {
         _ = try await crash()
         now = now + .seconds(60)
-        let wish = ClaimWish(lane: .small, rooms: [.test("r2"), .test("disk")], most: 1000, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: [.test("r2"), .test("disk")], most: 1000)
         let claims = try await journal.exchange([], for: wish, at: now).claims
-        let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "small")
+        let none = ClaimWish(lane: .small, rooms: [], most: 0)
         _ = try await journal.exchange(claims.map { EndedClaim($0, .test(.delivered)) }, for: none, at: now)
         try #require(try await journal.totals()[.pending] == nil)
     }

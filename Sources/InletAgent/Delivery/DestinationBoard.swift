@@ -50,19 +50,16 @@ package final class DestinationBoard: Sendable {
         self.entries = Mutex(entries)
     }
 
-    /// The room of every destination that is up and not paused; of those without credits, for what they have begun.
-    package func rooms() -> [ClaimRoom] {
+    /// The room of a destination; nil while it is down or paused, or gone; of one without credits, for what it has begun.
+    package func room(of name: String) -> ClaimRoom? {
         let now = clock.instant()
-        return entries.withLock { entries in entries.values.compactMap { $0.room(workers: workers, at: now) } }
+        return entries.withLock { $0[name]?.room(workers: workers, at: now) }
     }
 
     package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
 
     package var names: [String] { entries.withLock { $0.keys.sorted() } }
     var count: Int { entries.withLock { $0.count } }
-
-    /// Small files that all destinations together take at once.
-    var connections: Int { entries.withLock { $0.values.reduce(0) { $0 + $1.destination.connections } } }
 
     /// Which configuration a destination is of, for `replace`.
     func generation(of name: String) -> Int? { entries.withLock { $0[name]?.generation } }
@@ -223,6 +220,14 @@ package final class DestinationBoard: Sendable {
     func runningUptimes() -> [String: Int64] {
         let all = uptimes()
         return entries.withLock { entries in all.filter { entries[$0.key]?.runningSince != nil } }
+    }
+
+    /// The same of one destination; nil while it stands.
+    func runningUptime(of name: String) -> Int64? {
+        entries.withLock { entries in
+            entries[name]?.updateClock(at: clock.instant())
+            return entries[name].flatMap { $0.runningSince == nil ? nil : $0.uptime }
+        }
     }
 
     /// Whether the destination's expiry clock has anything to write down.
