@@ -41,8 +41,8 @@ package struct Exchange: Sendable {
     package var settled: [SettledFile]
     /// The highest priority first, and of each those that have waited longest.
     package var claims: [Claim]
-    /// When the next delivery is due that there is room for; nil when none waits for its time, or when there may be more that
-    /// are due now.
+    /// When the next delivery is due that there is room for; nil when none waits for its time, or when as many were claimed as were
+    /// wanted: there may be more that are due now.
     package var nextDue: WallTime?
     /// What was due and cannot be read.
     package var damaged: [DamagedDelivery]
@@ -84,7 +84,7 @@ extension Journal {
         try await commit { database in
             let settled = try ended.map { try Self.settle($0, ending, now, database) }
             let (claims, damaged) = try Self.claim(wish, now, database)
-            let next = claims.count < wish.most ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
+            let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
             return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
@@ -242,12 +242,7 @@ package struct Ending: Sendable {
 package typealias EndingRule = @Sendable (Job) -> Ending?
 
 extension Journal {
-    /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits for its time or all places
-    /// are taken.
-    package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws(JournalError) -> WallTime? {
-        try await read { try Self.nextDue(lane, rooms, $0) }
-    }
-
+    /// nil when none waits for its time or all places are taken.
     static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
         let times = try rooms.compactMap { room -> Int64? in
             guard try places(room, lane, database) > 0 else { return nil }
