@@ -12,8 +12,8 @@ import Testing
 /// Claims that no connection has begun: to people they wait, as what is in the journal does.
 @Suite struct AtHandTests {
     private static let connections = 8
-    private static let files = SmallLane.most(connections) + 8
-    private static let atHand = SmallLane.most(connections) - connections
+    private static let files = LaneSlots.most(connections) + 8
+    private static let atHand = LaneSlots.most(connections) - connections
 
     /// An agent with eight deliveries that run until the gate opens; others wait at hand, and the rest in the journal.
     private func run(_ scene: Scene, _ gate: Gate, _ body: (Stage) async throws -> Void) async throws {
@@ -77,7 +77,7 @@ import Testing
         let housekeeper = Housekeeper(
             journal: journal, board: board, smallWork: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
         #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
-        work.state.withLock { $0.stock.add(claims) }
+        work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
         #expect(try await housekeeper.pass(housekeeper.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }

@@ -1,7 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
-import InletTestSupport
+import InletJournalSupport
 import Synchronization
 import SystemPackage
 import Testing

@@ -2,6 +2,7 @@
     import Foundation
     import InletCore
     import InletJournal
+    import InletJournalSupport
     import SystemPackage
     import Testing
 

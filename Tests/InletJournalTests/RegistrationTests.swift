@@ -1,6 +1,6 @@
 import InletCore
 import InletJournal
-import InletTestSupport
+import InletJournalSupport
 import SystemPackage
 import Testing
 

@@ -38,4 +38,9 @@ extension Journal {
             }
         }
     }
+
+    /// When the next delivery in `lane` is due that `rooms` have a place for.
+    package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws -> WallTime? {
+        try await exchange([], for: ClaimWish(lane: lane, rooms: rooms, most: 0), at: WallTime(milliseconds: 0)).nextDue
+    }
 }
