@@ -99,9 +99,8 @@ struct LaneSlots: Sendable {
     /// - Parameter uptime: the destination's expiry clock in milliseconds; nil while it stands.
     mutating func endExpired(_ uptime: Int64?) {
         guard let uptime else { return }
-        endAtHand { Ended(claim: $0, settlement: .expired, report: nil) } _: { claim in
-            Self.timeLeft(claim.delivery, uptime).map { $0 <= .zero } ?? false
-        }
+        let isOver = { (claim: Claim) in Self.timeLeft(claim.delivery, uptime).map { $0 <= .zero } ?? false }
+        endAtHand({ Ended(claim: $0, settlement: .expired, report: nil) }, isOver)
     }
 
     /// How long until the first at hand has waited for too long; nil when none can.
