@@ -97,7 +97,10 @@ final class TransferPool: Sendable {
 
     /// As `StallDetector.take`; the lane is woken when there may be more.
     func take(_ most: Int, for lane: LaneID) -> Int {
+        if most == 0 { return 0 }
+        let sent = transfers.sent
         let (count, isFirst) = state.withLock { state in
+            state.detector.note(sent, at: .now)
             let count = state.detector.take(most, for: lane, at: .now)
             if count == most { return (count, false) }
             defer { state.waiting.insert(lane) }
@@ -107,9 +110,13 @@ final class TransferPool: Sendable {
         return count
     }
 
+    /// As `StallDetector.begin`. A lane that needs fewer places than it got waits for no more.
     func begin(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
-        state.withLock { $0.detector.begin(deliveries, of: count, in: lane, at: .now) }
-        if deliveries.count < count { wake(besides: lane) }
+        state.withLock { state in
+            state.detector.begin(deliveries, of: count, in: lane, at: .now)
+            if deliveries.count < count { state.waiting.remove(lane) }
+        }
+        if deliveries.count < count { wake() }
     }
 
     func end(_ delivery: Int64) {
@@ -118,10 +125,10 @@ final class TransferPool: Sendable {
     }
 
     /// Lets those look again who wait for a place.
-    private func wake(besides lane: LaneID? = nil) {
+    private func wake() {
         let waiting = state.withLock { state in
-            defer { state.waiting.formIntersection(lane.map { [$0] } ?? []) }
-            return state.waiting.filter { $0 != lane }
+            defer { state.waiting = [] }
+            return state.waiting
         }
         for lane in waiting { signals.raise(.deliverable(lane)) }
     }
