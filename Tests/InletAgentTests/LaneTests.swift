@@ -16,6 +16,8 @@ import Testing
     private func scene(_ others: [String: ScriptedPipeline]) throws -> Scene {
         var scene = try Scene()
         scene.workers = 3
+        // What hangs at the end is ended.
+        scene.grace = .milliseconds(50)
         let pipelines = others.merging(["fast": scene.here]) { one, _ in one }
         scene.destinations = pipelines.map { .scripted($0.key, $0.value, smallLimit: 1, connections: Self.connections) }
         let routes = try pipelines.keys.sorted().map { name in
