@@ -120,7 +120,7 @@ package final class Agent: Sendable {
     /// before any of it goes.
     private static func recover(
         _ journal: Journal, _ destinations: [Destination], _ settings: Settings, _ pace: ProbePace, _ log: EventLog
-    ) async throws -> DestinationBoard {
+    ) async throws -> DestinationRegistry {
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
@@ -129,7 +129,7 @@ package final class Agent: Sendable {
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
             workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
         _ = try await journal.closeUnits(

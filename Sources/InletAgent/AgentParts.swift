@@ -13,7 +13,7 @@ struct AgentParts: Sendable {
     private let settings: Settings
     let live: LiveSettings
     let roots: RootRegistry
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let journal: Journal
     let log: EventLog
     /// Inlet's, for receipts.
@@ -26,8 +26,8 @@ struct AgentParts: Sendable {
     let renewals: ReloadSteps.Renewals
 
     let signals: Signals
-    private let inFlight = InFlight()
-    private let smallWork = SmallWork()
+    private let inFlight = Transfers()
+    private let lanes = Lanes()
     private let earlier: EarlierNotes
     let heartbeat: Heartbeat
     private let restarts: ServiceRestarts
@@ -43,7 +43,7 @@ struct AgentParts: Sendable {
     private let asking = BlockingPool(name: "send", threads: 2)
 
     init(
-        live: LiveSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
+        live: LiveSettings, board: DestinationRegistry, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
         ping: DeadManPing?, places: Settler.Places, silence: Duration
     ) throws {
@@ -82,8 +82,8 @@ struct AgentParts: Sendable {
         OrderDesk(journal: journal, board: board, live: live)
     }
 
-    var sweeper: Sweeper {
-        Sweeper(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
+    var sweeper: Leftovers {
+        Leftovers(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
     }
 
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
@@ -108,7 +108,7 @@ struct AgentParts: Sendable {
             log: log, signals: signals, room: admitter.room, looks: admitter.looks,
             board: board, roots: roots)
         return DeliveryStage(
-            journal: journal, slots: smallWork, board: board, deliverOne: deliverOne, signals: signals, ends: ends,
+            journal: journal, slots: lanes, board: board, deliverOne: deliverOne, signals: signals, ends: ends,
             transferPool: TransferPool(
                 workers: settings.workers, silence: silence, transfers: inFlight, signals: signals),
             limitHold: LimitHold(board: board, inFlight: inFlight, signals: signals, patience: holdPatience),
@@ -119,7 +119,7 @@ struct AgentParts: Sendable {
 
     var housekeeper: Housekeeper {
         Housekeeper(
-            journal: journal, board: board, smallWork: smallWork, log: log, signals: signals,
+            journal: journal, board: board, lanes: lanes, log: log, signals: signals,
             live: live)
     }
 
@@ -155,7 +155,7 @@ struct AgentParts: Sendable {
 
     func commands(_ reload: Reload?) -> AgentCommands.Live {
         AgentCommands.Live(
-            board: board, inFlight: inFlight, smallWork: smallWork, signals: signals, log: log, limits: limits,
+            board: board, inFlight: inFlight, lanes: lanes, signals: signals, log: log, limits: limits,
             roots: roots,
             sending: SendService(admitter: admitter, live: live, reading: asking), reload: reload)
     }
@@ -164,7 +164,7 @@ struct AgentParts: Sendable {
         AgentView.LiveView(
             version: label.version, confinement: label.confinement, startedAt: .now, tally: tally, live: live,
             board: board,
-            registry: roots, transfers: inFlight, smallWork: smallWork, resumes: resume, health: admitter.health,
+            registry: roots, transfers: inFlight, lanes: lanes, resumes: resume, health: admitter.health,
             log: log, restarts: restarts, bandwidth: limits, asking: asking, shown: { reload?.shown })
     }
 }

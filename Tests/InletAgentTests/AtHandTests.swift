@@ -71,11 +71,11 @@ import Testing
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let work = SmallWork()
+        let work = Lanes()
         let housekeeper = Housekeeper(
-            journal: journal, board: board, smallWork: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
+            journal: journal, board: board, lanes: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
         #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
         work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
         #expect(try await housekeeper.pass(housekeeper.waiting(), false))
@@ -141,16 +141,16 @@ import Testing
     }
 
     @Test func `cancellations that came too late are kept up to a bound`() async {
-        let inFlight = InFlight()
-        let last = Int64(5 * InFlight.mostMissed)
+        let inFlight = Transfers()
+        let last = Int64(5 * Transfers.mostMissed)
         for delivery in 1...last { inFlight.cancel(delivery) }
-        #expect(mayBeCancelled(last, inFlight) && mayBeCancelled(last - Int64(InFlight.mostMissed), inFlight))
+        #expect(mayBeCancelled(last, inFlight) && mayBeCancelled(last - Int64(Transfers.mostMissed), inFlight))
         #expect(!mayBeCancelled(last, inFlight))
         #expect(!mayBeCancelled(1, inFlight))
-        #expect((1...last).count { mayBeCancelled($0, inFlight) } <= 2 * InFlight.mostMissed)
+        #expect((1...last).count { mayBeCancelled($0, inFlight) } <= 2 * Transfers.mostMissed)
     }
 
-    private func mayBeCancelled(_ delivery: Int64, _ inFlight: InFlight) -> Bool {
+    private func mayBeCancelled(_ delivery: Int64, _ inFlight: Transfers) -> Bool {
         let ref = AgentEvent.JobRef(job: 1, delivery: delivery, path: "/in/a", route: "all", destination: "here")
         let notes = CheckpointLog(entries: [:], write: { _ in }, replace: { _ in })
         let attempt = Attempt(checkpoint: notes, isStopping: { false })

@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func `what runs at a destination whose limit is 0 and does not wait for it is left alone`() async throws {
-        let inFlight = InFlight()
+        let inFlight = Transfers()
         func begin(_ delivery: Int64, _ destination: String, isHeld: Bool) {
             let ref = AgentEvent.JobRef(
                 job: delivery, delivery: delivery, path: "/a", route: "all", destination: destination)

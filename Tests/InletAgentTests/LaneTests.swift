@@ -96,7 +96,7 @@ import Testing
             let destinations = connections.enumerated().map { number, count in
                 Destination.scripted("\(number)", ScriptedPipeline(), connections: count)
             }
-            let board = DestinationBoard(destinations, paused: [], uptimes: [:], workers: 1, log: try EventLog(nil))
+            let board = DestinationRegistry(destinations, paused: [], uptimes: [:], workers: 1, log: try EventLog(nil))
             return try connections.indices.map { try #require(board.room(of: "\($0)")?.limits[.small]) }
         }
         #expect(try shares([256]) == [256])

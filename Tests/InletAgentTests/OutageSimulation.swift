@@ -21,7 +21,7 @@ struct OutageSimulation {
     private let log: EventLog
     private let directory: TemporaryDirectory
     private var journal: Journal
-    private var board: DestinationBoard
+    private var board: DestinationRegistry
     private var random: SeededGenerator
     private var admitted = 0
     /// The expiry clocks as they were written last.
@@ -99,8 +99,8 @@ struct OutageSimulation {
 
     private static func board(
         _ journal: Journal, _ log: EventLog, _ time: VirtualTime
-    ) async throws -> DestinationBoard {
-        DestinationBoard(
+    ) async throws -> DestinationRegistry {
+        DestinationRegistry(
             [.scripted("here", ScriptedPipeline()), .scripted("there", ScriptedPipeline())], paused: [],
             uptimes: try await journal.uptimes(), workers: 1, log: log,
             unproved: try await Agent.waitingFor(journal), clock: time.clock)

@@ -196,7 +196,7 @@ func names(in directory: FilePath) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted()
 }
 
-extension DestinationBoard {
+extension DestinationRegistry {
     /// The rooms of all destinations that are up.
     func rooms() -> [ClaimRoom] { names.compactMap(room) }
 }

@@ -8,7 +8,7 @@ struct DeliveryEnds: Sendable {
     let signals: Signals
     let room: QueueRoom
     let looks: KeptLooks
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let roots: RootRegistry
 
     /// Says and passes on what has ended, all of it in one write.

@@ -9,8 +9,8 @@ internal import Synchronization
 final class DeliveryStage: Service {
     let journal: Journal
     /// What the lanes hold.
-    let slots: SmallWork
-    let board: DestinationBoard
+    let slots: Lanes
+    let board: DestinationRegistry
     let deliverOne: DeliverOne
     let signals: Signals
     let ends: DeliveryEnds
@@ -24,7 +24,7 @@ final class DeliveryStage: Service {
     private let running = Mutex<Set<LaneID>>([])
 
     init(
-        journal: Journal, slots: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, signals: Signals,
+        journal: Journal, slots: Lanes, board: DestinationRegistry, deliverOne: DeliverOne, signals: Signals,
         ends: DeliveryEnds, transferPool: TransferPool, limitHold: LimitHold, pool: BlockingPool, live: LiveSettings,
         health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {

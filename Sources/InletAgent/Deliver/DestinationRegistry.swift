@@ -6,7 +6,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// Which destinations may be tried now: breakers, pauses and expiry clocks, in one place. Services report and ask.
-package final class DestinationBoard: Sendable {
+package final class DestinationRegistry: Sendable {
     /// How a destination stands.
     package struct Status: Sendable {
         package var name: String
@@ -18,7 +18,7 @@ package final class DestinationBoard: Sendable {
         package var lastError: String?
     }
 
-    let entries: Mutex<[String: DestinationEntry]>
+    let entries: Mutex<[String: DestinationState]>
     private let log: EventLog
     private let workers: Int
     let clock: AgentClock
@@ -38,10 +38,10 @@ package final class DestinationBoard: Sendable {
         self.workers = workers
         self.clock = clock
         self.pace = pace
-        var entries: [String: DestinationEntry] = [:]
+        var entries: [String: DestinationState] = [:]
         for destination in destinations {
             let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
-            var entry = DestinationEntry(
+            var entry = DestinationState(
                 destination, breaker: breaker, isPaused: paused.contains(destination.name),
                 uptime: uptimes[destination.name] ?? 0)
             entry.updateClock(at: clock.instant())
@@ -57,7 +57,7 @@ package final class DestinationBoard: Sendable {
     static let leastSmall = 8
 
     /// Gives each destination its part of `mostSmall`: who wants less than an equal part leaves the rest to the others.
-    static func share(_ entries: inout [String: DestinationEntry]) {
+    static func share(_ entries: inout [String: DestinationState]) {
         var (left, count) = (mostSmall, entries.count)
         for (name, entry) in entries.sorted(by: { $0.value.destination.connections < $1.value.destination.connections })
         {
@@ -262,7 +262,7 @@ package final class DestinationBoard: Sendable {
 }
 
 /// Destinations that come, change and go while the agent runs.
-extension DestinationBoard {
+extension DestinationRegistry {
     /// Puts those of a new configuration in the place of the old ones. What runs keeps the destination that it began with.
     ///
     /// - Parameters:
@@ -285,7 +285,7 @@ extension DestinationBoard {
                     continue
                 }
                 let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
-                var entry = DestinationEntry(
+                var entry = DestinationState(
                     destination, breaker: breaker, isPaused: paused.contains(destination.name),
                     uptime: uptimes[destination.name] ?? 0)
                 entry.updateClock(at: now)

@@ -3,7 +3,7 @@ internal import InletJournal
 internal import InletPipelines
 
 /// One destination on the board: its breaker, its pause and its expiry clock.
-struct DestinationEntry: Sendable {
+struct DestinationState: Sendable {
     var destination: Destination
     /// Counts the configurations that it was taken from.
     var generation = 0

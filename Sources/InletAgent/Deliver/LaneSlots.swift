@@ -171,7 +171,7 @@ struct LaneSlots: Sendable {
 }
 
 /// The claims of all lanes, for those who show or cancel what waits at hand.
-final class SmallWork: Sendable {
+final class Lanes: Sendable {
     private let slots = Mutex<[LaneID: LaneSlots]>([:])
 
     func with<Value: Sendable>(_ lane: LaneID, _ body: (inout LaneSlots) -> Value) -> Value {

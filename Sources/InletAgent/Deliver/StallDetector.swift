@@ -85,12 +85,12 @@ final class TransferPool: Sendable {
     }
 
     private let state: Mutex<State>
-    private let transfers: InFlight
+    private let transfers: Transfers
     private let signals: Signals
     /// Raised when a lane begins to wait.
     private let isShort = WakeSignal()
 
-    init(workers: Int, silence: Duration, transfers: InFlight, signals: Signals) {
+    init(workers: Int, silence: Duration, transfers: Transfers, signals: Signals) {
         state = Mutex(State(detector: StallDetector(workers: workers, patience: silence)))
         (self.transfers, self.signals) = (transfers, signals)
     }
@@ -150,8 +150,8 @@ final class TransferPool: Sendable {
 /// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer, or
 /// reads back what it has sent, goes on to its end.
 struct LimitHold: Sendable {
-    let board: DestinationBoard
-    let inFlight: InFlight
+    let board: DestinationRegistry
+    let inFlight: Transfers
     let signals: Signals
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     let patience: Duration

@@ -3,7 +3,7 @@ internal import InletPipelines
 internal import Synchronization
 
 /// The deliveries that run now: their progress for whoever looks, and a way to end one.
-package final class InFlight: Sendable {
+package final class Transfers: Sendable {
     package struct Snapshot: Sendable {
         package var ref: AgentEvent.JobRef
         package var sent: Int64

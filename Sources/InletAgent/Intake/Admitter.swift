@@ -28,7 +28,7 @@ struct Admitter: Sendable {
 
     let journal: Journal
     var routes: RouteTable
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let log: EventLog
     let signals: Signals
     let health: JournalHealth
