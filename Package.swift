@@ -132,12 +132,15 @@ let package = Package(
             name: "InletTestSupport",
             dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
+        .target(
+            name: "InletJournalSupport", dependencies: ["InletJournal", "InletCore"], path: "Tests/JournalSupport",
+            swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
         tests("InletMediaTests", ["InletMedia", "InletLinux", "InletCore", system]),
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
         .target(name: "CFaultVFS", dependencies: [sqlite], path: "Tests/CFaultVFS"),
-        tests("InletJournalTests", ["InletJournal", "InletCore", "CFaultVFS", system]),
+        tests("InletJournalTests", ["InletJournal", "InletJournalSupport", "InletCore", "CFaultVFS", system]),
         tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletPipelinesTests",
@@ -147,18 +150,23 @@ let package = Package(
         tests(
             "InletAgentTests",
             [
-                "InletAgent", "InletDashboard", "InletJournal", "InletConfig", "InletPipelines", "InletTransfer",
-                "InletSandbox", "InletLinux", "InletCore", lifecycle, system,
+                "InletAgent", "InletDashboard", "InletJournal", "InletJournalSupport", "InletConfig", "InletPipelines",
+                "InletTransfer", "InletSandbox", "InletLinux", "InletCore", lifecycle, system,
             ]),
         tests(
             "InletDashboardTests",
             [
-                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletTransfer", "InletLinux",
-                "InletCore", hummingbird, hummingbirdCore, httpTypes, nioCore, lifecycle, system,
+                "InletDashboard", "InletAgent", "InletJournal", "InletJournalSupport", "InletPipelines",
+                "InletTransfer", "InletLinux", "InletCore", hummingbird, hummingbirdCore, httpTypes, nioCore, lifecycle,
+                system,
             ]),
         tests(
             "CommandTests",
-            ["InletSandbox", "InletTransfer", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
+            [
+                "InletSandbox", "InletTransfer", "InletJournal", "InletJournalSupport", "InletLinux", "InletCore",
+                "inlet",
+                system,
+            ]),
         fuzzTarget(),
     ]
 )

@@ -5,7 +5,7 @@ package import InletPipelines
 package import ServiceLifecycle
 internal import SystemPackage
 
-/// The composition root. Files come in by `RootLoop`, wait in the `Journal`, go out by `WorkerPool`, and are done with
+/// The composition root. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with
 /// by `Finisher`; the other services keep these four honest. Read `services` to see what runs, and in what order it stops.
 package final class Agent: Sendable {
     /// What to call this agent in its first log line.
@@ -38,10 +38,10 @@ package final class Agent: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - valve: where the rates are set at which may be sent.
     ///   - pace: how often destinations are probed.
-    ///   - holdPatience: how long a limit of 0 may keep the workers of what it holds: one that is 0 for a moment ends nothing.
+    ///   - holdPatience: how long a limit of 0 may hold what is under way: one that is 0 for a moment ends nothing.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
     ///   - places: how much is remembered of each root.
-    ///   - silence: after so long without a byte another worker stands in for that of a big file.
+    ///   - silence: after so long without a byte a big transfer keeps no place of those that all destinations share.
     ///   - source: where another configuration comes from; nil = there is none but this.
     ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
     ///   - door: raised when the agent can be asked, before which it is not ready; nil where nobody asks it.
@@ -79,7 +79,7 @@ package final class Agent: Sendable {
         services =
             [parts.journalWatch] + (sendRoots == nil ? [renewals.notifier, renewals.pinger] : []) + [
                 parts.sweeper, parts.probes(Self.renewal(renew, source, reload)), renewals.keepAlive,
-                parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
+                parts.limits, parts.manifests(label.version), parts.finisher, parts.workers,
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
                 try parts.mounts(), parts.watchdog(door),
             ] + (reload.map { [$0] } ?? [])
@@ -120,7 +120,7 @@ package final class Agent: Sendable {
     /// before any of it goes.
     private static func recover(
         _ journal: Journal, _ destinations: [Destination], _ settings: Settings, _ pace: ProbePace, _ log: EventLog
-    ) async throws -> DestinationBoard {
+    ) async throws -> DestinationRegistry {
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
@@ -129,7 +129,7 @@ package final class Agent: Sendable {
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
             workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
         _ = try await journal.closeUnits(

@@ -15,9 +15,9 @@ package struct AgentCommands: Sendable {
 
     /// What a running agent is told beside its journal.
     struct Live: Sendable {
-        var board: DestinationBoard
-        var inFlight: InFlight
-        var smallWork: SmallWork
+        var board: DestinationRegistry
+        var inFlight: Transfers
+        var lanes: Lanes
         var signals: Signals
         var log: EventLog
         var limits: BandwidthKeeper
@@ -60,7 +60,7 @@ package struct AgentCommands: Sendable {
 
     func ended(_ running: [Int64]) {
         for delivery in running {
-            guard let live, !live.smallWork.letGo(of: delivery) else { continue }
+            guard let live, !live.lanes.letGo(of: delivery) else { continue }
             live.inFlight.cancel(delivery)
         }
         live?.signals.raise(.leftover, .finishable)

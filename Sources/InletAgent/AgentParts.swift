@@ -13,7 +13,7 @@ struct AgentParts: Sendable {
     private let settings: Settings
     let live: LiveSettings
     let roots: RootRegistry
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let journal: Journal
     let log: EventLog
     /// Inlet's, for receipts.
@@ -26,9 +26,8 @@ struct AgentParts: Sendable {
     let renewals: ReloadSteps.Renewals
 
     let signals: Signals
-    private let loops: WorkerPool.Loops
-    private let inFlight = InFlight()
-    private let smallWork = SmallWork()
+    private let inFlight = Transfers()
+    private let lanes = Lanes()
     private let earlier: EarlierNotes
     let heartbeat: Heartbeat
     private let restarts: ServiceRestarts
@@ -43,13 +42,8 @@ struct AgentParts: Sendable {
     /// What people ask for by `send`.
     private let asking = BlockingPool(name: "send", threads: 2)
 
-    /// Small files share connections; a loop costs little, and destinations that hang must leave some to the others.
-    private static let mostSmallLoops = 256
-    /// Destinations may come with a reload.
-    private static let leastSmallLoops = 32
-
     init(
-        live: LiveSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
+        live: LiveSettings, board: DestinationRegistry, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
         ping: DeadManPing?, places: Settler.Places, silence: Duration
     ) throws {
@@ -61,9 +55,7 @@ struct AgentParts: Sendable {
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
-        loops = WorkerPool.Loops(
-            big: settings.workers, small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, board.connections)))
-        let signals = Signals(workers: settings.workers)
+        let signals = Signals()
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
             journal: journal, routes: live.routes, board: board, log: log, signals: signals,
@@ -90,12 +82,8 @@ struct AgentParts: Sendable {
         OrderDesk(journal: journal, board: board, live: live)
     }
 
-    var sweeper: Sweeper {
-        Sweeper(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
-    }
-
-    var heldDeliveries: HeldDeliveries {
-        HeldDeliveries(board: board, inFlight: inFlight, signals: signals, patience: holdPatience)
+    var sweeper: Leftovers {
+        Leftovers(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
     }
 
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
@@ -111,7 +99,7 @@ struct AgentParts: Sendable {
             pool: moving, signals: signals, health: admitter.health, roots: roots)
     }
 
-    var workers: WorkerPool {
+    var workers: DeliveryStage {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, inFlight: inFlight, log: log,
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
@@ -119,18 +107,19 @@ struct AgentParts: Sendable {
         let ends = DeliveryEnds(
             log: log, signals: signals, room: admitter.room, looks: admitter.looks,
             board: board, roots: roots)
-        return WorkerPool(
-            journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, loops: loops,
-            signals: signals, ends: ends, pool: io, live: live,
-            health: admitter.health,
-            heartbeat: heartbeat, isStopping: isStopping, silence: silence)
+        return DeliveryStage(
+            journal: journal, slots: lanes, board: board, deliverOne: deliverOne, signals: signals, ends: ends,
+            transferPool: TransferPool(
+                workers: settings.workers, silence: silence, transfers: inFlight, signals: signals),
+            limitHold: LimitHold(board: board, inFlight: inFlight, signals: signals, patience: holdPatience),
+            pool: io, live: live, health: admitter.health, heartbeat: heartbeat, isStopping: isStopping)
     }
 
     var journalWatch: JournalWatch { JournalWatch(journal: journal, health: admitter.health, log: log) }
 
     var housekeeper: Housekeeper {
         Housekeeper(
-            journal: journal, board: board, smallWork: smallWork, log: log, signals: signals,
+            journal: journal, board: board, lanes: lanes, log: log, signals: signals,
             live: live)
     }
 
@@ -166,7 +155,7 @@ struct AgentParts: Sendable {
 
     func commands(_ reload: Reload?) -> AgentCommands.Live {
         AgentCommands.Live(
-            board: board, inFlight: inFlight, smallWork: smallWork, signals: signals, log: log, limits: limits,
+            board: board, inFlight: inFlight, lanes: lanes, signals: signals, log: log, limits: limits,
             roots: roots,
             sending: SendService(admitter: admitter, live: live, reading: asking), reload: reload)
     }
@@ -175,7 +164,7 @@ struct AgentParts: Sendable {
         AgentView.LiveView(
             version: label.version, confinement: label.confinement, startedAt: .now, tally: tally, live: live,
             board: board,
-            registry: roots, transfers: inFlight, smallWork: smallWork, resumes: resume, health: admitter.health,
+            registry: roots, transfers: inFlight, lanes: lanes, resumes: resume, health: admitter.health,
             log: log, restarts: restarts, bandwidth: limits, asking: asking, shown: { reload?.shown })
     }
 }

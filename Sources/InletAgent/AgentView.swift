@@ -22,10 +22,10 @@ package struct AgentView: Sendable {
         /// What has happened since the start, counted.
         package let tally: MetricsTally
         let live: LiveSettings
-        let board: DestinationBoard
+        let board: DestinationRegistry
         let registry: RootRegistry
-        let transfers: InFlight
-        let smallWork: SmallWork
+        let transfers: Transfers
+        let lanes: Lanes
         let resumes: ResumeWatch
         let health: JournalHealth
         let log: EventLog
@@ -35,12 +35,12 @@ package struct AgentView: Sendable {
         let asking: BlockingPool
         let shown: @Sendable () -> ShownConfig?
 
-        package var destinations: [DestinationBoard.Status] { board.statuses() }
+        package var destinations: [DestinationRegistry.Status] { board.statuses() }
         package var roots: [IntakeStatus] { registry.statuses }
-        package var inFlight: [InFlight.Snapshot] { transfers.snapshots() }
+        package var inFlight: [Transfers.Snapshot] { transfers.snapshots() }
         /// Deliveries that wait at hand: claimed and not begun, by destination.
-        var waiting: [String: Int] { smallWork.waiting }
-        func isWaiting(_ delivery: Int64) -> Bool { smallWork.isWaiting(delivery) }
+        var waiting: [String: Int] { lanes.waiting }
+        func isWaiting(_ delivery: Int64) -> Bool { lanes.isWaiting(delivery) }
         /// How far a delivery is that its destination works on, as far as is known.
         package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }
         /// How far the files are that waited at the start; nil once all have been tried.

@@ -1,11 +1,13 @@
-internal import InletJournal
+internal import Synchronization
 
 /// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
 /// what there is to do. One that is raised while nobody waits for it is kept.
 final class Signals: Sendable {
     enum Signal: Hashable, Sendable {
         /// A delivery of this lane may be due, or there may be room for one.
-        case deliverable(Lane)
+        case deliverable(LaneID)
+        /// A destination may have come or gone.
+        case lanes
         /// A delivery waits that may expire.
         case expirable
         /// A file has ended, and its source is to be seen to.
@@ -20,7 +22,9 @@ final class Signals: Sendable {
         case batch
     }
 
-    private let lanes: [Lane: WakeSignal]
+    /// Of each lane that was waited for or raised: one of two for each destination.
+    private let deliverable = Mutex<[LaneID: WakeSignal]>([:])
+    private let lanes = WakeSignal()
     private let expirable = WakeSignal()
     private let finishable = WakeSignal()
     private let leftover = WakeSignal()
@@ -28,12 +32,15 @@ final class Signals: Sendable {
     private let limit = WakeSignal()
     private let batch = WakeSignal()
 
-    /// - Parameter workers: how many wait for big files. Those of small files have one feeder, which alone waits.
-    init(workers: Int = 1) { lanes = [.big: WakeSignal(loops: workers), .small: WakeSignal()] }
-
-    private subscript(_ signal: Signal) -> WakeSignal? {
+    private subscript(_ signal: Signal) -> WakeSignal {
         switch signal {
-        case .deliverable(let lane): lanes[lane]
+        case .deliverable(let lane):
+            deliverable.withLock { signals in
+                let signal = signals[lane] ?? WakeSignal()
+                signals[lane] = signal
+                return signal
+            }
+        case .lanes: lanes
         case .expirable: expirable
         case .finishable: finishable
         case .leftover: leftover
@@ -46,20 +53,20 @@ final class Signals: Sendable {
     /// Wakes one who waits for each of them.
     func raise(_ signals: Signal...) {
         for signal in signals {
-            self[signal]?.raise()
+            self[signal].raise()
             if case .deliverable = signal { expirable.raise() }
         }
     }
 
-    /// Wakes all who wait for deliveries, in either lane.
+    /// Wakes all lanes, and whoever begins them.
     func raiseDeliverable() {
-        for signal in lanes.values { signal.raiseAll() }
-        expirable.raise()
+        for signal in deliverable.withLock({ Array($0.values) }) { signal.raise() }
+        raise(.lanes, .expirable)
     }
 
     /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
     func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
-        await self[signal]?.wait(until: deadline)
+        await self[signal].wait(until: deadline)
     }
 
     /// The loop of a service: does what is due, and waits for the signal, until the task is cancelled.

@@ -20,15 +20,19 @@ package struct ClaimWish: Sendable {
     package var rooms: [ClaimRoom]
     /// No more than this, whatever the rooms allow.
     package var most: Int
-    /// Who holds the claims: for people who look into the journal.
-    package var owner: String
 
-    package init(lane: Lane, rooms: [ClaimRoom], most: Int, owner: String) {
+    package init(lane: Lane, rooms: [ClaimRoom], most: Int) {
         self.lane = lane
         self.rooms = rooms
         self.most = most
-        self.owner = owner
     }
+
+    /// Only settles.
+    package static func none(_ lane: Lane) -> ClaimWish { ClaimWish(lane: lane, rooms: [], most: 0) }
+
+    /// What a claim is owned by. A big delivery begins as soon as it is claimed, so that this counts as its beginning; a small
+    /// one may wait at hand.
+    var owner: String { lane == .big ? Journal.begunOwner : "\(lane)" }
 }
 
 /// What came of an exchange.
@@ -37,8 +41,8 @@ package struct Exchange: Sendable {
     package var settled: [SettledFile]
     /// The highest priority first, and of each those that have waited longest.
     package var claims: [Claim]
-    /// When the next delivery is due that there is room for; nil when none waits for its time, or when there may be more that
-    /// are due now.
+    /// When the next delivery is due that there is room for; nil when none waits for its time, or when as many were claimed as were
+    /// wanted: there may be more that are due now.
     package var nextDue: WallTime?
     /// What was due and cannot be read.
     package var damaged: [DamagedDelivery]
@@ -70,16 +74,17 @@ package struct DamagedDelivery: Sendable, Equatable {
 
 extension Journal {
     /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
-    /// disk, and for their turn at the journal, twice each.
+    /// disk, and for their turn at the journal, twice each. The one way to claim, and to end a claim; with `.delivered`,
+    /// durable point 2.
     ///
-    /// Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
+    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
     package func exchange(
         _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
             let settled = try ended.map { try Self.settle($0, ending, now, database) }
             let (claims, damaged) = try Self.claim(wish, now, database)
-            let next = claims.count < wish.most ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
+            let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
             return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
@@ -176,8 +181,8 @@ package struct ClaimRoom: Sendable {
     }
 }
 
-/// A delivery that its holder works on, alone. It must be settled: `Journal.withClaim` does so on every path, and who takes
-/// claims from `exchange` gives every one of them back to it as an `EndedClaim`.
+/// A delivery that its holder works on, alone. Who takes claims from `exchange` gives every one of them back to it as an
+/// `EndedClaim`.
 package final class Claim: Sendable {
     package let file: FileRow
     package let delivery: DeliveryRow
@@ -237,67 +242,7 @@ package struct Ending: Sendable {
 package typealias EndingRule = @Sendable (Job) -> Ending?
 
 extension Journal {
-    /// Claims the delivery that has waited longest among those of the highest priority that are due in `lane`, and hands it to
-    /// `body`.
-    ///
-    /// The attempt is written before `body` runs. If `body` throws, the claim goes back to the queue uncounted.
-    /// - Parameters:
-    ///   - damaged: told of deliveries that were due and cannot be read.
-    ///   - refused: told when the journal does not take the end of the claim; it waits, and says whether to ask again. With
-    ///     false the claim is left to the next start.
-    /// - Returns: nil when nothing is due within the given room.
-    package func withClaim<Result: Sendable>(
-        _ lane: Lane, rooms: [ClaimRoom], owner: String, clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
-        damaged: ([DamagedDelivery]) -> Void = { _ in },
-        refused: (Claim, JournalError) async -> Bool = Journal.askAgainSoon,
-        _ body: (Claim) async throws -> (Settlement, Result)
-    ) async throws -> (SettledFile, Result)? {
-        let wish = ClaimWish(lane: lane, rooms: rooms, most: 1, owner: owner)
-        let exchange = try await exchange([], for: wish, at: clock())
-        if !exchange.damaged.isEmpty { damaged(exchange.damaged) }
-        guard let claim = exchange.claims.first else { return nil }
-        let settlement: Settlement
-        let result: Result
-        do {
-            (settlement, result) = try await body(claim)
-        } catch {
-            let back = Settlement.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
-            // The error at hand is the one that is told; a claim that cannot go back is left to the next start.
-            _ = try? await settlePersistently(claim, back, ending, clock, refused)
-            throw error
-        }
-        return (try await settlePersistently(claim, settlement, ending, clock, refused), result)
-    }
-
-    /// A proof must not be lost to a full or failing disk: it is written as soon as that can be done, because nothing else
-    /// will ever settle this claim in this process.
-    private func settlePersistently(
-        _ claim: Claim, _ settlement: Settlement, _ ending: EndingRule?, _ clock: @Sendable () -> WallTime,
-        _ refused: (Claim, JournalError) async -> Bool
-    ) async throws -> SettledFile {
-        let ended = EndedClaim(claim, settlement)
-        while true {
-            do throws(JournalError) {
-                return try await settle(ended, ending: ending, at: clock())
-            } catch {
-                guard await refused(claim, error) else { throw error }
-            }
-        }
-    }
-
-    /// Asks every second until the task is cancelled.
-    package static func askAgainSoon(_ claim: Claim, _ error: JournalError) async -> Bool {
-        guard !Task.isCancelled else { return false }
-        try? await Task.sleep(for: .seconds(1))
-        return true
-    }
-
-    /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits for its time or all places
-    /// are taken.
-    package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws(JournalError) -> WallTime? {
-        try await read { try Self.nextDue(lane, rooms, $0) }
-    }
-
+    /// nil when none waits for its time or all places are taken.
     static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
         let times = try rooms.compactMap { room -> Int64? in
             guard try places(room, lane, database) > 0 else { return nil }

@@ -40,8 +40,8 @@ package struct CrashedDelivery: Sendable, Equatable {
 extension Journal {
     /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
     ///
-    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand is
-    /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small files
+    /// do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
     /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
     /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last. Bytes
     /// that have arrived take its crashes back: there are only so many of them. Where the whole machine went down, no crash
@@ -148,7 +148,7 @@ extension Journal {
     ) throws -> (count: Int, crashed: [CrashedDelivery]) {
         let claims = try database.rows(
             """
-            SELECT id, crashes, lane = \(Lane.big.rawValue) OR owner = '\(begunOwner)' FROM delivery
+            SELECT id, crashes, owner = '\(begunOwner)' OR owner GLOB '\(bigWorkers)' FROM delivery
             WHERE state = 'claimed'
             """
         ) { (id: $0.integer(0), crashes: Int($0.integer(1)), hasBegun: $0.integer(2) == 1) }
@@ -178,7 +178,9 @@ extension Journal {
     }
 
     /// The owner of a claim whose beginning is known.
-    private static let begunOwner = "begun"
+    static let begunOwner = "begun"
+    /// The owners of claims that the version before has begun: `big-0`, `big-stand-in`.
+    private static let bigWorkers = "big-*"
 }
 
 /// What a restore did.

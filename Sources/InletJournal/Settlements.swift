@@ -3,13 +3,6 @@ internal import GRDB
 internal import InletCore
 
 extension Journal {
-    /// Ends a claim; with `.delivered`, durable point 2.
-    func settle(
-        _ ended: EndedClaim, ending: EndingRule?, at now: WallTime
-    ) async throws(JournalError) -> SettledFile {
-        try await commit { try Self.settle(ended, ending, now, $0) }
-    }
-
     static func settle(
         _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> SettledFile {

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -45,7 +46,7 @@ import Testing
                 Issue.record("not admitted")
                 return
             }
-            _ = try await journal.withClaim(.small, rooms: rooms, owner: "test", clock: { .now }) { _ in (end, ()) }
+            _ = try await journal.withClaim(.small, rooms: rooms, clock: { .now }) { _ in (end, ()) }
             let job = try #require(try await journal.job(id))
             let receipt = Array("{\"job\":\(id),\"path\":\"[2J\u{202E}\u{9B}31m\u{2028}\"}".utf8)
             _ = try await journal.finish(job.file, disposition: Self.hostile, receipt: receipt, at: .now)

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletSandbox
 import InletTestSupport
@@ -150,7 +151,7 @@ import Testing
         let room = ClaimRoom(destination: "store", limits: [.small: 1, .big: 1])
         for lane in Lane.allCases {
             _ = try await journal.withClaim(
-                lane, rooms: [room], owner: "test", clock: { .now + .seconds(3600) }
+                lane, rooms: [room], clock: { .now + .seconds(3600) }
             ) { claim in
                 var notes = claim.checkpoint
                 if let note = notes["creating"] {

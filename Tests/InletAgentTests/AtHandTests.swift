@@ -12,8 +12,8 @@ import Testing
 /// Claims that no connection has begun: to people they wait, as what is in the journal does.
 @Suite struct AtHandTests {
     private static let connections = 8
-    private static let files = SmallLane.most(connections) + 8
-    private static let atHand = SmallLane.most(connections) - connections
+    private static let files = LaneSlots.most(connections) + 8
+    private static let atHand = LaneSlots.most(connections) - connections
 
     /// An agent with eight deliveries that run until the gate opens; others wait at hand, and the rest in the journal.
     private func run(_ scene: Scene, _ gate: Gate, _ body: (Stage) async throws -> Void) async throws {
@@ -67,17 +67,17 @@ import Testing
             _ = try await journal.admit(admission, at: .now)
         }
         let wish = ClaimWish(
-            lane: .small, rooms: [ClaimRoom(destination: "here", limits: [.small: 2])], most: 2, owner: "test")
+            lane: .small, rooms: [ClaimRoom(destination: "here", limits: [.small: 2])], most: 2)
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let work = SmallWork()
+        let work = Lanes()
         let housekeeper = Housekeeper(
-            journal: journal, board: board, smallWork: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
+            journal: journal, board: board, lanes: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
         #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
-        work.state.withLock { $0.stock.add(claims) }
+        work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
         #expect(try await housekeeper.pass(housekeeper.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }
@@ -141,16 +141,16 @@ import Testing
     }
 
     @Test func `cancellations that came too late are kept up to a bound`() async {
-        let inFlight = InFlight()
-        let last = Int64(5 * InFlight.mostMissed)
+        let inFlight = Transfers()
+        let last = Int64(5 * Transfers.mostMissed)
         for delivery in 1...last { inFlight.cancel(delivery) }
-        #expect(mayBeCancelled(last, inFlight) && mayBeCancelled(last - Int64(InFlight.mostMissed), inFlight))
+        #expect(mayBeCancelled(last, inFlight) && mayBeCancelled(last - Int64(Transfers.mostMissed), inFlight))
         #expect(!mayBeCancelled(last, inFlight))
         #expect(!mayBeCancelled(1, inFlight))
-        #expect((1...last).count { mayBeCancelled($0, inFlight) } <= 2 * InFlight.mostMissed)
+        #expect((1...last).count { mayBeCancelled($0, inFlight) } <= 2 * Transfers.mostMissed)
     }
 
-    private func mayBeCancelled(_ delivery: Int64, _ inFlight: InFlight) -> Bool {
+    private func mayBeCancelled(_ delivery: Int64, _ inFlight: Transfers) -> Bool {
         let ref = AgentEvent.JobRef(job: 1, delivery: delivery, path: "/in/a", route: "all", destination: "here")
         let notes = CheckpointLog(entries: [:], write: { _ in }, replace: { _ in })
         let attempt = Attempt(checkpoint: notes, isStopping: { false })

@@ -94,7 +94,7 @@ import Testing
         let log = try EventLog(nil)
         var folder = Destination.scripted("b", ScriptedPipeline())
         folder.folder = "/library"
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("a", ScriptedPipeline()), folder], paused: [], uptimes: [:], workers: 1, log: log,
             clock: time.clock)
         func open() -> [String] { board.rooms().map(\.destination).sorted() }

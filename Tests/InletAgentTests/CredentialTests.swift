@@ -14,13 +14,13 @@ import Testing
     private struct Setting {
         let log: EventLog
         let events: EventRecord
-        let board: DestinationBoard
+        let board: DestinationRegistry
         var now: @Sendable () -> WallTime = { .now }
 
         init(_ destination: Destination) throws {
             log = try EventLog(nil)
             events = EventRecord(log)
-            board = DestinationBoard([destination], paused: [], uptimes: [:], workers: 1, log: log)
+            board = DestinationRegistry([destination], paused: [], uptimes: [:], workers: 1, log: log)
         }
 
         /// Runs a keeper that asks again at once, and `body` beside it.

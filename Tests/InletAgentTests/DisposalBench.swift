@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import InletTransfer
@@ -40,7 +41,7 @@ struct DisposalBench {
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
         self.id = id
         let rooms = [ClaimRoom(destination: "here", limits: [.small: 1])]
-        _ = try await journal.withClaim(.small, rooms: rooms, owner: "test", clock: { .now }) { _ in
+        _ = try await journal.withClaim(.small, rooms: rooms, clock: { .now }) { _ in
             (.delivered(hasChecksum ? Self.proved : Proof(key: "a", size: 7, method: .size)), ())
         }
         places = FinishPlaces(root: root, settings: nil)

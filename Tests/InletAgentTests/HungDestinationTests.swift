@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `others stand in for the workers that hang, and each destination keeps to its limit`() async throws {
+    @Test func `one that hangs keeps nobody waiting, and each destination keeps to its limit`() async throws {
         var scene = try Scene()
         try route(&scene)
         let far = ScriptedPipeline()
@@ -71,7 +71,7 @@ import Testing
         ]
         try await scene.run { stage in
             for number in 0..<8 { try scene.drop(FilePath("far/\(number)")) }
-            try await eventually("no worker is free") { far.record.running == scene.workers }
+            try await eventually("all that may run there hang") { far.record.running == scene.workers }
             for number in 0..<8 { try scene.drop(FilePath("near/\(number)")) }
             for number in 0..<8 { try await stage.finished(FilePath("near/\(number)")) }
             #expect(far.record.mostRunning == scene.workers && scene.here.record.mostRunning <= scene.workers)

@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -32,7 +33,7 @@ struct ManifestDamageTests {
         let room = ClaimRoom(destination: "here", limits: [.small: 1])
         for _ in 0..<2 {
             _ = try await journal.withClaim(
-                .small, rooms: [room], owner: "test", clock: { .now }, ending: ending
+                .small, rooms: [room], clock: { .now }, ending: ending
             ) { claim in
                 (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
             }

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -202,7 +203,7 @@ import Testing
             "A001", root: scene.root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
         let room = ClaimRoom(destination: "here", limits: [.small: 1])
         let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        _ = try await journal.withClaim(.small, rooms: [room], owner: "t", clock: { .now }, ending: ending) { _ in
+        _ = try await journal.withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { _ in
             (.delivered(Proof(key: "cards/A001/a", size: 1, method: .size)), ())
         }
         journal.close()

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletPipelines
 import InletTestSupport
@@ -109,7 +110,7 @@ import Testing
     private func settle(_ journal: Journal, _ ending: (DeliveryRow) -> Settlement) async throws {
         let room = ClaimRoom(destination: "here", limits: [.big: 1])
         let settled = try await journal.withClaim(
-            .big, rooms: [room], owner: "test", clock: { .now }, ending: Receipt.atOnce
+            .big, rooms: [room], clock: { .now }, ending: Receipt.atOnce
         ) { claim in (ending(claim.delivery), true) }
         #expect(settled?.1 == true)
     }

@@ -97,8 +97,8 @@ import Testing
             let events = EventRecord(log)
             let keeper = Housekeeper(
                 journal: stage.journal,
-                board: DestinationBoard(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
-                smallWork: SmallWork(), log: log, signals: Signals(),
+                board: DestinationRegistry(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
+                lanes: Lanes(), log: log, signals: Signals(),
                 live: .test())
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
@@ -208,7 +208,7 @@ extension SettledFiles {
     /// Those of a folder without an agent; their keys are their checksums.
     static func alone(in root: FilePath, _ journal: Journal, _ heartbeat: Heartbeat) throws -> SettledFiles {
         let log = try EventLog(nil)
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
         let admitter = Admitter(

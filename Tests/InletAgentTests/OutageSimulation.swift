@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletPipelines
 import InletTestSupport
@@ -20,7 +21,7 @@ struct OutageSimulation {
     private let log: EventLog
     private let directory: TemporaryDirectory
     private var journal: Journal
-    private var board: DestinationBoard
+    private var board: DestinationRegistry
     private var random: SeededGenerator
     private var admitted = 0
     /// The expiry clocks as they were written last.
@@ -98,8 +99,8 @@ struct OutageSimulation {
 
     private static func board(
         _ journal: Journal, _ log: EventLog, _ time: VirtualTime
-    ) async throws -> DestinationBoard {
-        DestinationBoard(
+    ) async throws -> DestinationRegistry {
+        DestinationRegistry(
             [.scripted("here", ScriptedPipeline()), .scripted("there", ScriptedPipeline())], paused: [],
             uptimes: try await journal.uptimes(), workers: 1, log: log,
             unproved: try await Agent.waitingFor(journal), clock: time.clock)
@@ -139,7 +140,7 @@ struct OutageSimulation {
         for destination in board.dueProbes() { probe(destination.name) }
         let rooms = board.rooms()
         if rooms.isEmpty { return [] }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16)
         let claims = try await journal.exchange([], for: wish, at: time.now).claims
         if !claims.isEmpty { time.advance(to: time.now + Self.turn(claims)) }
         for (name, uptime) in board.runningUptimes() {
@@ -169,7 +170,7 @@ struct OutageSimulation {
             ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
         }
         if ended.isEmpty { return }
-        let nothing = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
+        let nothing = ClaimWish(lane: .small, rooms: [], most: 0)
         _ = try await journal.exchange(ended, for: nothing, at: time.now)
     }
 

@@ -120,7 +120,7 @@ import Testing
         throws
     {
         let log = try EventLog(nil)
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         func rooms() -> [Bool] { board.rooms().map(\.isForBegunOnly) }
         #expect(rooms() == [false])

@@ -117,7 +117,7 @@ import Testing
     }
 
     private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admitter {
-        let board = DestinationBoard(
+        let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
         return Admitter(

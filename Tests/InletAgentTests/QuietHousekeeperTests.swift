@@ -11,7 +11,7 @@ import Testing
 @Suite struct QuietHousekeeperTests {
     private let directory: TemporaryDirectory
     private let journal: Journal
-    private let board: DestinationBoard
+    private let board: DestinationRegistry
     private let events: EventRecord
     private let keeper: Housekeeper
 
@@ -20,10 +20,10 @@ import Testing
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         let log = try EventLog(nil)
         events = EventRecord(log)
-        board = DestinationBoard(
+        board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         keeper = Housekeeper(
-            journal: journal, board: board, smallWork: SmallWork(), log: log, signals: Signals(),
+            journal: journal, board: board, lanes: Lanes(), log: log, signals: Signals(),
             live: .test(queueWarning: 1))
     }
 

@@ -60,8 +60,8 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         let log = try EventLog(nil)
         let health = JournalHealth(log: log)
-        let board = DestinationBoard([], paused: [], uptimes: [:], workers: 1, log: log)
-        let sweeper = Sweeper(
+        let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
+        let sweeper = Leftovers(
             journal: journal, board: board, orders: OrderDesk(journal: journal, board: board, live: .test()), log: log,
             signals: Signals(), health: health)
         journal.close()

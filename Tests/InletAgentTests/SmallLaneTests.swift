@@ -11,14 +11,14 @@ import Testing
 /// Claims that wait for a connection: with eight connections, eight run and others wait at hand.
 @Suite struct SmallLaneTests {
     private static let connections = 8
-    private static let files = SmallLane.most(connections) + 8
+    private static let files = LaneSlots.most(connections) + 8
 
     /// Drops files, and returns when as many run as may, and as many wait at hand.
     private func fill(_ scene: Scene, _ stage: Stage) async throws {
         for number in 0..<Self.files { try scene.drop(FilePath("\(number)")) }
         try await eventually("the stock is full") {
             let claimed = try await stage.journal.deliveryCounts(.claimed)["here"]
-            return claimed == SmallLane.most(Self.connections) && scene.here.record.running == Self.connections
+            return claimed == LaneSlots.most(Self.connections) && scene.here.record.running == Self.connections
         }
     }
 

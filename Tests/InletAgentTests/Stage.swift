@@ -24,11 +24,11 @@ struct Scene: Sendable {
     var grace = Duration.seconds(30)
     /// The first probe of an outage comes soon; the next one not before the test has ended.
     var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
-    /// A limit of 0 takes workers back at once.
+    /// A limit of 0 ends what it holds at once.
     var holdPatience = Duration.zero
     /// How much is remembered of each root.
     var places = Settler.Places()
-    /// Before others stand in for workers whose deliveries hang.
+    /// Before a big transfer that hangs keeps no place of the common pool.
     var silence = Duration.seconds(30)
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
@@ -194,6 +194,11 @@ func text(_ path: FilePath) throws -> String {
 /// The names in a folder.
 func names(in directory: FilePath) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted()
+}
+
+extension DestinationRegistry {
+    /// The rooms of all destinations that are up.
+    func rooms() -> [ClaimRoom] { names.compactMap(room) }
 }
 
 extension LiveSettings {

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletPipelines
 import InletTestSupport
@@ -70,7 +71,7 @@ import Testing
             Arrival(root: scene.root, path: "a", identity: identity), plan: plan, lanes: ["gone": .big], uptimes: [:])
         _ = try await journal.admit(admission, at: .now)
         let room = ClaimRoom(destination: "gone", limits: [.big: 1])
-        _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { claim in
+        _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { claim in
             try await journal.checkpoint(claim.delivery.id, ["upload": [1]])
             return (.ended(.failed, code: .badRequest, reason: "no"), ())
         }

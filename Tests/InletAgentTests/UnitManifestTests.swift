@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -23,7 +24,7 @@ import Testing
         let room = ClaimRoom(destination: "lib", limits: [.small: 9])
         for _ in names {
             _ = try await journal.withClaim(
-                .small, rooms: [room], owner: "test", clock: { .now }, ending: ending
+                .small, rooms: [room], clock: { .now }, ending: ending
             ) { claim in
                 (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
             }

@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `a step is remembered for as long as its delivery waits`() {
-        let inFlight = InFlight()
+        let inFlight = Transfers()
         let step = StepProgress(percent: 40, step: "s")
         #expect(inFlight.note(step, of: 1, at: .now) && !inFlight.note(step, of: 1, at: .now))
         #expect(inFlight.step(1) == step && inFlight.step(2) == nil)

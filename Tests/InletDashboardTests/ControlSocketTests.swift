@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -97,7 +98,7 @@ import Testing
             }
             let room = ClaimRoom(destination: "here", limits: [.big: 1])
             for _ in 0..<2 {
-                _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { _ in
+                _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { _ in
                     (Settlement.ended(.failed, code: .badRequest, reason: "no"), ())
                 }
             }
@@ -128,7 +129,7 @@ import Testing
                 Arrival(root: "/in", path: "film.mp4", identity: identity), plan: plan, lanes: [:], uptimes: [:])
             _ = try await journal.admit(admission, at: .now)
             let room = ClaimRoom(destination: "here", limits: [.big: 1])
-            _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { _ in
+            _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { _ in
                 (Settlement.waiting(until: later, saying: "generating\u{1B}[2J, 81 %"), ())
             }
             let working = try await client.status().in_flight

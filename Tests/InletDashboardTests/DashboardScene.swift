@@ -58,8 +58,8 @@ struct DashboardScene: Sendable {
         return AgentView.LiveView(
             version: "1.2.3", confinement: nil, startedAt: .now,
             tally: MetricsTally(destinations: ["disk"], routes: ["all"]), live: LiveSettings(settings),
-            board: DestinationBoard([], paused: [], uptimes: [:], workers: 1, log: log), registry: registry,
-            transfers: InFlight(), smallWork: SmallWork(), resumes: ResumeWatch(resuming, log: log),
+            board: DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log), registry: registry,
+            transfers: Transfers(), lanes: Lanes(), resumes: ResumeWatch(resuming, log: log),
             health: JournalHealth(log: log), log: log, restarts: ServiceRestarts(log: log),
             bandwidth: BandwidthKeeper(BandwidthLimits(), destinations: [], valve: BandwidthValve(), log: log),
             asking: BlockingPool(name: "asking", threads: 1),

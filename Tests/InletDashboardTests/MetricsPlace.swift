@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -42,7 +43,7 @@ struct MetricsPlace: Sendable {
 
     /// Ends the delivery whose turn it is.
     func settle(_ settlement: Settlement) async throws {
-        let done = try await journal.withClaim(.big, rooms: [Self.room], owner: "test", clock: { .now }) { _ in
+        let done = try await journal.withClaim(.big, rooms: [Self.room], clock: { .now }) { _ in
             (settlement, ())
         }
         #expect(done != nil)

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -31,7 +32,7 @@ import Testing
         let room = ClaimRoom(destination: "lib", limits: [.big: 9])
         for _ in 0..<3 {
             _ = try await journal.withClaim(
-                .big, rooms: [room], owner: "test", clock: { .now }, ending: ending
+                .big, rooms: [room], clock: { .now }, ending: ending
             ) { claim in
                 let key = claim.delivery.key ?? ""
                 let end: Settlement =

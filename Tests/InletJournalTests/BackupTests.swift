@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -22,7 +23,7 @@ import Testing
     private func makeJournal(_ files: Int = 3) async throws -> Journal {
         let journal = try open()
         _ = try await journal.admit((1...files).map { .test("\($0)") }, at: Bench.start)
-        _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { _ in
+        _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
             (Settlement.test(.delivered), 0)
         }
         return journal
@@ -93,7 +94,7 @@ import Testing
         let journal = try await makeJournal()
         try await journal.copy(to: copy)
         // The world goes on: 2 is delivered, 4 comes.
-        _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { _ in
+        _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
             (Settlement.test(.delivered), 0)
         }
         _ = try await journal.admit(.test("4"), at: Bench.start)

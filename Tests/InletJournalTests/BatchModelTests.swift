@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -69,7 +70,7 @@ private struct BatchRun {
     /// The process dies with claims that nobody ends; a person may have cancelled one of them.
     private mutating func crash() async throws -> String {
         let rooms = Self.destinations.map { ClaimRoom.test($0) }
-        let wish = ClaimWish(lane: .big, rooms: rooms, most: Int.random(in: 1...3, using: &random), owner: "w")
+        let wish = ClaimWish(lane: .big, rooms: rooms, most: Int.random(in: 1...3, using: &random))
         let claims = try await journal.exchange([], for: wish, at: now).claims
         if let claim = claims.randomElement(using: &random) {
             if Bool.random(using: &random) { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
@@ -110,7 +111,7 @@ private struct BatchRun {
         let settlement = Settlement.test(states.randomElement(using: &random) ?? .delivered)
         let (journal, now) = (journal, now)
         let found = try await journal.withClaim(
-            .big, rooms: [.test(destination)], owner: "w", clock: { now }
+            .big, rooms: [.test(destination)], clock: { now }
         ) { claim in
             try #require(claim.delivery.key != nil)
             if let batch = try await journal.batch(of: claim.file.id) { try #require(!batch.isOpen) }

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import Synchronization
 import SystemPackage
@@ -34,7 +35,7 @@ final class Bench: Sendable {
     func settle(
         _ settlement: Settlement, of destination: String = "r2", lane: Lane = .big, at time: WallTime = start
     ) async throws -> DeliveryRow? {
-        try await journal.withClaim(lane, rooms: [.test(destination)], owner: "bench", clock: { time }) { claim in
+        try await journal.withClaim(lane, rooms: [.test(destination)], clock: { time }) { claim in
             (settlement, claim.delivery)
         }?.1
     }
@@ -43,7 +44,7 @@ final class Bench: Sendable {
     func hold(
         at time: WallTime = start, _ body: (borrowing Claim) async throws -> Settlement
     ) async throws {
-        let held: Void? = try await journal.withClaim(.big, rooms: [.test()], owner: "holder", clock: { time }) {
+        let held: Void? = try await journal.withClaim(.big, rooms: [.test()], clock: { time }) {
             claim in (try await body(claim), ())
         }?.1
         guard held != nil else { throw Unexpected(what: "nothing to claim") }

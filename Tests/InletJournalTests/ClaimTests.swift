@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import Synchronization
 import SystemPackage
 import Testing
@@ -63,7 +64,7 @@ import Testing
                     let lane: Lane = worker.isMultiple(of: 2) ? .big : .small
                     while try await bench.journal.deliveryCounts(.ready).values.reduce(0, +) > 0 {
                         let done: Void? = try await bench.journal.withClaim(
-                            lane, rooms: rooms, owner: "\(worker)", clock: { Bench.start }
+                            lane, rooms: rooms, clock: { Bench.start }
                         ) { claim in
                             watch.began(claim.delivery, lane)
                             for _ in 0..<20 { await Task.yield() }
@@ -92,7 +93,7 @@ import Testing
         _ = try await bench.admit("a")
         let rooms = [ClaimRoom(destination: "r2", limits: [.small: 5])]
         let claimed: Int64? = try await bench.journal.withClaim(
-            .big, rooms: rooms, owner: "w", clock: { Bench.start }
+            .big, rooms: rooms, clock: { Bench.start }
         ) { claim in (Settlement.again(), claim.delivery.id) }?.1
         #expect(claimed == nil)
     }
@@ -121,7 +122,7 @@ import Testing
         let bench = try Bench()
         let id = try await bench.admit("a")
         await #expect(throws: Unexpected.self) {
-            _ = try await bench.journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) {
+            _ = try await bench.journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) {
                 _ -> (Settlement, Int) in
                 throw Unexpected(what: "the body")
             }

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 import Testing
 
@@ -168,7 +169,7 @@ import Testing
         #expect(try await journal.recover(destinations: [], at: Bench.start).parked == 1)
         #expect(try await journal.recover(destinations: ["spaces"], at: Bench.start).unparked == 1)
         let claimed = try await journal.withClaim(
-            .small, rooms: [.test("spaces")], owner: "one", clock: { Bench.start }
+            .small, rooms: [.test("spaces")], clock: { Bench.start }
         ) { claim in (Settlement.test(.delivered), claim.delivery.closes) }
         #expect(claimed?.1 != nil)
         #expect(try await journal.job(id)?.file.state == .delivered)

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -41,7 +42,7 @@ import Testing
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let journal = try Self.open(path)
             _ = try await journal.admit(.test("a"), at: Bench.start)
-            _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
+            _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 try await journal.checkpoint(claim.delivery.id, ["upload": [1, 2]])
                 Self.die()
                 return (Settlement.again(), 0)
@@ -51,7 +52,7 @@ import Testing
         defer { journal.close() }
         #expect(try await journal.deliveryCounts(.claimed) == ["r2": 1])
         #expect(try await journal.recover(destinations: ["r2"], at: Bench.start).freedClaims == 1)
-        _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
+        _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
             #expect(claim.checkpoint == ["upload": [1, 2]])
             #expect(claim.delivery.attempts == 1)
             return (Settlement.test(.delivered), 0)
@@ -62,7 +63,7 @@ import Testing
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let journal = try Self.open(path)
             _ = try await journal.admit(.test("a"), at: Bench.start)
-            _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { _ in
+            _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
                 (Settlement.test(.delivered), 0)
             }
             Self.die()
@@ -95,7 +96,7 @@ import Testing
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let journal = try Self.open(path)
             _ = try await journal.admit(.test("a"), at: Bench.start)
-            _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
+            _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 _ = try await journal.cancel(claim.file.id, at: Bench.start)
                 _ = try await journal.retry(claim.file.id, uptimes: [:], at: Bench.start)
                 Self.die()

@@ -4,14 +4,14 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-/// Random exchanges of claims that are held over many steps, with commands and crashes in between: the journal must never
-/// differ from `QueueModel`, and every file must be in exactly one state.
+/// Random exchanges of two lanes to each of three destinations, whose claims are held over many steps, with commands, pauses,
+/// reloads, refusals and crashes in between: the journal must never differ from `QueueModel`, and no claim may be lost.
 @Suite(.seated) struct ExchangeModelTests {
     @Test(arguments: Seeds.all)
-    func `the journal does what the model does while claims are held`(seed: UInt64) async throws {
+    func `the journal does what the model does while lanes hold claims`(seed: UInt64) async throws {
         var run = try HeldRun(seed: seed)
         await Seeds.play(seed, of: "exchange") { commands in
-            for step in 0..<150 {
+            for step in 0..<200 {
                 commands.append(try await run.step())
                 try await run.compare("seed \(seed), step \(step): \(commands.last ?? "")")
             }
@@ -22,14 +22,35 @@ import Testing
 }
 
 private struct HeldRun {
+    /// A claim that a lane holds, or whose end the journal has not taken.
+    private struct Held {
+        var claim: Claim
+        var lane: Lane
+        var hasBegun: Bool
+        /// nil while it waits at hand or runs.
+        var settlement: Settlement?
+
+        var id: Int64 { claim.delivery.id }
+    }
+
     let directory: TemporaryDirectory
     var journal: Journal
     private var model = QueueModel()
     private var random: SeededGenerator
     private var now = Bench.start
-    private var held: [Claim] = []
+    private var held: [Held] = []
     private var seen = 0
-    private static let limits = ["r2": 5, "disk": 2]
+    /// Destinations that a reload has left, and those of them that are paused, or whose limit is 0.
+    private var configured = Self.destinations
+    private var closed: Set<String> = []
+    private var isRefusing = false
+    /// How often each delivery has begun, and how often the process died while it was under way.
+    private var beginnings: [Int64: Int] = [:]
+    private var ownCrashes: [Int64: Int] = [:]
+
+    private static let limits = ["r2": 5, "disk": 2, "far": 3]
+    private static let destinations = ["disk", "far", "r2"]
+    private static let routes = [["r2"], ["r2", "disk"], ["far", "r2", "disk"], ["far"]]
 
     init(seed: UInt64) throws {
         directory = try TemporaryDirectory()
@@ -42,23 +63,27 @@ private struct HeldRun {
         now = now + .milliseconds(Int64.random(in: 0...400, using: &random))
         let file = Int64.random(in: 1...40, using: &random)
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<30: return try await admit()
-        case 30..<65: return try await exchange()
-        case 65..<74:
+        case 0..<22: return try await admit()
+        case 22..<60: return try await exchange()
+        case 60..<67:
             let done = try await journal.cancel(file, at: now) != nil
             try #require(done == model.cancel(file))
             return "cancel \(file)"
-        case 74..<80:
+        case 67..<73:
             let done = try await journal.retry(file, uptimes: model.uptimes, at: now)
             try #require(done == model.retry(file, at: now))
+            if done { try await parkStrays() }
             return "retry \(file)"
-        case 80..<84:
+        case 73..<76:
             let done = try await journal.forget(file)
             try #require(done == model.forget(file))
             if done { seen -= 1 }
             return "forget \(file)"
-        case 84..<91: return try await finish()
-        case 91..<95: return try await pass()
+        case 76..<83: return try await finish()
+        case 83..<86: return try await pass()
+        case 86..<90: return open()
+        case 90..<92: return try await reload()
+        case 92..<95: return try await refuse()
         default: return try await crash()
         }
     }
@@ -66,50 +91,156 @@ private struct HeldRun {
     private mutating func admit() async throws -> String {
         let name = "file-\(Int.random(in: 0..<12, using: &random))"
         let size = Int64.random(in: 1...2, using: &random)
-        let destinations = Bool.random(using: &random) ? ["r2", "disk"] : ["r2"]
+        let destinations = Self.routes[Int.random(in: 0..<4, using: &random)].filter(configured.contains)
+        if destinations.isEmpty { return "nowhere to admit to" }
+        let lane: Lane = Bool.random(using: &random) ? .small : .big
         var admission = Admission.test(
-            name, .test(size: size), to: destinations, key: "one-key", lane: .small,
+            name, .test(size: size), to: destinations, key: "one-key", lane: lane,
             expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes
         let outcome = try await journal.admit(admission, at: now)
         let before = model.files.count
         if model.isBusy(name, size: size) {
             guard case .busy = outcome else { throw Unexpected(what: "\(outcome), but \(name) is on its way") }
-        } else if let id = model.admit(name, size: size, to: destinations, lane: .small, at: now) {
+        } else if let id = model.admit(name, size: size, to: destinations, lane: lane, at: now) {
             try #require(outcome == .admitted(id: id))
             seen += model.files.count - before
         } else {
             guard case .known = outcome else { throw Unexpected(what: "\(outcome), but \(name) is known") }
         }
-        return "admit \(name) of \(size)"
+        return "admit \(name) of \(size) to the \(lane) lanes of \(destinations)"
     }
 
+    // MARK: - The lanes
+
+    /// What a lane does in one turn: it begins, ends, exchanges.
     private mutating func exchange() async throws -> String {
-        var ended: [(Claim, Settlement)] = []
-        for claim in held where Bool.random(using: &random) { ended.append((claim, settlement(of: claim))) }
-        held.removeAll { claim in ended.contains { $0.0.delivery.id == claim.delivery.id } }
-        for (claim, settlement) in ended { model.settle(claim.delivery.id, settlement) }
-        let most = Int.random(in: 0...6, using: &random)
-        let rooms = Self.limits.map { ClaimRoom.test($0.key, $0.value) }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
-        let exchange = try await journal.exchange(ended.map { EndedClaim($0.0, $0.1) }, for: wish, at: now)
-        let claimed = exchange.claims.map(\.delivery.id)
-        try #require(claimed == model.claim(Self.limits, .small, most, at: now))
-        try #require(exchange.damaged.isEmpty)
-        held += exchange.claims
-        return "end \(ended.map { ($0.0.delivery.id, $0.1) }), claim \(claimed)"
+        let destination = Self.destinations[Int.random(in: 0..<3, using: &random)]
+        let lane: Lane = Bool.random(using: &random) ? .small : .big
+        let isOpen = configured.contains(destination) && !closed.contains(destination)
+        for index in held.indices where isOf(held[index], destination, lane) && held[index].settlement == nil {
+            if isOpen, !held[index].hasBegun, Bool.random(using: &random) { try await begin(index) }
+            if !isOpen && !held[index].hasBegun || Bool.random(using: &random) {
+                held[index].settlement = settlement(of: held[index])
+            }
+        }
+        let running = held.count { isOf($0, destination, lane) && $0.settlement == nil }
+        let limit = isOpen ? Self.limits[destination] ?? 0 : 0
+        let most = lane == .big ? limit - running : min(limit, Int.random(in: 0...6, using: &random))
+        let rooms = isOpen ? [ClaimRoom.test(destination, limit)] : []
+        let ended = held.filter { isOf($0, destination, lane) && $0.settlement != nil }
+        let wish = ClaimWish(lane: lane, rooms: rooms, most: max(0, most))
+        var claimed = try await offer(ended, wish)
+        if claimed == nil {
+            // What is refused must keep nothing else from its end; and it is kept.
+            for one in ended { _ = try await offer([one], .none(lane)) }
+            claimed = try await offer([], wish)
+        }
+        return "\(destination), \(lane): end \(ended.map { ($0.id, $0.settlement) }), claim \(claimed ?? [])"
     }
 
-    private mutating func settlement(of claim: Claim) -> Settlement {
-        switch Int.random(in: 0..<12, using: &random) {
-        case 0..<4: .test(.delivered)
-        case 4: .again(now + .milliseconds(500), counts: true)
-        case 5: .waiting(until: now + .milliseconds(500), saying: nil)
-        case 6: .test(.gone)
-        case 7: .test(.failed)
-        case 8: .expired
-        // Never begun.
-        default: .again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+    /// - Returns: what was claimed; nil when the journal took nothing.
+    private mutating func offer(_ ended: [Held], _ wish: ClaimWish) async throws -> [Int64]? {
+        do {
+            return try await exchange(ended, wish)
+        } catch let error as JournalError {
+            guard isRefusing else { throw error }
+            return nil
+        }
+    }
+
+    private func isOf(_ one: Held, _ destination: String, _ lane: Lane) -> Bool {
+        one.claim.delivery.destination == destination && one.lane == lane
+    }
+
+    private mutating func begin(_ index: Int) async throws {
+        let (id, hasCrashed) = (held[index].id, held[index].claim.delivery.crashes > 0)
+        if hasCrashed {
+            try await journal.begin(id)
+            model.begin(id)
+        }
+        held[index].hasBegun = true
+        beginnings[id, default: 0] += 1
+    }
+
+    /// - Returns: what was claimed.
+    private mutating func exchange(_ ended: [Held], _ wish: ClaimWish) async throws -> [Int64] {
+        let ends = ended.compactMap { one in one.settlement.map { EndedClaim(one.claim, $0) } }
+        let exchange = try await journal.exchange(ends, for: wish, at: now)
+        for one in ended {
+            guard let settlement = one.settlement else { continue }
+            model.settle(one.id, settlement)
+        }
+        held.removeAll { one in ended.contains { $0.id == one.id } }
+        let claimed = exchange.claims.map(\.delivery.id)
+        let places = Dictionary(uniqueKeysWithValues: wish.rooms.map { ($0.destination, $0.limits[wish.lane] ?? 0) })
+        try #require(claimed == model.claim(places, wish.lane, wish.most, at: now))
+        try #require(exchange.damaged.isEmpty)
+        for claim in exchange.claims {
+            held.append(Held(claim: claim, lane: wish.lane, hasBegun: wish.lane == .big))
+            if wish.lane == .big { beginnings[claim.delivery.id, default: 0] += 1 }
+        }
+        return claimed
+    }
+
+    private mutating func settlement(of one: Held) -> Settlement {
+        let back = Settlement.again(at: one.claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+        guard one.hasBegun else { return Int.random(in: 0..<6, using: &random) == 0 ? .expired : back }
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0..<4: return .test(.delivered)
+        case 4: return .again(now + .milliseconds(500), counts: true)
+        case 5: return .waiting(until: now + .milliseconds(500), saying: nil)
+        case 6: return .test(.gone)
+        case 7: return .test(.failed)
+        default: return back
+        }
+    }
+
+    // MARK: - What comes in between
+
+    /// Pauses a destination, sets its limit to 0, or opens it again.
+    private mutating func open() -> String {
+        let destination = Self.destinations[Int.random(in: 0..<3, using: &random)]
+        if closed.remove(destination) == nil { closed.insert(destination) }
+        return "closed are \(closed.sorted())"
+    }
+
+    /// Another configuration: destinations go, and come back.
+    private mutating func reload() async throws -> String {
+        configured = Self.destinations.filter { _ in Int.random(in: 0..<4, using: &random) > 0 }
+        try await parkStrays()
+        return "configured are \(configured)"
+    }
+
+    private mutating func parkStrays() async throws {
+        _ = try await journal.parkStrays(except: { [configured] in configured }, at: now)
+        _ = model.arrange(configured)
+    }
+
+    /// A journal that takes nothing for some turns, or all but one row; then it is well again.
+    private mutating func refuse() async throws -> String {
+        guard SQLiteShell.isInstalled else { return "no shell to refuse with" }
+        let one = held.randomElement(using: &random)
+        let condition = Bool.random(using: &random) ? one.map { "WHEN NEW.id = \($0.id)" } ?? "" : ""
+        try SQLiteShell.run(
+            journal.path,
+            """
+            CREATE TRIGGER refusal BEFORE UPDATE ON delivery \(condition) BEGIN SELECT RAISE(ABORT, 'the test says no'); END
+            """)
+        isRefusing = true
+        var done: [String] = []
+        for _ in 0..<3 { done.append(try await turnWhileRefused()) }
+        isRefusing = false
+        try SQLiteShell.run(journal.path, "DROP TRIGGER refusal")
+        return "refused \(condition): \(done)"
+    }
+
+    /// As a lane whose claims cannot be written down as begun: they do not begin.
+    private mutating func turnWhileRefused() async throws -> String {
+        do {
+            return try await exchange()
+        } catch is JournalError {
+            return "not begun"
         }
     }
 
@@ -133,12 +264,15 @@ private struct HeldRun {
     private mutating func crash() async throws -> String {
         journal.close()
         journal = try Journal(path: journal.path, now: now)
+        for one in held where one.hasBegun { ownCrashes[one.id, default: 0] += 1 }
         held = []
-        let recovery = try await journal.recover(destinations: ["r2", "disk"], at: now)
+        let recovery = try await journal.recover(destinations: configured, at: now)
         try #require(
-            [recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(["r2", "disk"], at: now))
+            [recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(configured, at: now))
         return "crash"
     }
+
+    // MARK: - What must hold
 
     func compare(_ place: String) async throws {
         let totals = try await journal.totals().mapValues { StateSum(files: $0.files, bytes: $0.bytes) }
@@ -152,17 +286,41 @@ private struct HeldRun {
             try #require((job.file.finishedAt != nil) == file.isFinished, "\(place)")
             try #require(job.deliveries.map(\.state) == file.deliveries.map(\.state), "\(place)")
             try #require(job.deliveries.map(\.attempts) == file.deliveries.map(\.attempts), "\(place)")
+            try #require(job.deliveries.map(\.crashes) == file.deliveries.map(\.crashes), "\(place)")
         }
+        try requireHolders(jobs.flatMap(\.deliveries), place)
+    }
+
+    /// Nothing is claimed that nobody holds, no attempt counts that was not begun, and none fails for crashes of others.
+    private func requireHolders(_ rows: [DeliveryRow], _ place: String) throws {
+        let holders = Set(held.map(\.id))
+        for row in rows {
+            let isClaimed = row.state == .claimed
+            try #require(!isClaimed || holders.contains(row.id), "\(place): nobody holds \(row.id)")
+            let counted = row.attempts - (isClaimed ? 1 : 0)
+            try #require(counted <= beginnings[row.id, default: 0], "\(place): attempts of \(row.id)")
+            let own = ownCrashes[row.id, default: 0]
+            // Of one that waited at hand the first is counted: it may have begun, and from then on that is written down.
+            try #require(row.crashes <= own + 1, "\(place): crashes of \(row.id)")
+            try #require(row.code != .agentCrashed || own + 1 >= CrashRule.most, "\(place): \(row.id)")
+        }
+        let keys = rows.compactMap { row in row.key.map { "\(row.destination) \($0)" } }
+        try #require(Set(keys).count == keys.count, "\(place): keys")
     }
 
     /// Nothing is stuck: all that is open can be delivered.
     mutating func empty() async throws {
+        (configured, closed) = (Self.destinations, [])
         _ = try await crash()
         now = now + .seconds(60)
-        let wish = ClaimWish(lane: .small, rooms: [.test("r2"), .test("disk")], most: 1000, owner: "small")
-        let claims = try await journal.exchange([], for: wish, at: now).claims
-        let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "small")
-        _ = try await journal.exchange(claims.map { EndedClaim($0, .test(.delivered)) }, for: none, at: now)
+        for destination in Self.destinations {
+            for lane in Lane.allCases {
+                let wish = ClaimWish(lane: lane, rooms: [.test(destination, 1000)], most: 1000)
+                let claims = try await journal.exchange([], for: wish, at: now).claims
+                _ = try await journal.exchange(
+                    claims.map { EndedClaim($0, .test(.delivered)) }, for: .none(lane), at: now)
+            }
+        }
         try #require(try await journal.totals()[.pending] == nil)
     }
 }

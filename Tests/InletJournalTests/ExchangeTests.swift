@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.seated) struct ExchangeTests {
     private func wish(_ rooms: [ClaimRoom] = [.test()], most: Int = 100) -> ClaimWish {
-        ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
+        ClaimWish(lane: .small, rooms: rooms, most: most)
     }
 
     private func admit(_ bench: Bench, _ count: Int, to destinations: [String] = ["r2"]) async throws -> [Int64] {

@@ -95,7 +95,7 @@ struct FaultScript {
     ]
 
     static func wish(_ most: Int) -> ClaimWish {
-        ClaimWish(lane: .big, rooms: [.test("r2")], most: most, owner: "w")
+        ClaimWish(lane: .big, rooms: [.test("r2")], most: most)
     }
 
     /// Ends the claim of delivery `number`, whoever was told of it: a claim whose answer was lost is one all the same.

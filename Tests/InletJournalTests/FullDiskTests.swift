@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -56,7 +57,7 @@ import Testing
         let isFull = Flag()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { _ in
+                _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
                     try disk.fill()
                     _ = try await Self.admitUntilFull(journal)
                     isFull.set()
@@ -80,7 +81,7 @@ import Testing
         defer { journal.close() }
         _ = try await journal.admit(.test("a", lane: .small), at: Bench.start)
         _ = try await journal.admit(.test("b", lane: .small), at: Bench.start)
-        let wish = ClaimWish(lane: .small, rooms: [.test()], most: 1, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: [.test()], most: 1)
         let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
         try disk.fill()
         _ = try await Self.admitUntilFull(journal)

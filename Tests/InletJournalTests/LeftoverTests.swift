@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import Testing
 
 @Suite(.seated) struct LeftoverTests {
@@ -174,7 +175,7 @@ import Testing
         let reopened = try Journal(path: bench.journal.path, now: Bench.start)
         defer { reopened.close() }
         for expected in [["upload": [UInt8(7)]], [:]] {
-            _ = try await reopened.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
+            _ = try await reopened.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 #expect(claim.checkpoint == expected)
                 try await reopened.replaceCheckpoint(claim.delivery.id, [:])
                 return (Settlement.again(), 0)

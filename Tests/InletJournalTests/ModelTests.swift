@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -126,7 +127,7 @@ private struct QueuePlayer {
     ) async throws {
         let (journal, now) = (journal, now)
         let claimed = try await journal.withClaim(
-            lane, rooms: [.test(destination)], owner: "w", clock: { now }
+            lane, rooms: [.test(destination)], clock: { now }
         ) { claim in
             if checkpoint { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
             return (settlement, claim.delivery.id)
@@ -140,7 +141,7 @@ private struct QueuePlayer {
     private mutating func crash(
         _ destination: String, _ lane: Lane, _ most: Int, _ checkpoint: Bool, _ cancel: Bool
     ) async throws {
-        let wish = ClaimWish(lane: lane, rooms: [.test(destination)], most: most, owner: "w")
+        let wish = ClaimWish(lane: lane, rooms: [.test(destination)], most: most)
         let claims = try await journal.exchange([], for: wish, at: now).claims
         try require(claims.map(\.delivery.id), model.claim([destination: 100], lane, most, at: now), "claims")
         if let first = claims.first, checkpoint {

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -67,7 +68,7 @@ import Testing
     @Test func `everything is there after reopening`() async throws {
         let journal = try open()
         for name in ["a", "b", "c"] { _ = try await journal.admit(.test(name, to: ["r2", "disk"]), at: Bench.start) }
-        _ = try await journal.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { _ in
+        _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
             (Settlement.test(.delivered), 0)
         }
         _ = try await journal.cancel(2, at: Bench.start)

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -44,7 +45,7 @@ import Testing
         _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
         _ = try await bench.admit("a")
         let settled = try await bench.journal.withClaim(
-            .big, rooms: [.test()], owner: "bench", clock: { Bench.start },
+            .big, rooms: [.test()], clock: { Bench.start },
             ending: { _ in Ending(disposition: Disposition.kept, receipt: Array("{\"at\":\"once\"}".utf8)) }
         ) { _ in (.test(.delivered), ()) }
         #expect(settled?.0.finish != nil)

@@ -17,7 +17,7 @@ import Testing
     private func claim(_ bench: Bench, _ most: Int, _ rooms: [ClaimRoom] = [.test()], at time: WallTime) async throws
         -> [Claim]
     {
-        let wish = ClaimWish(lane: .big, rooms: rooms, most: most, owner: "w")
+        let wish = ClaimWish(lane: .big, rooms: rooms, most: most)
         return try await bench.journal.exchange([], for: wish, at: time).claims
     }
 

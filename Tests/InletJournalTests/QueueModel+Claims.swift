@@ -25,10 +25,15 @@ extension QueueModel {
                 delivery.state = .claimed
                 delivery.attempts += 1
                 delivery.isOwned = true
+                // Nobody claims more big ones than begin at once.
+                delivery.hasBegun = lane == .big
             }
         }
         return due
     }
+
+    /// One that waited at hand begins, and is known to have been claimed when a process died before.
+    mutating func begin(_ id: Int64) { change(id) { $0.hasBegun = $0.hasBegun || $0.state == .claimed } }
 
     /// Progress: what is left behind is remembered. It takes no crash back.
     mutating func checkpoint(_ id: Int64) { change(id) { $0.hasCheckpoint = true } }
@@ -91,22 +96,29 @@ extension QueueModel {
 
     /// What a process that starts puts right. - Returns: how many it freed, parked and put back.
     mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
-        var counts = [0, 0, 0]
+        var freed = 0
         for owned in files.flatMap(\.deliveries) where owned.isOwned {
-            counts[0] += owned.state == .claimed ? 1 : 0
+            freed += owned.state == .claimed ? 1 : 0
             change(owned.id) { delivery in
                 delivery.isOwned = false
                 if delivery.state == .claimed { Self.crash(&delivery, at: now) }
             }
         }
+        let (parked, unparked) = arrange(destinations)
+        return [freed, parked, unparked]
+    }
+
+    /// Other destinations are configured. - Returns: how many it parked, and how many it put back.
+    mutating func arrange(_ destinations: [String]) -> (parked: Int, unparked: Int) {
+        var counts = (0, 0)
         for delivery in files.flatMap(\.deliveries) {
             let isConfigured = destinations.contains(delivery.destination)
             if delivery.state == .ready, !isConfigured {
                 change(delivery.id) { $0.state = .parked }
-                counts[1] += 1
+                counts.0 += 1
             } else if delivery.state == .parked, isConfigured {
                 change(delivery.id) { $0.state = .ready }
-                counts[2] += 1
+                counts.1 += 1
             }
         }
         return counts
@@ -114,7 +126,7 @@ extension QueueModel {
 
     /// What is not known to have begun counts one crash at most, and comes back at once.
     private static func crash(_ delivery: inout Delivery, at now: WallTime) {
-        let isCounted = delivery.crashes == 0 || delivery.lane == .big
+        let isCounted = delivery.crashes == 0 || delivery.hasBegun
         delivery.crashes += isCounted ? 1 : 0
         delivery.state = .ready
         delivery.attempts -= 1

@@ -11,6 +11,8 @@ struct QueueModel {
         var attempts = 0
         /// How many processes died while it was claimed, as far as it may have been its doing.
         var crashes = 0
+        /// It is claimed, and known to have begun.
+        var hasBegun = false
         /// A holder has it, or had it when a person cancelled it.
         var isOwned = false
         var nextAt: WallTime

@@ -7,7 +7,7 @@ import Testing
 struct RecoveryTests {
     /// Claims what is due in the small lane.
     private func claims(_ bench: Bench, at time: WallTime, most: Int = 10) async throws -> [Claim] {
-        let wish = ClaimWish(lane: .small, rooms: [.test()], most: most, owner: "test")
+        let wish = ClaimWish(lane: .small, rooms: [.test()], most: most)
         return try await bench.journal.exchange([], for: wish, at: time).claims
     }
 
@@ -72,6 +72,34 @@ struct RecoveryTests {
         let left = try await claims(bench, at: Bench.start + .seconds(100_000))
         #expect(left.map(\.delivery.crashes) == [1, 1])
         #expect(left.allSatisfy { $0.file.path != "a" })
+    }
+
+    /// Those of the version before that owned big deliveries had begun them.
+    @Test(
+        .enabled(if: SQLiteShell.isInstalled),
+        arguments: [("begun", 2), ("big-0", 2), ("big-stand-in", 2), ("small", 1), ("small-7", 1)])
+    func `a start counts as begun what is written as begun, and what a big worker of the version before owned`(
+        owner: String, crashes: Int
+    ) async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", lane: .small)
+        for _ in 1...2 {
+            #expect(try await claims(bench, at: Bench.start).count == 1)
+            try SQLiteShell.run(bench.journal.path, "UPDATE delivery SET owner = '\(owner)'")
+            #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).freedClaims == 1)
+        }
+        #expect(try await bench.job(id).deliveries[0].crashes == crashes)
+    }
+
+    @Test func `a big delivery counts as begun as soon as it is claimed, and is written so`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for crash in 1...2 {
+            let wish = ClaimWish(lane: .big, rooms: [.test()], most: 1)
+            #expect(try await bench.journal.exchange([], for: wish, at: Bench.start).claims.count == 1)
+            _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+            #expect(try await bench.job(id).deliveries[0].crashes == crash)
+        }
     }
 
     @Test(arguments: ["part:7", "offset"])

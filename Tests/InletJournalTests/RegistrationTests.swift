@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 import Testing
 
@@ -144,7 +145,7 @@ import Testing
 
     private func settled(_ bench: Bench, _ settlement: Settlement) async throws -> SettledFile {
         let outcome = try await bench.journal.withClaim(
-            .big, rooms: [.test()], owner: "bench", clock: { Bench.start }
+            .big, rooms: [.test()], clock: { Bench.start }
         ) { _ in (settlement, ()) }
         guard let outcome else { throw Unexpected(what: "nothing to claim") }
         return outcome.0
@@ -184,7 +185,7 @@ import Testing
             defer { journal.close() }
             _ = try await journal.recover(destinations: ["r2", "spaces"], at: Bench.start)
             let claimed = try await journal.withClaim(
-                lane, rooms: [.test(destination)], owner: "one", clock: { Bench.start }
+                lane, rooms: [.test(destination)], clock: { Bench.start }
             ) { _ in (Settlement.test(.delivered), ()) }
             #expect(claimed != nil)
         }

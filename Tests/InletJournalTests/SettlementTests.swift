@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import Testing
 
 @Suite(.seated) struct SettlementTests {
@@ -26,7 +27,7 @@ import Testing
         let bench = try Bench()
         let id = try await bench.admit("a")
         let settled = try await bench.journal.withClaim(
-            .big, rooms: [.test()], owner: "w", clock: { Bench.start }
+            .big, rooms: [.test()], clock: { Bench.start }
         ) { _ in (Settlement.delivered(.test("a")), 0) }
         #expect(settled?.0.isFinal == true)
         let job = try await bench.job(id)

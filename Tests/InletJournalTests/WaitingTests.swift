@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 import Testing
 
@@ -32,7 +33,7 @@ import Testing
         _ = try await bench.admit("a")
         for (lane, isNews) in [(Lane.big, true), (.small, false)] {
             let outcome = try await bench.journal.withClaim(
-                lane, rooms: [.test()], owner: "bench", clock: { Self.later }
+                lane, rooms: [.test()], clock: { Self.later }
             ) { _ in (Settlement.waiting(until: Self.later, saying: nil), ()) }
             #expect(outcome?.0.hasReleased == isNews)
         }

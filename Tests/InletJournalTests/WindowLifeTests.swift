@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -123,7 +124,7 @@ import Testing
     /// With the clock as the agent knows it: the journal's own was written long ago.
     private func claims(_ bench: Bench, _ now: WallTime, _ uptime: Int64) async throws -> Bool {
         let room = ClaimRoom(destination: "r2", limits: [.big: 1], uptime: uptime)
-        let settled = try await bench.journal.withClaim(.big, rooms: [room], owner: "test", clock: { now }) { _ in
+        let settled = try await bench.journal.withClaim(.big, rooms: [room], clock: { now }) { _ in
             (Settlement.again(now, counts: true), ())
         }
         return settled != nil

@@ -20,9 +20,9 @@ final class DeliverOne: Sendable {
     }
 
     let journal: Journal
-    private let board: DestinationBoard
+    private let board: DestinationRegistry
     let orders: OrderDesk
-    let inFlight: InFlight
+    let inFlight: Transfers
     let log: EventLog
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
@@ -35,7 +35,7 @@ final class DeliverOne: Sendable {
     private let warmUp = WarmUp()
 
     init(
-        journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight,
+        journal: Journal, board: DestinationRegistry, orders: OrderDesk, inFlight: Transfers,
         log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes,
         roots: RootRegistry, hashing: BlockingPool
     ) {

@@ -6,7 +6,7 @@ internal import SystemPackage
 /// Puts together what a pipeline is told of a delivery.
 struct OrderDesk: Sendable {
     let journal: Journal
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let live: LiveSettings
 
     /// Which files are taken from the folder that the file was found in; any of those that a person named.

@@ -28,7 +28,7 @@ struct Admitter: Sendable {
 
     let journal: Journal
     var routes: RouteTable
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let log: EventLog
     let signals: Signals
     let health: JournalHealth
@@ -166,7 +166,9 @@ struct Admitter: Sendable {
         log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
         for (_, file) in admitted {
             let (size, steps) = (file.admission.arrival.identity.size, file.admission.steps)
-            for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { signals.raise(.deliverable(lane)) }
+            for name in steps.first {
+                signals.raise(.deliverable(LaneID(destination: name, lane: board.lane(of: size, to: name))))
+            }
             board.admitted(for: steps.destinations)
         }
     }

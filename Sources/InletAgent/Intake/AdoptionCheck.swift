@@ -12,10 +12,10 @@ struct AdoptionCheck: Sendable {
         case silence(destination: String, reason: String)
     }
 
-    let board: DestinationBoard
+    let board: DestinationRegistry
     private var pauses: [String: AskingPause] = [:]
 
-    init(_ board: DestinationBoard) { self.board = board }
+    init(_ board: DestinationRegistry) { self.board = board }
 
     /// Whether all of them have it. A service whose records are found by numbers of its own is believed to.
     func ask(_ arrival: Arrival, _ plan: Plan) async -> Answer {

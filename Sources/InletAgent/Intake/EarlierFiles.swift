@@ -27,7 +27,7 @@ struct EarlierFiles: Sendable {
     /// Questions to destinations at once.
     private static let questions = 16
 
-    init(before: WallTime, _ board: DestinationBoard) {
+    init(before: WallTime, _ board: DestinationRegistry) {
         self.before = before
         check = AdoptionCheck(board)
     }
@@ -79,7 +79,7 @@ struct EarlierFiles: Sendable {
     }
 
     /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
-    private static func ask(_ job: Job, _ proofs: Int?, _ board: DestinationBoard) async -> Answer {
+    private static func ask(_ job: Job, _ proofs: Int?, _ board: DestinationRegistry) async -> Answer {
         let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
         let wanted = min(proofs ?? brought.count, brought.count)
         var (there, unknown) = (0, 0)

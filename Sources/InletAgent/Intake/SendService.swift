@@ -18,7 +18,7 @@ struct SendService: Sendable {
     }
 
     private var journal: Journal { admitter.journal }
-    private var board: DestinationBoard { admitter.board }
+    private var board: DestinationRegistry { admitter.board }
 
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16

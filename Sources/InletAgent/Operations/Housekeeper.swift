@@ -6,8 +6,8 @@ internal import ServiceLifecycle
 /// Keeps the expiry clocks and warns of long queues. Writes nothing while nothing waits.
 struct Housekeeper: Service {
     let journal: Journal
-    let board: DestinationBoard
-    let smallWork: SmallWork
+    let board: DestinationRegistry
+    let lanes: Lanes
     let log: EventLog
     let signals: Signals
     let live: LiveSettings
@@ -46,7 +46,7 @@ struct Housekeeper: Service {
     }
 
     func waiting() async throws(JournalError) -> Waiting {
-        let atHand = smallWork.waiting
+        let atHand = lanes.waiting
         let running = Set(board.runningUptimes().keys)
         let expiring = try await journal.nextExpiries(of: Array(running))
         let total = try await journal.queueLength(of: board.names) + atHand.values.reduce(0, +)

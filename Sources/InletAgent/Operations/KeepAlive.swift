@@ -7,7 +7,7 @@ internal import ServiceLifecycle
 /// nothing is delivered. Of those that could not be renewed for days a person is told while there is time. Without any it
 /// sleeps for good, and it never touches the journal.
 struct KeepAlive: Service {
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let log: EventLog
     /// Probes find out when refused credentials work again.
     let signals: Signals

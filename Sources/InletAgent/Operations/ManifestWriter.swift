@@ -11,7 +11,7 @@ internal import SystemPackage
 /// Each step can be done again, and the journal owes a list until all of them are done: a crash costs nothing.
 struct ManifestWriter: Service {
     let journal: Journal
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let admitter: Admitter
     let log: EventLog
     let signals: Signals

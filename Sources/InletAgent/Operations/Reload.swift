@@ -140,7 +140,7 @@ package final class Reload: Service {
 
 /// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
 struct StrayKeeper: Service {
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let retire: @Sendable () async throws -> Bool
 
     private static let pause = Duration.seconds(30)

@@ -46,7 +46,7 @@ struct ReloadSteps: Sendable {
     let live: LiveSettings
     let former: FormerRoots
     let journal: Journal
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let intakes: RootSupervisor
     let limits: BandwidthKeeper
     let room: QueueRoom

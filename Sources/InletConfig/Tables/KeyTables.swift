@@ -8,7 +8,7 @@ package enum KeyTables {
     package static func top(types: [DestinationType]) -> [KeySpec] {
         [
             KeySpec("state_dir", .path, "Folder of the journal, its lock, the control socket and receipts."),
-            KeySpec("workers", .integer(1...64), default: "4", "Big transfers at once."),
+            KeySpec("workers", .integer(1...64), default: "4", "Big transfers at once to each destination."),
             KeySpec(
                 "shutdown_timeout", .duration(offAllowed: false), default: "30s",
                 "How long running parts may go on after SIGTERM."),

@@ -3,7 +3,7 @@ package import SystemPackage
 /// The configuration after reading: everything checked, every default filled in, patterns and templates parsed.
 package struct Settings: Sendable {
     package var stateDirectory: FilePath
-    /// Big transfers at once.
+    /// Big transfers at once to each destination.
     package var workers: Int
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration

@@ -230,7 +230,7 @@ package struct StatusReport: Codable, Sendable {
     /// Of deliveries that destinations work on; the rest is in the queue's list.
     static let mostWaiting = 100
 
-    static func destination(_ status: DestinationBoard.Status, _ waiting: [String: Int]) -> Destination {
+    static func destination(_ status: DestinationRegistry.Status, _ waiting: [String: Int]) -> Destination {
         var report = Destination(
             name: status.name, type: status.type, state: "up", last_error: status.lastError,
             waiting: waiting[status.name] ?? 0)
@@ -272,7 +272,7 @@ package struct StatusReport: Codable, Sendable {
             }, stuck: status.stuck.map { Stuck(files: $0.count, reason: $0.why) })
     }
 
-    static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
+    static func transfer(_ snapshot: Transfers.Snapshot) -> Transfer {
         Transfer(
             job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
             sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339, percent: snapshot.step?.percent,

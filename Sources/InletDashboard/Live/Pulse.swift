@@ -54,7 +54,7 @@ package final class Pulse: Sendable {
     var changes: UInt64 { state.withLock { $0.changes } }
 
     /// Counts what running deliveries have sent since the last look.
-    func look(_ inFlight: [InFlight.Snapshot]) {
+    func look(_ inFlight: [Transfers.Snapshot]) {
         let now = WallTime.now
         state.withLock { state in
             for snapshot in inFlight {
@@ -65,7 +65,7 @@ package final class Pulse: Sendable {
         }
     }
 
-    func rates(_ inFlight: [InFlight.Snapshot]) -> RatesReport {
+    func rates(_ inFlight: [Transfers.Snapshot]) -> RatesReport {
         look(inFlight)
         return state.withLock { $0.rates.series(at: .now) }
     }

@@ -3,7 +3,7 @@ internal import InletPipelines
 internal import Synchronization
 
 /// The deliveries that run now: their progress for whoever looks, and a way to end one.
-package final class InFlight: Sendable {
+package final class Transfers: Sendable {
     package struct Snapshot: Sendable {
         package var ref: AgentEvent.JobRef
         package var sent: Int64
@@ -111,4 +111,58 @@ package final class InFlight: Sendable {
     }
 
     func forgetStep(of delivery: Int64) { state.withLock { $0.steps[delivery] = nil } }
+}
+
+/// When the progress of one delivery is worth a line: every 5 % or 5 s, whichever is later.
+struct ProgressPace: Sendable, Equatable {
+    private var told = 0.0
+    private var toldAt: ContinuousClock.Instant?
+
+    private static let stride = 5.0
+    private static let interval = Duration.seconds(5)
+
+    init() {}
+
+    /// Whether `percent` is worth a line now; then it counts as told. Progress may also fall: a step was begun anew.
+    mutating func isDue(_ percent: Double, at now: ContinuousClock.Instant) -> Bool {
+        told = min(told, percent)
+        guard percent - told >= Self.stride else { return false }
+        if let toldAt, toldAt.duration(to: now) < Self.interval { return false }
+        told = percent
+        toldAt = now
+        return true
+    }
+}
+
+/// Says that a delivery is under way, and how far it is: every 5 % or 5 s, whichever is later. Files that are done sooner,
+/// and small ones, have no such line.
+struct ProgressWatch: Sendable {
+    let ref: AgentEvent.JobRef
+    let size: Int64
+    let log: EventLog
+    let heartbeat: Heartbeat
+
+    var interval = Duration.seconds(5)
+
+    /// Of smaller files there are no lines: they have left at once, and only their answers can take long.
+    static let smallest: Int64 = 1 << 20
+
+    func run(_ attempt: Attempt) async {
+        var told: Int64 = 0
+        var pace = ProgressPace()
+        // Its sleep throws when the attempt has ended.
+        while (try? await Task.sleep(for: interval)) != nil {
+            // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
+            // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
+            heartbeat.beat(.workers)
+            let sent = attempt.bytesSent
+            if let step = attempt.progress {
+                guard pace.isDue(step.percent, at: .now) else { continue }
+                log.emit(.transferProgress(ref, sent: sent, size: size, step: step))
+            } else if size > Self.smallest, (sent - told) * 20 >= size {
+                told = sent
+                log.emit(.transferProgress(ref, sent: sent, size: size))
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// Which destinations may be tried now: breakers, pauses and expiry clocks, in one place. Services report and ask.
-package final class DestinationBoard: Sendable {
+package final class DestinationRegistry: Sendable {
     /// How a destination stands.
     package struct Status: Sendable {
         package var name: String
@@ -18,7 +18,7 @@ package final class DestinationBoard: Sendable {
         package var lastError: String?
     }
 
-    let entries: Mutex<[String: DestinationEntry]>
+    let entries: Mutex<[String: DestinationState]>
     private let log: EventLog
     private let workers: Int
     let clock: AgentClock
@@ -38,31 +38,45 @@ package final class DestinationBoard: Sendable {
         self.workers = workers
         self.clock = clock
         self.pace = pace
-        var entries: [String: DestinationEntry] = [:]
+        var entries: [String: DestinationState] = [:]
         for destination in destinations {
             let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
-            var entry = DestinationEntry(
+            var entry = DestinationState(
                 destination, breaker: breaker, isPaused: paused.contains(destination.name),
                 uptime: uptimes[destination.name] ?? 0)
             entry.updateClock(at: clock.instant())
             entries[destination.name] = entry
         }
+        Self.share(&entries)
         self.entries = Mutex(entries)
     }
 
-    /// The room of every destination that is up and not paused; of those without credits, for what they have begun.
-    package func rooms() -> [ClaimRoom] {
+    /// Small files at once to all destinations: memory and descriptors are bounded by it.
+    static let mostSmall = 256
+    /// However many destinations there are, each may have as many.
+    static let leastSmall = 8
+
+    /// Gives each destination its part of `mostSmall`: who wants less than an equal part leaves the rest to the others.
+    static func share(_ entries: inout [String: DestinationState]) {
+        var (left, count) = (mostSmall, entries.count)
+        for (name, entry) in entries.sorted(by: { $0.value.destination.connections < $1.value.destination.connections })
+        {
+            let share = min(entry.destination.connections, max(leastSmall, left / count))
+            entries[name]?.smallShare = share
+            (left, count) = (max(0, left - share), count - 1)
+        }
+    }
+
+    /// The room of a destination; nil while it is down or paused, or gone; of one without credits, for what it has begun.
+    package func room(of name: String) -> ClaimRoom? {
         let now = clock.instant()
-        return entries.withLock { entries in entries.values.compactMap { $0.room(workers: workers, at: now) } }
+        return entries.withLock { $0[name]?.room(workers: workers, at: now) }
     }
 
     package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
 
     package var names: [String] { entries.withLock { $0.keys.sorted() } }
     var count: Int { entries.withLock { $0.count } }
-
-    /// Small files that all destinations together take at once.
-    var connections: Int { entries.withLock { $0.values.reduce(0) { $0 + $1.destination.connections } } }
 
     /// Which configuration a destination is of, for `replace`.
     func generation(of name: String) -> Int? { entries.withLock { $0[name]?.generation } }
@@ -225,6 +239,14 @@ package final class DestinationBoard: Sendable {
         return entries.withLock { entries in all.filter { entries[$0.key]?.runningSince != nil } }
     }
 
+    /// The same of one destination; nil while it stands.
+    func runningUptime(of name: String) -> Int64? {
+        entries.withLock { entries in
+            entries[name]?.updateClock(at: clock.instant())
+            return entries[name].flatMap { $0.runningSince == nil ? nil : $0.uptime }
+        }
+    }
+
     /// Whether the destination's expiry clock has anything to write down.
     func hasRun(_ name: String) -> Bool { entries.withLock { $0[name]?.uptime ?? 0 > 0 } }
 
@@ -237,4 +259,78 @@ package final class DestinationBoard: Sendable {
             }
         }.sorted { $0.name < $1.name }
     }
+}
+
+/// Destinations that come, change and go while the agent runs.
+extension DestinationRegistry {
+    /// Puts those of a new configuration in the place of the old ones. What runs keeps the destination that it began with.
+    ///
+    /// - Parameters:
+    ///   - changed: takes the place of the one of its name, or is new.
+    ///   - paused: those of the journal.
+    ///   - uptimes: the expiry clocks as they were written last, in milliseconds.
+    ///   - unproved: the new ones that are probed first: work waits for them.
+    func take(
+        _ changed: [Destination], paused: Set<String>, uptimes: [String: Int64], unproved: Set<String>
+    ) {
+        let now = clock.instant()
+        // The last to use a connection ends it, which is not to hold up the board.
+        let former = entries.withLock { entries in
+            var former: [Destination] = []
+            for destination in changed {
+                if let old = entries[destination.name]?.destination {
+                    former.append(old)
+                    entries[destination.name]?.destination = destination
+                    entries[destination.name]?.generation += 1
+                    continue
+                }
+                let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
+                var entry = DestinationState(
+                    destination, breaker: breaker, isPaused: paused.contains(destination.name),
+                    uptime: uptimes[destination.name] ?? 0)
+                entry.updateClock(at: now)
+                entries[destination.name] = entry
+            }
+            Self.share(&entries)
+            return former
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Lets go of all but these. - Returns: the others, with their expiry clocks in milliseconds.
+    func keep(only names: Set<String>) -> [String: Int64] {
+        let now = clock.instant()
+        let (left, former) = entries.withLock { entries in
+            var left: [String: Int64] = [:]
+            let former = entries.filter { !names.contains($0.key) }.map(\.value.destination)
+            for name in entries.keys where !names.contains(name) {
+                entries[name]?.updateClock(at: now)
+                if let uptime = entries.removeValue(forKey: name)?.uptime { left[name] = uptime }
+            }
+            Self.share(&entries)
+            return (left, former)
+        }
+        withExtendedLifetime(former) {}
+        if !left.isEmpty { hasStrays() }
+        return left
+    }
+
+    /// After each delivery's end: what has come back to the queue of one that is gone is to be parked.
+    func deliveryEnded() {
+        if mayHaveStrays.load(ordering: .acquiring) { strays.raise() }
+    }
+
+    /// After an admission: it may have been decided by the routes that held before.
+    func admitted(for destinations: [String]) {
+        let isStray = entries.withLock { entries in destinations.contains { entries[$0] == nil } }
+        guard isStray else { return }
+        hasStrays()
+        strays.raise()
+    }
+
+    /// Something of those that are gone may still come back to the queue.
+    func hasStrays() { mayHaveStrays.store(true, ordering: .releasing) }
+
+    /// Nothing is open any more of those that are gone. What has come of them since that was found has raised the signal.
+    func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
 }

@@ -8,7 +8,7 @@ internal import ServiceLifecycle
 /// there are cancelled. Only what is in our journal: others share the bucket. A pause holds up new work, not this; and a
 /// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
 /// Runs outside the scope that was cancelled.
-struct Sweeper: Service {
+struct Leftovers: Service {
     private enum Fate {
         case gone
         case remains
@@ -17,7 +17,7 @@ struct Sweeper: Service {
     }
 
     let journal: Journal
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let orders: OrderDesk
     let log: EventLog
     let signals: Signals

@@ -6,7 +6,7 @@ internal import ServiceLifecycle
 /// Asks destinations that are down, or that nobody has asked yet, whether they are there, when their breaker says that it is
 /// time: side by side, so that one that hangs delays no other.
 struct Probes: Service {
-    let board: DestinationBoard
+    let board: DestinationRegistry
     let signals: Signals
     /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
     let renew: @Sendable (String) -> Destination?

@@ -3,10 +3,12 @@ internal import InletJournal
 internal import InletPipelines
 
 /// One destination on the board: its breaker, its pause and its expiry clock.
-struct DestinationEntry: Sendable {
+struct DestinationState: Sendable {
     var destination: Destination
     /// Counts the configurations that it was taken from.
     var generation = 0
+    /// Small files at once that are its part of what all destinations together may have.
+    var smallShare = 0
     private(set) var breaker: CircuitBreaker
     var isPaused: Bool
     /// Its limit is 0: what would begin now could send nothing.
@@ -41,7 +43,7 @@ struct DestinationEntry: Sendable {
     func room(workers: Int, at now: SuspendingClock.Instant) -> ClaimRoom? {
         guard goesOn else { return nil }
         var limits: [Lane: Int] = [
-            .small: destination.connections, .big: min(destination.maxInFlight ?? workers, workers),
+            .small: min(destination.connections, smallShare), .big: min(destination.maxInFlight ?? workers, workers),
         ]
         if breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
         return ClaimRoom(

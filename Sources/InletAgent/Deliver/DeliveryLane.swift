@@ -1,0 +1,217 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+
+/// The small or the big deliveries to one destination. One loop exchanges what has ended for what is due, many in one
+/// transaction, and begins what has come; nobody waits for a batch, and no lane for another.
+///
+/// A lane of small files holds successors at hand, so that a connection never waits for the disk. A lane of big ones claims no
+/// more than it begins: a start counts them as begun.
+struct DeliveryLane: Sendable {
+    typealias Ended = LaneSlots.Ended
+
+    let id: LaneID
+    let stage: DeliveryStage
+
+    private static let journalPause = Duration.seconds(2)
+
+    private var none: ClaimWish { .none(id.lane) }
+
+    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.slots.with(id, body) }
+
+    /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
+    /// cancelled: then the journal is asked once more to take what has ended.
+    func run() async {
+        await withDiscardingTaskGroup { await exchangeAndBegin(&$0) }
+        // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
+        let ended = slots { $0.takeRefused(at: .distantFuture) + $0.takeEnded() }
+        if !ended.isEmpty { _ = await exchange(ended, nil, 0) }
+    }
+
+    private func exchangeAndBegin(_ group: inout DiscardingTaskGroup) async {
+        var patience = JournalPatience()
+        while true {
+            stage.heartbeat.beat(.workers)
+            let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
+            let room = isLast || isStopping ? nil : stage.board.room(of: id.destination)
+            await offerRefused()
+            let (ended, places) = takeEnded(room)
+            guard let exchange = await exchange(ended, room, places) else {
+                // A proof waits here until it can be written.
+                if await patience.wait(stage.isStopping) { continue }
+                return
+            }
+            while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
+            let (open, refused) = slots { ($0.open, $0.refused.count) }
+            if isLast || open == 0 && (isStopping || room == nil && stage.board[id.destination] == nil) { return }
+            if refused == 0 { patience = JournalPatience() }
+            if isStopping, open == refused {
+                if await patience.wait(stage.isStopping) { continue }
+                return
+            }
+            if exchange.claims.count < places || places == 0 {
+                await stage.signals.wait(for: .deliverable(id), until: nextLook(exchange))
+            }
+            await gather()
+        }
+    }
+
+    // MARK: - What runs
+
+    /// Delivers one claim after the other, until none is at hand.
+    private func work(_ first: Claim) async {
+        var next: Claim? = first
+        while let claim = next {
+            stage.heartbeat.beat(.workers)
+            let ended = await deliver(claim)
+            let isAwaited: Bool
+            (next, isAwaited) = slots { slots in
+                slots.end(ended)
+                return (slots.begin(), slots.isAwaited)
+            }
+            if isAwaited { stage.signals.raise(.deliverable(id)) }
+        }
+    }
+
+    /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
+    private func deliver(_ claim: Claim) async -> Ended {
+        if stage.isStopping.isSet || Task.isCancelled || !stage.board.takes(claim.delivery) { return .back(claim) }
+        Failpoint.claimed.reached()
+        let (settlement, report) = await stage.deliverOne.deliver(claim)
+        return Ended(claim: claim, settlement: settlement, report: report)
+    }
+
+    // MARK: - When to exchange
+
+    /// Lets ends gather for one exchange while nobody waits for it.
+    private func gather() async {
+        let start = ContinuousClock.now
+        while !stage.isStopping.isSet, !Task.isCancelled, let pause = slots({ $0.pause }),
+            start.duration(to: .now) < pause
+        {
+            await stage.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
+        }
+    }
+
+    /// When there is something to do for which no signal is raised.
+    private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
+        let uptime = stage.board.runningUptime(of: id.destination)
+        let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
+        let due = [exchange.nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
+        let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
+        return [next, nextOffer].compactMap(\.self).min()
+    }
+
+    /// What has ended, and how many claims there is room for. Where nothing may be tried now, what is at hand goes back, and
+    /// what has waited for too long ends so.
+    private func takeEnded(_ room: ClaimRoom?) -> ([Ended], places: Int) {
+        let limit = room?.limits[id.lane] ?? 0
+        let uptime = stage.board.runningUptime(of: id.destination)
+        let (ended, places) = slots { slots in
+            slots.setLimit(limit)
+            slots.endExpired(uptime)
+            return (slots.takeEnded(), max(0, most(limit) - slots.held))
+        }
+        guard id.lane == .big else { return (ended, places) }
+        for one in ended { stage.transferPool.end(one.claim.delivery.id) }
+        return (ended, stage.transferPool.take(places, for: id))
+    }
+
+    private func most(_ limit: Int) -> Int { id.lane == .small ? LaneSlots.most(limit) : limit }
+
+    // MARK: - The exchange
+
+    /// - Returns: nil when the journal took nothing; what had ended is then kept for the next time.
+    private func exchange(_ ended: [Ended], _ room: ClaimRoom?, _ places: Int) async -> Exchange? {
+        if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
+        var wish = none
+        if var room {
+            room.limits = room.limits.mapValues(most)
+            wish = ClaimWish(lane: id.lane, rooms: [room], most: places)
+        }
+        let exchange = await exchange(ended, wish)
+        if id.lane == .big {
+            let begun = exchange?.claims.map(\.delivery.id) ?? []
+            stage.transferPool.begin(begun, of: places, in: id)
+        }
+        return exchange
+    }
+
+    private func exchange(_ ended: [Ended], _ wish: ClaimWish) async -> Exchange? {
+        let error: JournalError
+        switch await commit(ended, wish) {
+        case .success(let exchange): return exchange
+        case .failure(let refusal): error = refusal
+        }
+        // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+        let refused = await settleSingly(ended, error)
+        // Where it is refused too, the first refusal is told below.
+        let exchange = ended.isEmpty ? nil : try? await commit([], wish).get()
+        if exchange != nil || refused.count < ended.count {
+            slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
+        } else {
+            stage.health.fails(error)
+            slots { $0.putBack(refused) }
+        }
+        return exchange
+    }
+
+    private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Result<Exchange, JournalError> {
+        let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
+        do throws(JournalError) {
+            if !claims.isEmpty { Failpoint.settling.reached() }
+            let exchange = try await stage.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
+            follow(ended, exchange)
+            let away = ended.filter { $0.report?.awaitsSource == true }
+            if !away.isEmpty { await stage.ends.freeReturned(away.map(\.claim.file), stage.journal, stage.health) }
+            return .success(exchange)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func follow(_ ended: [Ended], _ exchange: Exchange) {
+        // One that only looked has written nothing.
+        if ended.count + exchange.claims.count > 0 { stage.health.works() }
+        let hasSurplus = slots { slots in
+            slots.add(exchange.claims)
+            return slots.hasSurplus
+        }
+        stage.ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
+        stage.ends.tell(exchange.damaged)
+        // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
+        if hasSurplus || ended.contains(where: \.isBack) { stage.signals.raise(.expirable) }
+    }
+
+    /// - Parameter error: what came of settling them together.
+    /// - Returns: what the journal did not take.
+    private func settleSingly(_ ended: [Ended], _ error: JournalError) async -> [Ended] {
+        var refused: [(Ended, JournalError)] = []
+        if ended.count == 1 {
+            refused = [(ended[0], error)]
+        } else {
+            for one in ended {
+                if case .failure(let error) = await commit([one], none) { refused.append((one, error)) }
+            }
+        }
+        return refused.map { one, error in
+            var one = one
+            one.refusal = stage.ends.refused(one.claim.file, error, saidLast: one.refusal, stage.health)
+            return one
+        }
+    }
+
+    /// Offers again what the journal refused, when it is time; at once where the agent is stopping.
+    private func offerRefused() async {
+        let isStopping = stage.isStopping.isSet
+        let due = slots { $0.takeRefused(at: isStopping ? .distantFuture : .now) }
+        guard !due.isEmpty, case .failure(let error) = await commit(due, none) else { return }
+        let refused = await settleSingly(due, error)
+        slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
+    }
+}
+
+extension ContinuousClock.Instant {
+    /// Later than anything is planned for.
+    fileprivate static var distantFuture: Self { .now.advanced(by: .seconds(1 << 32)) }
+}

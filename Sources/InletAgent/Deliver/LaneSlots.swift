@@ -1,0 +1,202 @@
+internal import InletCore
+internal import InletJournal
+internal import Synchronization
+
+/// The small or the big deliveries to one destination: they have a lane of their own.
+struct LaneID: Hashable, Sendable {
+    var destination: String
+    var lane: Lane
+}
+
+/// The claims of one lane: what waits at hand, how many run, what has ended, and what the journal refuses. The journal calls all
+/// of them claimed; only this knows which have not been begun. Every claim that comes in by `add` goes out by `takeEnded`.
+struct LaneSlots: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    struct Ended: Sendable {
+        let claim: Claim
+        let settlement: Settlement
+        /// nil for what was never begun.
+        let report: DeliverOne.Report?
+        /// Why the journal refuses it, as it was said last.
+        var refusal: String?
+
+        /// Whether it waits in the queue again.
+        var isBack: Bool {
+            switch settlement {
+            case .again, .waiting: true
+            case .delivered, .ended, .expired: false
+            }
+        }
+
+        /// Back to its place in the queue, untried.
+        static func back(_ claim: Claim) -> Ended {
+            let settlement = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+            return Ended(claim: claim, settlement: settlement, report: nil)
+        }
+    }
+
+    /// With no more than this under way, each end is written at once.
+    static let crowd = 8
+    /// With as many ended, the next exchange comes at once.
+    static let batch = 128
+    /// With fewer claims at hand it comes soon: the connections would idle while it is written.
+    static let reserve = 64
+
+    /// How many claims a lane of small files may hold: where many run, each connection has successors at hand, enough for the time
+    /// that an exchange takes; where few run, the next ones wait in the journal.
+    static func most(_ connections: Int) -> Int { connections < crowd ? connections : 8 * connections }
+
+    /// Not begun, in the order in which they begin.
+    private(set) var atHand: [Claim] = []
+    private(set) var running = 0
+    /// How many may run at once; 0 before that is known.
+    private(set) var limit = 0
+    private(set) var ended: [Ended] = []
+    /// What the journal refuses while it takes others, offered again now and then.
+    private(set) var refused: [Ended] = []
+    private var refusedUntil: Instant?
+
+    /// At hand and running.
+    var held: Int { atHand.count + running }
+    /// Claims that the journal does not know the end of.
+    var open: Int { held + ended.count + refused.count }
+    /// Whether any at hand must wait for another to end.
+    var hasSurplus: Bool { !atHand.isEmpty && held > limit }
+
+    // MARK: - From claim to end
+
+    /// Puts each behind those that are as urgent.
+    mutating func add(_ new: [Claim]) {
+        for claim in new {
+            let rank = claim.delivery.priority.rank
+            let place = atHand.lastIndex { $0.delivery.priority.rank <= rank }.map { $0 + 1 } ?? 0
+            atHand.insert(claim, at: place)
+        }
+    }
+
+    /// The first claim that may start now.
+    mutating func begin() -> Claim? {
+        guard running < limit, !atHand.isEmpty else { return nil }
+        running += 1
+        return atHand.removeFirst()
+    }
+
+    /// One that was begun has ended.
+    mutating func end(_ one: Ended) {
+        running -= 1
+        ended.append(one)
+    }
+
+    /// Takes note of how many may run. Where none may, what is at hand goes back.
+    mutating func setLimit(_ limit: Int) {
+        self.limit = limit
+        if limit == 0 { endAtHand(Ended.back) { _ in true } }
+    }
+
+    /// Ends what has waited at hand for longer than it may.
+    ///
+    /// - Parameter uptime: the destination's expiry clock in milliseconds; nil while it stands.
+    mutating func endExpired(_ uptime: Int64?) {
+        guard let uptime else { return }
+        let isOver = { (claim: Claim) in Self.timeLeft(claim.delivery, uptime).map { $0 <= .zero } ?? false }
+        endAtHand({ Ended(claim: $0, settlement: .expired, report: nil) }, isOver)
+    }
+
+    /// How long until the first at hand has waited for too long; nil when none can.
+    func nextExpiry(_ uptime: Int64?) -> Duration? {
+        uptime.flatMap { uptime in atHand.compactMap { Self.timeLeft($0.delivery, uptime) }.min() }
+    }
+
+    private static func timeLeft(_ delivery: DeliveryRow, _ uptime: Int64) -> Duration? {
+        guard !delivery.isBeingWorkedOn, let expiry = delivery.expiresAt else { return nil }
+        return .milliseconds(expiry - uptime)
+    }
+
+    /// Lets go of a delivery that a person cancelled. - Returns: false when it does not wait here.
+    mutating func letGo(of delivery: Int64) -> Bool {
+        endAtHand(Ended.back) { $0.delivery.id == delivery }
+    }
+
+    @discardableResult
+    private mutating func endAtHand(_ end: (Claim) -> Ended, _ isMeant: (Claim) -> Bool) -> Bool {
+        let taken = atHand.filter(isMeant)
+        if !taken.isEmpty { atHand.removeAll(where: isMeant) }
+        ended += taken.map(end)
+        return !taken.isEmpty
+    }
+
+    // MARK: - From end to journal
+
+    /// What the journal is to be told; whoever takes it tells, or puts it back.
+    mutating func takeEnded() -> [Ended] {
+        defer { ended = [] }
+        return ended
+    }
+
+    /// The journal took nothing at all: the next exchange offers these first.
+    mutating func putBack(_ untold: [Ended]) { ended.insert(contentsOf: untold, at: 0) }
+
+    /// The journal takes others, and not these.
+    mutating func keep(_ refused: [Ended], until time: Instant) {
+        self.refused += refused
+        refusedUntil = time
+    }
+
+    /// What was refused, once it is time to offer it again.
+    mutating func takeRefused(at now: Instant) -> [Ended] {
+        guard let next = nextOffer, next <= now else { return [] }
+        defer { refused = [] }
+        return refused
+    }
+
+    /// When to offer again what was refused.
+    var nextOffer: Instant? { refused.isEmpty ? nil : refusedUntil }
+
+    // MARK: - When to exchange
+
+    /// Whether the exchange that waits for ends should look now.
+    var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || atHand.count == enough - 1 }
+
+    /// How long the next exchange may wait for more ends: each is a sync of the disk, and writes the pages that it touches.
+    /// nil while little is under way, and when enough has ended; longer while there are claims at hand.
+    var pause: Duration? {
+        guard open > Self.crowd, ended.count < Self.batch else { return nil }
+        if atHand.count >= enough { return .milliseconds(10) }
+        return ended.count < Self.batch / 4 ? .milliseconds(2) : nil
+    }
+
+    /// How many claims at hand are enough for as many as run now.
+    private var enough: Int { running == 0 ? Self.reserve : min(Self.reserve, 2 * running) }
+}
+
+/// The claims of all lanes, for those who show or cancel what waits at hand.
+final class Lanes: Sendable {
+    private let slots = Mutex<[LaneID: LaneSlots]>([:])
+
+    func with<Value: Sendable>(_ lane: LaneID, _ body: (inout LaneSlots) -> Value) -> Value {
+        slots.withLock { body(&$0[lane, default: LaneSlots()]) }
+    }
+
+    /// Forgets a lane that has nothing.
+    func remove(_ lane: LaneID) { slots.withLock { slots in if slots[lane]?.open == 0 { slots[lane] = nil } } }
+
+    /// What was claimed and has not been begun, by destination.
+    var waiting: [String: Int] {
+        slots.withLock { slots in
+            slots.reduce(into: [:]) { waiting, lane in
+                let count = lane.value.atHand.count
+                if count > 0 { waiting[lane.key.destination, default: 0] += count }
+            }
+        }
+    }
+
+    func isWaiting(_ delivery: Int64) -> Bool {
+        slots.withLock { $0.values.contains { $0.atHand.contains { $0.delivery.id == delivery } } }
+    }
+
+    /// Lets go of a delivery that a person cancelled. - Returns: false when it waits in no lane.
+    func letGo(of delivery: Int64) -> Bool {
+        slots.withLock { slots in slots.keys.contains { slots[$0]?.letGo(of: delivery) ?? false } }
+    }
+}

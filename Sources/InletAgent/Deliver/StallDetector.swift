@@ -1,0 +1,192 @@
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+
+/// Who may begin big transfers. Each lane has room for one of its own; more come from a pool that all lanes share, so that memory
+/// stays bounded however many destinations there are. A transfer that has not moved a byte for a while holds no place of the
+/// pool: a destination that never answers keeps nobody from it.
+///
+/// No destination gets more than its own limit by it.
+struct StallDetector: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    private struct Running: Sendable {
+        var lane: LaneID
+        var sent: Int64 = 0
+        /// When that was so for the first time.
+        var since: Instant
+    }
+
+    /// Beyond one for each worker: destinations that are slow leave as many to the others.
+    static let spare = 32
+
+    private let places: Int
+    private let patience: Duration
+    private var running: [Int64: Running] = [:]
+    /// Places that were taken and are not yet those of a transfer.
+    private var reserved: [LaneID: Int] = [:]
+
+    /// - Parameter patience: after so long without a byte a transfer is taken for one that hangs.
+    init(workers: Int, patience: Duration) {
+        places = workers + Self.spare
+        self.patience = patience
+    }
+
+    /// Takes up to `most` places for transfers that are about to begin. - Returns: how many.
+    mutating func take(_ most: Int, for lane: LaneID, at now: Instant) -> Int {
+        let moving = moving(at: now)
+        let own = moving[lane] ?? 0 > 0 ? 0 : 1
+        let taken = moving.values.reduce(0) { $0 + $1 - 1 }
+        let count = min(most, own + max(0, places - taken))
+        reserved[lane, default: 0] += count
+        return count
+    }
+
+    /// What moves, or is about to, in each lane that has any.
+    private func moving(at now: Instant) -> [LaneID: Int] {
+        var moving = reserved.filter { $0.value > 0 }
+        for one in running.values where !hangs(one, at: now) { moving[one.lane, default: 0] += 1 }
+        return moving
+    }
+
+    private func hangs(_ one: Running, at now: Instant) -> Bool { one.since.duration(to: now) >= patience }
+
+    /// Of `count` places that were taken, these transfers keep theirs.
+    mutating func begin(_ deliveries: [Int64], of count: Int, in lane: LaneID, at now: Instant) {
+        reserved[lane, default: 0] -= count
+        if reserved[lane] == 0 { reserved[lane] = nil }
+        for delivery in deliveries { running[delivery] = Running(lane: lane, since: now) }
+    }
+
+    mutating func end(_ delivery: Int64) { running[delivery] = nil }
+
+    /// Takes note of how much of each has been sent.
+    mutating func note(_ sent: [Int64: Int64], at now: Instant) {
+        for (delivery, bytes) in sent where running[delivery].map({ $0.sent != bytes }) ?? false {
+            running[delivery]?.sent = bytes
+            running[delivery]?.since = now
+        }
+    }
+
+    /// When the next may be found to hang, or whether those that do go on.
+    func nextLook(at now: Instant) -> Instant {
+        let later = now.advanced(by: patience)
+        return running.values.map { $0.since.advanced(by: patience) }.filter { $0 > now }.min().map { min($0, later) }
+            ?? later
+    }
+}
+
+/// The places of big transfers, and the lanes that wait for one.
+final class TransferPool: Sendable {
+    private struct State {
+        var detector: StallDetector
+        /// Got fewer than they wanted.
+        var waiting: Set<LaneID> = []
+    }
+
+    private let state: Mutex<State>
+    private let transfers: Transfers
+    private let signals: Signals
+    /// Raised when a lane begins to wait.
+    private let isShort = WakeSignal()
+
+    init(workers: Int, silence: Duration, transfers: Transfers, signals: Signals) {
+        state = Mutex(State(detector: StallDetector(workers: workers, patience: silence)))
+        (self.transfers, self.signals) = (transfers, signals)
+    }
+
+    /// As `StallDetector.take`; the lane is woken when there may be more.
+    func take(_ most: Int, for lane: LaneID) -> Int {
+        if most == 0 { return 0 }
+        let sent = transfers.sent
+        let (count, isFirst) = state.withLock { state in
+            state.detector.note(sent, at: .now)
+            let count = state.detector.take(most, for: lane, at: .now)
+            if count == most { return (count, false) }
+            defer { state.waiting.insert(lane) }
+            return (count, state.waiting.isEmpty)
+        }
+        if isFirst { isShort.raise() }
+        return count
+    }
+
+    /// As `StallDetector.begin`. A lane that needs fewer places than it got waits for no more.
+    func begin(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
+        state.withLock { state in
+            state.detector.begin(deliveries, of: count, in: lane, at: .now)
+            if deliveries.count < count { state.waiting.remove(lane) }
+        }
+        if deliveries.count < count { wake() }
+    }
+
+    func end(_ delivery: Int64) {
+        state.withLock { $0.detector.end(delivery) }
+        wake()
+    }
+
+    /// Lets those look again who wait for a place.
+    private func wake() {
+        let waiting = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for lane in waiting { signals.raise(.deliverable(lane)) }
+    }
+
+    /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
+    func freeStalled() async {
+        while !Task.isCancelled {
+            let sent = transfers.sent
+            let next = state.withLock { state -> ContinuousClock.Instant? in
+                state.detector.note(sent, at: .now)
+                return state.waiting.isEmpty ? nil : state.detector.nextLook(at: .now)
+            }
+            await isShort.wait(until: next)
+            if let next, next <= .now { wake() }
+        }
+    }
+}
+
+/// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer, or
+/// reads back what it has sent, goes on to its end.
+struct LimitHold: Sendable {
+    let board: DestinationRegistry
+    let inFlight: Transfers
+    let signals: Signals
+    /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
+    let patience: Duration
+
+    /// Until the task is cancelled. Sleeps while no limit is 0.
+    func run() async {
+        var clock = ShutClock(patience: patience)
+        await signals.loop(on: .limit) {
+            let now = ContinuousClock.now
+            let busy = clock.due(board.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
+            return clock.nextLook(busy, at: now)
+        }
+    }
+}
+
+/// Since when the limits of destinations are 0. Decides when to look at what runs there.
+struct ShutClock: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    let patience: Duration
+    private var since: [String: Instant] = [:]
+
+    init(patience: Duration) { self.patience = patience }
+
+    /// Takes note of those whose limit is 0 now. - Returns: where nothing may be held any longer.
+    mutating func due(_ shut: Set<String>, at now: Instant) -> [String] {
+        since = Dictionary(uniqueKeysWithValues: shut.map { ($0, since[$0] ?? now) })
+        return since.filter { $0.value.duration(to: now) >= patience }.keys.sorted()
+    }
+
+    /// When to look again; nil = only when another limit becomes 0.
+    ///
+    /// - Parameter busy: where something still runs, which may yet want to send.
+    func nextLook(_ busy: [String], at now: Instant) -> Instant? {
+        let waiting = since.values.filter { $0.duration(to: now) < patience }.map { $0.advanced(by: patience) }
+        return (waiting + (busy.isEmpty ? [] : [now.advanced(by: max(patience, .milliseconds(10)))])).min()
+    }
+}

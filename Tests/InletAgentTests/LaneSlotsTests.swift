@@ -1,0 +1,200 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct LaneSlotsTests {
+    /// Claims of files of their own.
+    private func claims(
+        _ count: Int, expire: Duration? = nil, worksOnFirst: Bool = false, priority: Priority = .normal
+    ) async throws -> [Claim] {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        for number in 0..<count {
+            let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
+            var plan = Plan(
+                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: ["a"],
+                retry: RetryPolicy(expire: expire))
+            plan.priority = priority
+            let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
+            let admission = Admission(arrival, plan: plan, lanes: ["a": .small], uptimes: [:])
+            _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
+        }
+        let rooms = [ClaimRoom(destination: "a", limits: [.small: 1000])]
+        if worksOnFirst {
+            let one = ClaimWish(lane: .small, rooms: rooms, most: 1)
+            let ended = try await journal.exchange([], for: one, at: .now).claims.map {
+                EndedClaim($0, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
+            }
+            _ = try await journal.exchange(ended, for: .none(.small), at: .now)
+        }
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 1000)
+        let claims = try await journal.exchange([], for: wish, at: .now).claims
+        #expect(claims.count == count)
+        return claims
+    }
+
+    private func keys(_ claims: [Claim]) -> [String?] { claims.map(\.delivery.key) }
+    private func keys(_ ended: [LaneSlots.Ended]) -> [String?] { keys(ended.map(\.claim)) }
+
+    @Test func `claims begin in their order, each once, and no more than may run`() async throws {
+        var slots = LaneSlots()
+        slots.add(try await claims(3))
+        #expect(slots.begin() == nil, "nothing begins before the limit is known")
+        slots.setLimit(2)
+        #expect(slots.hasSurplus)
+        let begun = [slots.begin(), slots.begin()].compactMap(\.self)
+        #expect(keys(begun) == ["0", "1"] && slots.begin() == nil)
+        #expect(slots.held == 3 && slots.open == 3)
+        slots.end(.back(begun[0]))
+        #expect(keys([slots.begin()].compactMap(\.self)) == ["2"])
+        #expect(!slots.hasSurplus && slots.held == 2 && slots.open == 3)
+        #expect(keys(slots.takeEnded()) == ["0"] && slots.takeEnded().isEmpty)
+        #expect(slots.open == 2)
+    }
+
+    @Test func `what is more urgent starts before what is at hand already, and after what is as urgent`() async throws {
+        var slots = LaneSlots()
+        for priority in [Priority.normal, .low, .high, .normal, .high] {
+            slots.add(try await claims(2, priority: priority))
+        }
+        slots.setLimit(99)
+        var taken: [Claim] = []
+        while let claim = slots.begin() { taken.append(claim) }
+        let ranks = taken.map(\.delivery.priority)
+        #expect(ranks == [.high, .high, .high, .high, .normal, .normal, .normal, .normal, .low, .low])
+        #expect(keys(taken) == (0..<5).flatMap { _ in ["0", "1"] })
+    }
+
+    @Test func `a limit that shrinks below what runs starts nothing until enough has ended`() async throws {
+        var slots = LaneSlots()
+        slots.add(try await claims(3))
+        slots.setLimit(2)
+        let begun = [slots.begin(), slots.begin()].compactMap(\.self)
+        slots.setLimit(1)
+        #expect(begun.count == 2 && slots.takeEnded().isEmpty)
+        slots.end(.back(begun[0]))
+        #expect(slots.begin() == nil)
+        slots.end(.back(begun[1]))
+        #expect(slots.begin()?.delivery.key == "2")
+    }
+
+    @Test func `where nothing may run, what is at hand goes back, and what runs does not`() async throws {
+        var slots = LaneSlots()
+        slots.add(try await claims(3))
+        slots.setLimit(1)
+        let first = slots.begin()
+        let begun = try #require(first)
+        slots.setLimit(0)
+        let back = slots.takeEnded()
+        #expect(keys(back) == ["1", "2"] && back.allSatisfy(\.isBack) && slots.open == 1)
+        slots.end(.back(begun))
+        #expect(slots.begin() == nil && keys(slots.takeEnded()) == ["0"] && slots.open == 0)
+    }
+
+    @Test func `what has waited for too long ends so, unless its destination works on it`() async throws {
+        var slots = LaneSlots()
+        slots.add(try await claims(3, expire: .seconds(10), worksOnFirst: true))
+        #expect(slots.nextExpiry(4000) == .seconds(6) && slots.nextExpiry(nil) == nil)
+        slots.endExpired(9999)
+        slots.endExpired(nil)
+        #expect(slots.ended.isEmpty)
+        slots.endExpired(10_000)
+        #expect(keys(slots.ended) == ["1", "2"])
+        #expect(slots.ended.allSatisfy { if case .expired = $0.settlement { true } else { false } })
+        slots.endExpired(99_000)
+        #expect(slots.held == 1 && slots.nextExpiry(99_000) == nil)
+    }
+
+    @Test func `what a person cancels at hand is let go of, and what runs is not`() async throws {
+        var slots = LaneSlots()
+        let claims = try await claims(3)
+        slots.add(claims)
+        slots.setLimit(1)
+        _ = slots.begin()
+        let isLetGo = [0, 1, 1].map { slots.letGo(of: claims[$0].delivery.id) }
+        #expect(isLetGo == [false, true, false])
+        #expect(keys(slots.atHand) == ["2"] && keys(slots.ended) == ["1"])
+    }
+
+    @Test func `what the journal refuses is offered again when it is time, and is never lost`() async throws {
+        var slots = LaneSlots()
+        let now = ContinuousClock.now
+        let ended = try await claims(4).map(LaneSlots.Ended.back)
+        slots.putBack(Array(ended[2...]))
+        slots.putBack(Array(ended[..<2]))
+        #expect(keys(slots.takeEnded()) == ["0", "1", "2", "3"])
+        slots.keep(Array(ended[..<2]), until: now.advanced(by: .seconds(2)))
+        slots.keep(Array(ended[2...]), until: now.advanced(by: .seconds(3)))
+        #expect(slots.open == 4 && slots.nextOffer == now.advanced(by: .seconds(3)))
+        #expect(slots.takeRefused(at: now.advanced(by: .seconds(2))).isEmpty)
+        #expect(keys(slots.takeRefused(at: now.advanced(by: .seconds(3)))) == ["0", "1", "2", "3"])
+        #expect(slots.open == 0 && slots.nextOffer == nil)
+    }
+
+    @Test func `ends gather while much is under way, and for longer while there are claims at hand`() async throws {
+        let some = try await claims(300)
+        func slots(waiting: Int, running: Int, ended: Int) -> LaneSlots {
+            var slots = LaneSlots()
+            slots.setLimit(running)
+            slots.add(Array(some.prefix(waiting + running)))
+            while slots.begin() != nil {}
+            slots.putBack(Array(repeating: .back(some[0]), count: ended))
+            return slots
+        }
+        // Little is under way: each end is written at once.
+        #expect(slots(waiting: 0, running: 4, ended: 4).pause == nil)
+        #expect(slots(waiting: 0, running: LaneSlots.crowd, ended: 0).pause == nil)
+        #expect(slots(waiting: 0, running: LaneSlots.crowd + 1, ended: 0).pause == .milliseconds(2))
+        #expect(slots(waiting: 90, running: 32, ended: 6).pause == .milliseconds(10))
+        #expect(slots(waiting: 40, running: 32, ended: LaneSlots.batch).pause == nil)
+        // The connections would idle.
+        #expect(slots(waiting: 3, running: 32, ended: 6).pause == .milliseconds(2))
+        #expect(slots(waiting: 3, running: 32, ended: LaneSlots.batch / 4).pause == nil)
+        // Nothing runs yet, and enough is at hand for as many as ever.
+        #expect(slots(waiting: LaneSlots.reserve, running: 0, ended: 6).pause == .milliseconds(10))
+    }
+
+    @Test(arguments: 0..<40 as Range<UInt64>)
+    func `every claim that comes in goes out once, whatever happens in between`(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        var (slots, running, out): (LaneSlots, [Claim], [Int64]) = (LaneSlots(), [], [])
+        let all = try await claims(60)
+        var left = all[...]
+        let start = ContinuousClock.now
+        for step in 0..<400 {
+            let now = start.advanced(by: .seconds(step))
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0, 1:
+                let some = left.prefix(Int.random(in: 0...4, using: &random))
+                slots.add(Array(some))
+                left = left.dropFirst(some.count)
+            case 2, 3: if let claim = slots.begin() { running.append(claim) }
+            case 4, 5:
+                guard let index = running.indices.randomElement(using: &random) else { continue }
+                slots.end(.back(running.remove(at: index)))
+            case 6: slots.setLimit(Int.random(in: 0...5, using: &random))
+            case 7: _ = slots.letGo(of: all[Int.random(in: 0..<60, using: &random)].delivery.id)
+            default:
+                let taken = slots.takeEnded() + slots.takeRefused(at: now)
+                switch Int.random(in: 0..<3, using: &random) {
+                case 0: slots.putBack(taken)
+                case 1: slots.keep(taken, until: now.advanced(by: .seconds(3)))
+                default: out += taken.map(\.claim.delivery.id)
+                }
+            }
+            try #require(slots.running == running.count)
+            try #require(slots.open + out.count + left.count == all.count, "seed \(seed), step \(step)")
+        }
+        for claim in running { slots.end(.back(claim)) }
+        slots.setLimit(0)
+        let rest = slots.takeEnded() + slots.takeRefused(at: start.advanced(by: .seconds(9999)))
+        out += rest.map(\.claim.delivery.id) + left.map(\.delivery.id)
+        #expect(out.sorted() == all.map(\.delivery.id).sorted())
+    }
+}
