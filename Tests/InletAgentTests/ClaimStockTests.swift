@@ -23,7 +23,7 @@ import Testing
                 retry: RetryPolicy(expire: expire))
             plan.priority = priority
             let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
-            let admission = Admission(arrival, plan: plan, lanes: [destination: .small], uptimes: [:])
+            let admission = FileAdmission(arrival, plan: plan, lanes: [destination: .small], uptimes: [:])
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
         let rooms = Set(destinations).map { ClaimRoom(destination: $0, limits: [.small: 100]) }

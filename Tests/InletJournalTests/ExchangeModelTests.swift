@@ -67,7 +67,7 @@ private struct HeldRun {
         let name = "file-\(Int.random(in: 0..<12, using: &random))"
         let size = Int64.random(in: 1...2, using: &random)
         let destinations = Bool.random(using: &random) ? ["r2", "disk"] : ["r2"]
-        var admission = Admission.test(
+        var admission = FileAdmission.test(
             name, .test(size: size), to: destinations, key: "one-key", lane: .small,
             expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes

@@ -141,12 +141,12 @@ struct Admitter: Sendable {
     }
 
     /// - Parameter path: the file's below its root, as routes see it.
-    func admission(_ arrival: Arrival, _ plan: Plan, path: FilePath) -> Admission {
+    func admission(_ arrival: Arrival, _ plan: Plan, path: FilePath) -> FileAdmission {
         let size = arrival.identity.size
         let storages = board.storages(plan.destinations, path: path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
         let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, board.lane(of: size, to: $0)) })
-        var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
+        var admission = FileAdmission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
         admission.storages = storages
         return admission
     }
@@ -193,7 +193,7 @@ struct Admitter: Sendable {
     private func reject(
         _ arrival: Arrival, _ route: Route, _ reason: String, _ code: ErrorCode, _ companions: [SetFinder.Found]
     ) async -> Result {
-        var admission = Admission(arrival, rejectedBy: route, reason: reason, code: code)
+        var admission = FileAdmission(arrival, rejectedBy: route, reason: reason, code: code)
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
         guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
@@ -213,7 +213,7 @@ struct Admitter: Sendable {
     ///   - limit: none for what a person asks for.
     ///   - durable: told of the outcomes before any of the files can be claimed.
     func commitSet(
-        _ admission: Admission, within limit: QueueLimit = QueueLimit(),
+        _ admission: FileAdmission, within limit: QueueLimit = QueueLimit(),
         durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {

@@ -32,7 +32,7 @@ extension Adopter {
             }
         }
         guard fate == .adopted else { return fate ?? .send }
-        let adoption = Adoption(arrival, plan: nil, role: belonging.companion.kind)
+        let adoption = FileAdoption(arrival, plan: nil, role: belonging.companion.kind)
         let outcome = try await admitter.journal.adopt([adoption], at: .now).first
         return outcome.map { ending(of: $0, arrival) } ?? .later
     }

@@ -110,7 +110,7 @@ struct Adopter: Sendable {
             if isChecked { wanted = await ask(group, &endings) }
             hashing.progress()
             let outcomes = try await admitter.journal.adopt(
-                wanted.map { Adoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
+                wanted.map { FileAdoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
             for (file, outcome) in zip(wanted, outcomes) {
                 endings[file.arrival.path] = ending(of: outcome, file.arrival)
             }
@@ -176,7 +176,7 @@ struct Adopter: Sendable {
         return Self.unanswered(name, check.silent([name], at: .now)?.wait ?? .zero)
     }
 
-    func ending(of outcome: Adoption.Outcome, _ arrival: Arrival) -> Ending {
+    func ending(of outcome: FileAdoption.Outcome, _ arrival: Arrival) -> Ending {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known

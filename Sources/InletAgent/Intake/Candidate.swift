@@ -44,13 +44,13 @@ struct AdmissionRound: Sendable {
 
 /// A candidate that stands for itself, and of which the routes need to know no more than its name.
 struct PlainAdmission: Sendable {
-    var admission: Admission
+    var admission: FileAdmission
     var plan: Plan
     /// What a person should know of it, once it is admitted.
     let notes: [String]
 
     /// Blocks for a look at the folder of a name that can be spelled in several ways.
-    init(admission: Admission, plan: Plan) {
+    init(admission: FileAdmission, plan: Plan) {
         (self.admission, self.plan) = (admission, plan)
         notes = plan.notes + [TwinName.note(admission.arrival)].compactMap(\.self)
     }
