@@ -210,7 +210,7 @@ extension SettledFiles {
         let board = DestinationBoard(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
-        let admitter = Admitter(
+        let admitter = Admission(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
             signals: Signals(),
             health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))

@@ -200,7 +200,7 @@ import Testing
         try edit(bench.file, "CONTENT")
         let identity = try #require(try FileLook.look(at: bench.file).identity)
         let looked = SettledFiles.Looked(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
-        guard case .look(.comparedLater)? = await files.consider(looked, [.touched(seen)]).first?.1 else {
+        guard case .look(.comparedLater)? = await files.consider(looked, .success([.touched(seen)])).first?.1 else {
             Issue.record("it is taken for known")
             return
         }

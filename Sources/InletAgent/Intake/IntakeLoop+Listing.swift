@@ -19,16 +19,16 @@ extension IntakeLoop {
         volumeQuestion.reopen()
         var budget = Self.scanBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
-        let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)
+        let (admitter, tolerance, hashing) = (admission.admitter, admission.tolerance, admission.hashing)
         var looked = admission.look(listed(&budget))
-        var ready: [PlainAdmission] = []
-        var last: [(Arrival, Admitter.Result)] = []
+        var ready: [Candidate] = []
+        var last: [AdmissionResult] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
-            async let known = admitter.recall(arrivals, journal, tolerance)
-            async let outcomes = admitter.commit(files, within: admitter.room.limit)
+            async let known = admitter.recall(arrivals, tolerance: tolerance)
+            async let results = admitter.admit(files, for: .found(inListing: true), hashing)
             await Task.yield()
             await apply(admission.round(last))
             // Meanwhile, the journal answers.
@@ -39,7 +39,7 @@ extension IntakeLoop {
             if failure != nil { budget = 0 }
             ready = await judge(looked, seen)
             looked = ahead
-            last = Admitter.results(files, await outcomes)
+            last = await results
         }
         await apply(admission.round(last))
         if let failure { throw failure }
@@ -54,8 +54,10 @@ extension IntakeLoop {
         }
     }
 
-    /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.
-    private mutating func judge(_ looked: SettledFiles.Looked, _ known: [KnownFile]?) async -> [PlainAdmission] {
+    /// Sorts what was looked at into what is complete, which is returned, and the rest.
+    private mutating func judge(
+        _ looked: SettledFiles.Looked, _ known: Result<[KnownFile], JournalError>
+    ) async -> [Candidate] {
         if losesPassing() { return [] }
         let considered = await admission.consider(looked, known)
         if losesPassing() { return [] }
@@ -73,9 +75,7 @@ extension IntakeLoop {
                 admission.queue(path, identity)
             }
         }
-        let (plain, others) = admission.admitter.plain(admission.takeQueued())
-        if !others.isEmpty { await apply(admission.admit(others)) }
-        return plain
+        return admission.takeQueued()
     }
 
     /// The next files of the listing that nothing is known of yet; none when the turn is over.

@@ -56,7 +56,7 @@ struct IntakeLoop: ~Copyable {
     static let retryPause = Duration.seconds(1)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        _ settings: WatchSettings, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, inbox: RootMailbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
         openUnits: [Batch], places: Settler.Places, volume: Volume? = nil
     ) throws(SystemError) {

@@ -7,7 +7,7 @@ package import SystemPackage
 /// Watches one root on a thread of its own: while the root is there an `IntakeLoop` runs, while it is not this waits.
 final class RootIntake: Service {
     let settings: WatchSettings
-    private let admitter: Admitter
+    private let admitter: Admission
     private let journal: Journal
     private let log: EventLog
     private let heartbeat: Heartbeat
@@ -25,7 +25,7 @@ final class RootIntake: Service {
     private static let missingPause = Duration.seconds(2)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        _ settings: WatchSettings, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         stateDirectory: FilePath, roots: RootRegistry, places: Settler.Places = Settler.Places(),
         passing: RootPlace? = nil
     ) throws(SystemError) {

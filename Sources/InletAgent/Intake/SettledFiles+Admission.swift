@@ -7,7 +7,8 @@ extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         refused.forget(path)
-        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: rule))
+        let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? Facts()
+        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: rule, facts: facts))
     }
 
     mutating func takeQueued() -> [Candidate] {
@@ -15,12 +16,10 @@ extension SettledFiles {
         return queued
     }
 
-    /// Admits what is queued, in group commits.
+    /// Admits what is queued.
     mutating func admitQueued() async -> AdmissionRound {
         let candidates = takeQueued()
-        let (plain, others) = admitter.plain(candidates)
-        var round = round(await admitter.admit(plain))
-        round.append(await admit(others))
+        var round = round(await admitter.admit(candidates, for: .found(inListing: false), hashing))
         if !round.refused.isEmpty {
             // Some were asked for out of their turn.
             let refused = Set(round.refused)
@@ -29,38 +28,39 @@ extension SettledFiles {
         return round
     }
 
-    /// Those of which more than their names must be known, or that have companions.
-    mutating func admit(_ candidates: [Candidate]) async -> AdmissionRound {
-        if candidates.isEmpty { return AdmissionRound() }
-        let results = await withTaskGroup(of: (Arrival, Admitter.Result).self) { group in
-            for candidate in candidates {
-                group.addTask { [admitter, hashing] in
-                    (candidate.arrival, await admitter.admit(candidate, hashing: hashing))
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
-        return round(results)
-    }
-
-    mutating func round(_ results: [(Arrival, Admitter.Result)]) -> AdmissionRound {
+    /// What came of files that were queued, for the loop.
+    mutating func round(_ results: [AdmissionResult]) -> AdmissionRound {
         var round = AdmissionRound()
-        for (arrival, result) in results {
+        for result in results {
+            let path = result.arrival.path
             round.companions += result.companions
-            for path in result.companions { awaited.remove(path) }
+            for companion in result.companions { awaited.remove(companion) }
+            remember(result)
             switch result.outcome {
-            case .later: round.later.append((arrival.path, result.why))
-            case .full: round.refused.append(arrival.path)
-            case .admitted, .settled: round.units += joined(arrival)
+            case .busy, .later: round.later.append((path, nil))
+            case .unreadable(let why): round.later.append((path, why))
+            case .full: round.refused.append(path)
+            case .admitted, .duplicate, .known, .rejected, .gone: round.units += joined(result.arrival)
             case .unmatched:
-                guard tally.count(arrival.path) else { continue }
+                guard tally.count(path) else { continue }
                 log.emit(
                     .fileIgnored(
-                        path: root.pushing(arrival.path),
-                        reason: "no route takes it; 'inlet route FILE' shows why"))
+                        path: root.pushing(path), reason: "no route takes it; 'inlet route FILE' shows why"))
             }
         }
         return round
+    }
+
+    /// What was read of a file that comes back need not be read again, as long as it is the same. What its sidecar says is asked
+    /// for anew.
+    private mutating func remember(_ result: AdmissionResult) {
+        var facts = result.facts
+        facts.add(Sidecar())
+        if !result.outcome.comesBack || facts == Facts() {
+            if !learned.isEmpty { learned[result.arrival.path] = nil }
+        } else if learned.count < Self.mostLearned {
+            learned[result.arrival.path] = (result.arrival.identity, facts)
+        }
     }
 
     /// The unit that a file is in. It is told of even if nothing new came of the file: closing what is not open is harmless.

@@ -9,7 +9,7 @@ extension SettledFiles {
     ///   - ending: what its adoption came to; one that was renamed has not been asked about.
     ///   - hashed: the bytes read in this turn.
     mutating func considerUnknown(
-        _ arrival: Arrival, _ ending: Adopter.Ending?, _ hashed: inout Int64
+        _ arrival: Arrival, _ ending: Adoption.Ending?, _ hashed: inout Int64
     ) async -> Considered {
         if admitter.deriver?.isUnderWay(arrival) == true {
             return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
@@ -31,7 +31,7 @@ extension SettledFiles {
     }
 
     /// What became of those of `arrivals` that are old enough; nothing for the others.
-    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adopter.Ending] {
+    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adoption.Ending] {
         guard adopter != nil else { return [:] }
         let old = arrivals.filter { adopter?.isOld($0.identity) == true }
         if old.isEmpty { return [:] }

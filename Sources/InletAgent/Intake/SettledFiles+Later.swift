@@ -11,8 +11,3 @@ extension Settler.Look {
 
     static var belongingsUnsettled: Self { later("what it belongs together with is not complete") }
 }
-
-extension Error {
-    /// Whether it is about the file, not about the journal or a destination.
-    var isOfFile: Bool { self is SystemError || self is DeliveryError }
-}

@@ -18,7 +18,7 @@ extension SettledFiles {
     /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
     mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
         let looked = look(paths)
-        return await consider(looked, await admitter.recall(looked.arrivals, journal, tolerance))
+        return await consider(looked, await admitter.recall(looked.arrivals, tolerance: tolerance))
     }
 
     /// Blocks.

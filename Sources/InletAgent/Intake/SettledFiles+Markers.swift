@@ -45,7 +45,7 @@ extension SettledFiles {
                 marker = found
             }
             let labels = try await labels(of: unit, marker: marker?.path)
-            return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
+            return try await close(unit, routes, marker: marker, labels: labels)
         } catch let error as JournalError {
             admitter.health.fails(error)
         } catch {
@@ -54,6 +54,30 @@ extension SettledFiles {
             }
         }
         return .later
+    }
+
+    /// Everything that `routes` took of the unit is sent.
+    private func close(
+        _ unit: FilePath, _ routes: [String], marker: Arrival?, labels: [String: String]
+    ) async throws(JournalError) -> UnitEnd {
+        let (board, signals) = (admitter.board, admitter.signals)
+        Failpoint.closingUnit.reached()
+        let batches = try await journal.closeUnit(
+            unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
+            labels: labels, at: .now)
+        Failpoint.unitClosed.reached()
+        admitter.health.works()
+        for batch in batches {
+            let files = batch.counts.values.reduce(0, +)
+            log.emit(.batchClosed(batch: batch.id, path: root.pushing(unit), route: batch.route, files: files))
+            guard batch.endedAt != nil else { continue }
+            log.emit(.batchEnded(batch))
+            signals.raise(.batch)
+        }
+        if batches.isEmpty { return .closed }
+        signals.raiseDeliverable()
+        signals.raise(.finishable)
+        return .closed
     }
 
     /// The unit's marker; nil while there is none, or only one of files that went before.

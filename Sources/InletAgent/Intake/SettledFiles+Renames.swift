@@ -12,7 +12,8 @@ extension SettledFiles {
     mutating func considerRenamed(_ arrival: Arrival) async -> Considered? {
         do {
             guard let renamed = try await known(arrival) else { return forget(arrival) }
-            let facts = try await admitter.firstFacts(of: arrival, at: arrival.place, hashing)
+            var facts = Facts()
+            try await hashing.learnFirst(of: arrival, by: admitter.routes, at: arrival.place, &facts)
             guard
                 let route = admitter.routes.route(
                     for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
@@ -38,13 +39,14 @@ extension SettledFiles {
         _ renamed: RenamedFile, _ arrival: Arrival, _ facts: Facts
     ) async throws -> Considered? {
         let path = root.pushing(arrival.path)
+        var facts = facts
         guard try await hasContent(of: renamed.file, at: arrival.place) else { return forget(arrival) }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
             guard
                 case .plan(let found) = try await admitter.decide(
-                    arrival, by: admitter.routes, at: arrival.place, facts: facts, hashing: hashing)
+                    arrival, by: admitter.routes, at: arrival.place, &facts, hashing)
             else { return forget(arrival) }
             plan = found
         }

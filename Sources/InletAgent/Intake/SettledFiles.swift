@@ -13,7 +13,7 @@ struct SettledFiles: Sendable {
     }
 
     let root: FilePath
-    let admitter: Admitter
+    let admitter: Admission
     let journal: Journal
     let log: EventLog
     let hashing: Hashing
@@ -22,11 +22,9 @@ struct SettledFiles: Sendable {
     let volume: Volume?
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
-    /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
-    private static let hashBudget: Int64 = 16 << 20
 
     /// With `existing: adopt`.
-    var adopter: Adopter?
+    var adopter: Adoption?
     /// Files taken over since it was last said how many.
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 
@@ -49,6 +47,9 @@ struct SettledFiles: Sendable {
     /// Units that could not be closed, because something of them cannot be read: only to say so once.
     var untold = IgnoreTally()
     var queued: [Candidate] = []
+    /// What was read of files that the journal did not take yet.
+    var learned: [FilePath: (identity: FileIdentity, facts: Facts)] = [:]
+    static let mostLearned = 1000
     /// What the files under consideration belong to; those that stand for themselves are left out.
     var roles: [FilePath: Candidate.Role] = [:]
     var renames = Renames()
@@ -58,7 +59,7 @@ struct SettledFiles: Sendable {
     var turn: FolderTurn
 
     init(
-        root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        root: FilePath, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration, settleEmpty: Duration = .zero,
         volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
     ) {
@@ -75,8 +76,8 @@ struct SettledFiles: Sendable {
         self.skipBefore = skipBefore
         self.volume = volume
         if let adoptBefore {
-            adopter = Adopter(
-                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admitter: admitter,
+            adopter = Adoption(
+                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admission: admitter,
                 hashing: self.hashing)
         } else {
             adopter = nil
@@ -113,15 +114,17 @@ struct SettledFiles: Sendable {
         return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
     }
 
-    /// - Parameter known: what the journal says of the arrivals; nil when it cannot be read now: every file is asked about again.
-    mutating func consider(_ looked: Looked, _ known: [KnownFile]?) async -> [(FilePath, Considered)] {
+    /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
+    mutating func consider(
+        _ looked: Looked, _ answer: Result<[KnownFile], JournalError>
+    ) async -> [(FilePath, Considered)] {
         defer {
             turn.close()
             parts.forget()
         }
         roles = [:]
         let arrivals = looked.arrivals
-        guard let known else {
+        guard case .success(let known) = answer else {
             return looked.judged
                 + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
@@ -135,10 +138,10 @@ struct SettledFiles: Sendable {
             switch known {
             case .known: results.append((arrival.path, .known))
             case .new where isRefused(arrival.path, looked): results.append((arrival.path, .known))
-            case .new where !renames.isEmpty && hashed > Self.hashBudget:
+            case .new where !renames.isEmpty && hashed > Hashing.budget:
                 results.append((arrival.path, .look(.comparedLater)))
             case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
-            case .touched where hashed > Self.hashBudget:
+            case .touched where hashed > Hashing.budget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.comparedLater)))
             case .touched(let file):
