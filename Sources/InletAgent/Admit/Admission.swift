@@ -116,7 +116,7 @@ struct Admission: Sendable {
     }
 
     private func admit(
-        _ result: inout AdmissionResult, _ companions: [SetFinder.Found], _ rule: SourceRule, _ rules: AdmissionRules,
+        _ result: inout AdmissionResult, _ companions: [FoundCompanion], _ rule: SourceRule, _ rules: AdmissionRules,
         _ hashing: Hashing
     ) async throws {
         let arrival = result.arrival
@@ -143,7 +143,7 @@ struct Admission: Sendable {
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood.
     private func sidecar(
-        among companions: [SetFinder.Found], _ rule: SourceRule, _ pool: BlockingPool
+        among companions: [FoundCompanion], _ rule: SourceRule, _ pool: BlockingPool
     ) async throws -> Sidecar {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return Sidecar() }
         do {
@@ -154,7 +154,7 @@ struct Admission: Sendable {
     }
 
     /// What was made of a file, each as a companion of it; nil while that is under way.
-    private func derived(of arrival: Arrival, _ facts: Facts) -> [SetFinder.Found]? {
+    private func derived(of arrival: Arrival, _ facts: Facts) -> [FoundCompanion]? {
         guard let deriver else { return [] }
         let rules = routes.derivations(of: arrival, facts: facts)
         if rules.isEmpty { return [] }
@@ -217,7 +217,7 @@ struct Admission: Sendable {
     }
 
     private func commit(
-        _ result: inout AdmissionResult, _ file: PlannedFile, _ companions: [SetFinder.Found], _ rules: AdmissionRules
+        _ result: inout AdmissionResult, _ file: PlannedFile, _ companions: [FoundCompanion], _ rules: AdmissionRules
     ) async {
         var file = file
         file.record.companions = companions.map { companion(of: $0.companion, $0.arrival) }
@@ -234,7 +234,7 @@ struct Admission: Sendable {
 
     private func reject(
         _ result: inout AdmissionResult, _ route: Route, _ reason: String, _ code: ErrorCode,
-        _ companions: [SetFinder.Found]
+        _ companions: [FoundCompanion]
     ) async {
         let arrival = result.arrival
         var record = FileAdmission(arrival, rejectedBy: route, reason: reason, code: code)
@@ -253,7 +253,7 @@ struct Admission: Sendable {
 
     /// What the journal has taken stays until it is delivered; the rest is not needed any more.
     private func closeDerived(
-        of result: AdmissionResult, _ companions: some Sequence<(SetFinder.Found, AdmissionOutcome)>
+        of result: AdmissionResult, _ companions: some Sequence<(FoundCompanion, AdmissionOutcome)>
     ) {
         guard let deriver, !result.outcome.comesBack else { return }
         var kept: Set<FilePath> = []
@@ -272,7 +272,7 @@ struct Admission: Sendable {
 
     /// Of a companion whose file is in the journal.
     private func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
-        let found = SetFinder.Found(companion: companion, arrival: arrival)
+        let found = FoundCompanion(companion: companion, arrival: arrival)
         do throws(JournalError) {
             Failpoint.admitting.reached()
             let outcome = try await journal.admitLate(

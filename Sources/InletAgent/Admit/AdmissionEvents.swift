@@ -46,7 +46,7 @@ extension Admission {
 
     /// The same of companions.
     func tell(
-        _ companions: [SetFinder.Found], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
+        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
     ) {
         for (found, outcome) in zip(companions, outcomes) {
             guard case .admitted(let id) = outcome else { continue }
@@ -59,7 +59,7 @@ extension Admission {
 
     /// Says which companions were rejected, and wakes who has to do with all of them. - Returns: those that the journal has now.
     func conclude(
-        _ companions: [SetFinder.Found], _ outcomes: [AdmissionOutcome], _ route: String
+        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String
     ) async -> [FilePath] {
         var known: [FilePath] = []
         for (found, outcome) in zip(companions, outcomes) {

@@ -68,7 +68,7 @@ struct AdmissionRules: Sendable {
 struct Candidate: Sendable {
     enum Role: Sendable {
         /// A file with the companions that go with it; nearly always none.
-        case main([SetFinder.Found])
+        case main([FoundCompanion])
         /// A companion of a file that the journal has already.
         case late(Companion, main: Int64)
     }

@@ -60,7 +60,7 @@ struct Adoption: Sendable {
             var companions: [(Arrival, Belonging)] = []
             var mains: [Arrival] = []
             for arrival in arrivals {
-                if let belonging = try belonging(of: arrival) {
+                if let belonging = try routes.belonging(of: arrival) {
                     companions.append((arrival, belonging))
                 } else {
                     mains.append(arrival)
@@ -207,17 +207,6 @@ struct Adoption: Sendable {
     }
 
     // MARK: - Files that go with others
-
-    /// The file on the disk that it goes with; nil for nearly every file.
-    private func belonging(of arrival: Arrival) throws(SystemError) -> Belonging? {
-        for belonging in routes.belongings(of: arrival.path) {
-            guard let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity,
-                routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
-            else { continue }
-            return belonging
-        }
-        return nil
-    }
 
     /// A companion shares its file's fate: what goes with a file that is sent goes with it.
     ///

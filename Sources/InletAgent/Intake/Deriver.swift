@@ -11,7 +11,7 @@ final class Deriver: Sendable {
     enum Standing: Sendable {
         /// Look again once `done` is called.
         case underWay
-        case made([SetFinder.Found])
+        case made([FoundCompanion])
     }
 
     private struct Request: Sendable {
@@ -22,7 +22,7 @@ final class Deriver: Sendable {
     private struct Entry: Sendable {
         var identity: FileIdentity
         /// nil while it is not finished.
-        var made: [SetFinder.Found]?
+        var made: [FoundCompanion]?
     }
 
     private struct State: Sendable {
@@ -83,7 +83,7 @@ final class Deriver: Sendable {
 
     /// What has been made of a file; asked for the first time, it begins.
     func standing(of arrival: Arrival, _ rules: [DeriveRule]) -> Standing {
-        let (standing, stale) = state.withLock { state -> (Standing, [SetFinder.Found]) in
+        let (standing, stale) = state.withLock { state -> (Standing, [FoundCompanion]) in
             if let entry = state.entries[arrival.path], entry.identity == arrival.identity {
                 return (entry.made.map(Standing.made) ?? .underWay, [])
             }
@@ -114,7 +114,7 @@ final class Deriver: Sendable {
         remove(made)
     }
 
-    private func remove(_ found: [SetFinder.Found]) {
+    private func remove(_ found: [FoundCompanion]) {
         // What stays is removed at the next start.
         for one in found { try? DurableFile.remove(folder.pushing(one.arrival.path)) }
     }
@@ -131,7 +131,7 @@ final class Deriver: Sendable {
                 await signal.wait(until: nil)
                 continue
             }
-            var made: [SetFinder.Found] = []
+            var made: [FoundCompanion] = []
             for rule in request.rules {
                 if let found = await make(rule, of: request.arrival) { made.append(found) }
             }
@@ -141,7 +141,7 @@ final class Deriver: Sendable {
     }
 
     /// While it was made the original may have become another one, or have been given up.
-    private func finish(_ arrival: Arrival, _ made: [SetFinder.Found]) {
+    private func finish(_ arrival: Arrival, _ made: [FoundCompanion]) {
         let isWanted = state.withLock { state in
             guard state.awaits(arrival) else { return false }
             state.entries[arrival.path]?.made = made
@@ -151,7 +151,7 @@ final class Deriver: Sendable {
         done(arrival.path)
     }
 
-    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> SetFinder.Found? {
+    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> FoundCompanion? {
         let path = root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
@@ -163,7 +163,7 @@ final class Deriver: Sendable {
             log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
-            return SetFinder.Found(
+            return FoundCompanion(
                 companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made)
         } catch {
             if !Task.isCancelled { log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }

@@ -9,8 +9,8 @@ internal import SystemPackage
 extension DryRun {
     func decide(_ arrival: Arrival, _ finding: inout Finding) async {
         do {
-            if let main = try main(of: arrival) {
-                finding.verdict = .along(main: main)
+            if let belonging = try routes.belonging(of: arrival) {
+                finding.verdict = .along(main: arrival.root.pushing(belonging.main))
                 return
             }
             var facts = try await firstFacts(arrival)
@@ -76,18 +76,6 @@ extension DryRun {
         }
         let algorithms = Set(wanted.compactMap(\.algorithm))
         if !algorithms.isEmpty { facts.add(try await Fingerprint.digests(algorithms, of: source, on: pool)) }
-    }
-
-    /// The file that takes this one along.
-    private func main(of arrival: Arrival) throws(SystemError) -> FilePath? {
-        guard routes.hasCompanions else { return nil }
-        for belonging in routes.belongings(of: arrival.path) {
-            guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,
-                routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
-            else { continue }
-            return arrival.root.pushing(belonging.main)
-        }
-        return nil
     }
 
     /// The marker that the file waits for.

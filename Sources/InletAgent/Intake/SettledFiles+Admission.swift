@@ -69,7 +69,7 @@ extension SettledFiles {
         return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
             return AdmissionRound.Joined(
-                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? finder.settle,
+                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settle,
                 completion: route.completion)
         }
     }

@@ -8,9 +8,10 @@ extension SettledFiles {
     /// - Parameters:
     ///   - ending: what its adoption came to; one that was renamed has not been asked about.
     ///   - hashed: the bytes read in this turn.
+    /// - Returns: nil for one that goes its way.
     mutating func considerUnknown(
         _ arrival: Arrival, _ ending: Adoption.Ending?, _ hashed: inout Int64
-    ) async -> Considered {
+    ) async -> Considered? {
         if admitter.deriver?.isUnderWay(arrival) == true {
             return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
         }
@@ -26,7 +27,7 @@ extension SettledFiles {
         case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
         case .later: .look(.later("waiting for what is known of it"))
         case .adopted, .known, .unmatched: .known
-        case .send, nil: await place(arrival)
+        case .send, nil: nil
         }
     }
 

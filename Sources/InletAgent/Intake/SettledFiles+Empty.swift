@@ -12,7 +12,7 @@ extension SettledFiles {
     mutating func whenFilled(_ path: FilePath, _ look: Settler.Look) -> Settler.Look {
         let (identity, quiet): (FileIdentity, Duration)
         switch look {
-        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: path) ?? finder.settle)
+        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: path) ?? settle)
         case .bound(let found, busy: false, let own, _): (identity, quiet) = (found, own)
         default: return look
         }

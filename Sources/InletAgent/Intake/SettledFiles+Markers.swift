@@ -19,7 +19,7 @@ extension SettledFiles {
         guard let folder = batch.unit else { return nil }
         let route = admitter.routes.named(batch.route)
         return AdmissionRound.Joined(
-            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? finder.settle,
+            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settle,
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 

@@ -40,7 +40,7 @@ extension SettledFiles {
 
     /// The quiet time that the route asks for which takes the file as it is.
     private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
-        admitter.routes.longestSettle(for: path, size: identity.size, root: finder.settle).map {
+        admitter.routes.longestSettle(for: path, size: identity.size, root: settle).map {
             ($0, "waiting for its route's settle time")
         }
     }

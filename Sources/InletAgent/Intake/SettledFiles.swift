@@ -54,7 +54,9 @@ struct SettledFiles: Sendable {
     var roles: [FilePath: Candidate.Role] = [:]
     var renames = Renames()
     private var wakes: [(companion: FilePath, main: FilePath)] = []
-    let finder: SetFinder
+    let finder: CompanionFinder
+    /// The quiet time of the root.
+    let settle: Duration
     /// The folders of the files that are looked at in this turn.
     var turn: FolderTurn
 
@@ -82,15 +84,16 @@ struct SettledFiles: Sendable {
         } else {
             adopter = nil
         }
-        finder = SetFinder(
-            root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
-            journal: journal, volume: volume, rule: rule)
+        self.settle = settle
+        finder = CompanionFinder(
+            root: root, volume: volume, tolerance: tolerance, sources: rule,
+            rule: CompanionRule(routes: admitter.routes, settle: settle, skipBefore: skipBefore), journal: journal)
     }
 
     var ignored: Int { tally.total + refused.total }
 
     /// The quiet time before a first look; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: finder.settle) }
+    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: settle) }
 
     /// A symlink, FIFO, socket or device: said once for each folder and extension.
     mutating func noteIrregular(_ path: FilePath) {
@@ -114,6 +117,9 @@ struct SettledFiles: Sendable {
         return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
     }
 
+    /// What is known is left alone, what was touched is compared, and what is new is looked at among those that it belongs
+    /// together with, and probed for writers.
+    ///
     /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
     mutating func consider(
         _ looked: Looked, _ answer: Result<[KnownFile], JournalError>
@@ -128,37 +134,49 @@ struct SettledFiles: Sendable {
             return looked.judged
                 + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
-        var results = looked.judged
         var hashed: Int64 = 0
         let endings = await adopt(
             zip(arrivals, known).filter {
                 $1 == .new && renames.origins(of: $0.path).isEmpty && looked.refused[$0.path] == nil
             }.map(\.0))
+        var considered: [FilePath: Considered] = [:]
         for (arrival, known) in zip(arrivals, known) {
-            switch known {
-            case .known: results.append((arrival.path, .known))
-            case .new where isRefused(arrival.path, looked): results.append((arrival.path, .known))
-            case .new where !renames.isEmpty && hashed > Hashing.budget:
-                results.append((arrival.path, .look(.comparedLater)))
-            case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
-            case .touched where hashed > Hashing.budget:
-                // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
-                results.append((arrival.path, .look(.comparedLater)))
-            case .touched(let file):
-                if file.hasChecksum { hashed += arrival.identity.size }
-                results.append((arrival.path, await considerTouched(arrival, file, looked)))
-            }
+            considered[arrival.path] = await consider(arrival, known, looked, endings[arrival.path], &hashed)
         }
-        return results
+        let new = arrivals.filter { considered[$0.path] == nil }
+        for (arrival, status) in zip(new, await finder.find(of: new, &turn, at: .now)) {
+            considered[arrival.path] = await place(arrival, status)
+        }
+        return looked.judged + arrivals.compactMap { arrival in considered[arrival.path].map { (arrival.path, $0) } }
+    }
+
+    /// - Parameters:
+    ///   - ending: what its adoption came to.
+    ///   - hashed: the bytes read in this turn.
+    /// - Returns: nil for a new file that goes its way.
+    private mutating func consider(
+        _ arrival: Arrival, _ known: KnownFile, _ looked: Looked, _ ending: Adoption.Ending?, _ hashed: inout Int64
+    ) async -> Considered? {
+        switch known {
+        case .known: return .known
+        case .new where isRefused(arrival.path, looked): return .known
+        case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
+        case .new: return await considerUnknown(arrival, ending, &hashed)
+        // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
+        case .touched where hashed > Hashing.budget: return .look(.comparedLater)
+        case .touched(let file):
+            if file.hasChecksum { hashed += arrival.identity.size }
+            return await considerTouched(arrival, file, looked)
+        }
     }
 
     /// A file that is new, among those that it belongs together with.
-    mutating func place(_ arrival: Arrival) async -> Considered {
+    private mutating func place(_ arrival: Arrival, _ status: Result<CompanionStatus, any Error>) async -> Considered {
         let path = arrival.path
         do {
-            let standing = try await finder.standing(of: arrival, at: .now)
-            note(path, isAwaited: standing.isAwaited)
-            switch standing {
+            let status = try status.get()
+            note(path, isAwaited: status.isAwaited)
+            switch status {
             case .alone: return .look(whenFilled(path, probe(arrival)))
             case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
@@ -210,11 +228,13 @@ struct SettledFiles: Sendable {
 
     /// A file of which only inode, device or ctime changed: known while it has the content that was admitted. What cannot be
     /// read now is compared later.
-    private mutating func considerTouched(_ arrival: Arrival, _ file: FileRow, _ looked: Looked) async -> Considered {
+    ///
+    /// - Returns: nil when it is another one.
+    private mutating func considerTouched(_ arrival: Arrival, _ file: FileRow, _ looked: Looked) async -> Considered? {
         do {
             if file.hasChecksum {
                 guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
-                else { return isRefused(arrival.path, looked) ? .known : await place(arrival) }
+                else { return isRefused(arrival.path, looked) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
                 admitter.looks.keep(file.id)
