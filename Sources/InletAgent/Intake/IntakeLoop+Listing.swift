@@ -56,7 +56,7 @@ extension IntakeLoop {
 
     /// Sorts what was looked at into what is complete, which is returned, and the rest.
     private mutating func judge(
-        _ looked: SettledFiles.Looked, _ known: Result<[KnownFile], JournalError>
+        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
     ) async -> [Candidate] {
         if losesPassing() { return [] }
         let considered = await admission.consider(looked, known)
@@ -101,7 +101,7 @@ extension IntakeLoop {
             switch scan.next(ignore) {
             case .enter(let directory): enter(directory)
             case .file(let path): return path
-            case .irregular(let path): admission.noteIrregular(path)
+            case .irregular(let path): admission.inspector.noteIrregular(path)
             case .trouble(let directory, let error): tell(directory, error)
             case .reading(let names): budget -= names
             case .finished: finishScan()

@@ -60,7 +60,7 @@ extension IntakeLoop {
         for _ in 0..<Self.pollBudget {
             switch polling.step(ignore, modes) {
             case .file(let path): if !take(path) { return }
-            case .irregular(let path): admission.noteIrregular(path)
+            case .irregular(let path): admission.inspector.noteIrregular(path)
             case .directory(let path): if !isFollowed(path) { scan.add(path) }
             case .gone(let directory):
                 if directory.isEmpty { return loseRoot() }

@@ -17,11 +17,11 @@ extension IntakeLoop {
 
     /// Says what was left out, once a listing that runs has ended, and has the kernel tell when a file loses a name.
     mutating func followRefused() {
-        for path in admission.refused.takeLinked() where leftAlone.links.count < Self.mostLinked {
+        for path in admission.inspector.refused.takeLinked() where leftAlone.links.count < Self.mostLinked {
             follow(linked: path)
         }
         guard scan.isIdle else { return }
-        for news in admission.refused.takeNews() {
+        for news in admission.inspector.refused.takeNews() {
             log.emit(
                 .fileIgnored(path: settings.path.pushing(news.path), reason: news.refusal.reason(files: news.files)))
         }

@@ -12,7 +12,7 @@ extension IntakeLoop {
 
     mutating func startScan() {
         mustRescan = false
-        (unread, admission.unread) = (0, 0)
+        (unread, admission.inspector.unread) = (0, 0)
         admission.awaited = AwaitedFiles()
         isLimited = false
         refreshModes()

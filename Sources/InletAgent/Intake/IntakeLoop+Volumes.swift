@@ -66,7 +66,7 @@ extension IntakeLoop {
         var end = VolumeEnd(root: root, volume: volume)
         (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
-        end.unread = unread + admission.unread
+        end.unread = unread + admission.inspector.unread
         var last = FilePath()
         while true {
             heartbeat.beat(.intake(root))

@@ -10,7 +10,7 @@ struct IntakeLoop: ~Copyable {
     let log: EventLog
     let heartbeat: Heartbeat
     let inbox: RootMailbox
-    var admission: SettledFiles
+    var admission: AdmissionStage
 
     var inotify: Inotify
     /// With `mode: fanotify`, where that can be had.
@@ -70,7 +70,7 @@ struct IntakeLoop: ~Copyable {
         polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
         settler = Settler(settle: settings.settle, places: places)
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
-        admission = SettledFiles(
+        admission = AdmissionStage(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
             settleEmpty: settings.settleEmpty, volume: volume,
@@ -100,11 +100,12 @@ struct IntakeLoop: ~Copyable {
             try await advanceScan()
             let turn = ContinuousClock.now
             advancePoll()
-            admission.looking = turn.duration(to: .now)
+            admission.inspector.looking = turn.duration(to: .now)
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            polling.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            polling.turnEnded(
+                took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -168,7 +169,7 @@ struct IntakeLoop: ~Copyable {
             lookNow(path)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
             settler.forget(path)
-            admission.refused.forget(path)
+            admission.inspector.refused.forget(path)
             admission.admitter.deriver?.close(path, kept: [])
         } else if !ignore.ignores(path, isDirectory: false) {
             notice(path)
@@ -179,7 +180,7 @@ struct IntakeLoop: ~Copyable {
         var isThere = !mask.isDisjoint(with: [.created, .movedTo])
         if mask.contains(.movedFrom) {
             do throws(SystemError) {
-                if case .directory = try admission.look(path) { isThere = true }
+                if case .directory = try admission.inspector.look(at: path) { isThere = true }
             } catch {
                 // It is listed, which says what is wrong with it.
                 isThere = true

@@ -5,7 +5,7 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
-extension SettledFiles {
+extension AdmissionStage {
     /// The unit that the file at `path` says is complete.
     func unitMarked(by path: FilePath) -> FilePath? { admitter.routes.unitMarked(by: path) }
 
@@ -14,17 +14,28 @@ extension SettledFiles {
         admitter.routes.belongings(of: path).first { $0.companion.kind == .marker }?.main
     }
 
+    /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
+    func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
+        guard admitter.routes.hasUnits else { return [] }
+        return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
+            guard let folder = route.unit(of: arrival.path) else { return nil }
+            return AdmissionRound.Joined(
+                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? inspector.settle,
+                completion: route.completion)
+        }
+    }
+
     /// How an open unit of the journal is closed, by the route of that name as it is now.
     func rule(_ batch: Batch) -> AdmissionRound.Joined? {
         guard let folder = batch.unit else { return nil }
         let route = admitter.routes.named(batch.route)
         return AdmissionRound.Joined(
-            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settle,
+            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? inspector.settle,
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 
     func hasMarker(_ unit: FilePath) throws(SystemError) -> Bool {
-        try look(unit.appending(Completion.folderMarker)) != .missing
+        try inspector.look(at: unit.appending(Completion.folderMarker)) != .missing
     }
 
     enum UnitEnd: Sendable {
@@ -83,7 +94,7 @@ extension SettledFiles {
     /// The unit's marker; nil while there is none, or only one of files that went before.
     private func marker(of unit: FilePath) async throws -> Arrival? {
         let path = unit.appending(Completion.folderMarker)
-        guard let identity = try belonging(path) else { return nil }
+        guard let identity = try inspector.taken(at: path) else { return nil }
         let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
         return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
@@ -93,10 +104,10 @@ extension SettledFiles {
     private func labels(of unit: FilePath, marker: FilePath?) async throws -> [String: String] {
         var labels: [String: String] = [:]
         for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
-            guard try belonging(path) != nil else { continue }
+            guard try inspector.taken(at: path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
-                    RootedPath(root, path), isMarker: path == marker, by: rule, on: hashing.pool)
+                    RootedPath(root, path), isMarker: path == marker, by: inspector.rule, on: hashing.pool)
                 labels.merge(found) { $1 }
             } catch let error as ConfigErrors {
                 tell(path, SidecarFile.reason(error))
