@@ -53,14 +53,10 @@ struct AdmissionRules: Sendable {
         return route
     }
 
-    /// Where the file is read. Whoever names one with all of its path may have it found behind links, as with any program.
-    func place(of arrival: Arrival) -> RootedPath {
-        hasRoot ? arrival.place : RootedPath("", arrival.root.pushing(arrival.path))
-    }
-
     /// The file as its row has it.
     func row(of arrival: Arrival) -> Arrival {
-        hasRoot ? arrival : Arrival(root: "", path: place(of: arrival).whole, identity: arrival.identity)
+        if hasRoot { return arrival }
+        return Arrival(root: "", path: arrival.root.pushing(arrival.path), identity: arrival.identity)
     }
 }
 

@@ -88,6 +88,7 @@ struct SendService: Sendable {
             }
             let arrival = Arrival(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
+            // Whoever names a file with all of its path may have it found behind links, as with any program.
             let (hashing, file) = (Hashing(pool: reading), RootedPath("", path))
             var facts = Facts()
             try await hashing.learnFirst(of: arrival, by: admission.routes, at: file, &facts)
