@@ -36,7 +36,7 @@ extension AgentParts {
     }
 
     static func intakes(
-        _ live: LiveSettings, _ roots: RootRegistry, _ admitter: Admitter, _ heartbeat: Heartbeat,
+        _ live: LiveSettings, _ roots: RootRegistry, _ admitter: Admission, _ heartbeat: Heartbeat,
         _ places: Settler.Places,
         _ restarts: ServiceRestarts
     ) throws -> RootSupervisor {
@@ -49,7 +49,7 @@ extension AgentParts {
     }
 
     static func pingers(
-        _ admitter: Admitter, _ heartbeat: Heartbeat, _ nudge: @escaping @Sendable () -> Void
+        _ admitter: Admission, _ heartbeat: Heartbeat, _ nudge: @escaping @Sendable () -> Void
     ) -> @Sendable (PingPlan) -> Pinger {
         { plan in
             Pinger(

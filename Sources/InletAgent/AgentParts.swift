@@ -21,7 +21,7 @@ struct AgentParts: Sendable {
     private let resume: ResumeWatch
     private let holdPatience: Duration
     private let silence: Duration
-    let admitter: Admitter
+    let admitter: Admission
     let limits: BandwidthKeeper
     let renewals: ReloadSteps.Renewals
 
@@ -57,7 +57,7 @@ struct AgentParts: Sendable {
         (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
         let signals = Signals()
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
-        let admitter = Admitter(
+        let admitter = Admission(
             journal: journal, routes: live.routes, board: board, log: log, signals: signals,
             health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
@@ -157,7 +157,7 @@ struct AgentParts: Sendable {
         AgentCommands.Live(
             board: board, inFlight: inFlight, lanes: lanes, signals: signals, log: log, limits: limits,
             roots: roots,
-            sending: SendService(admitter: admitter, live: live, reading: asking), reload: reload)
+            sending: SendService(admission: admitter, live: live, reading: asking), reload: reload)
     }
 
     func liveView(_ label: Agent.Label, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {

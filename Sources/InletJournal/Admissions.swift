@@ -4,7 +4,7 @@ package import InletCore
 package import SystemPackage
 
 /// What a settled file is admitted as.
-package struct Admission: Sendable {
+package struct FileAdmission: Sendable {
     package var arrival: Arrival
     /// nil for a file that is rejected before any delivery.
     package var plan: Plan?
@@ -60,7 +60,7 @@ package enum AdmissionOutcome: Sendable, Equatable {
 
 extension Journal {
     /// Durable point 1: from here on the file is delivered or its failure is on record. Idempotent.
-    package func admit(_ admission: Admission, at now: WallTime) async throws(JournalError) -> AdmissionOutcome {
+    package func admit(_ admission: FileAdmission, at now: WallTime) async throws(JournalError) -> AdmissionOutcome {
         try await admitSet(admission, at: now).main
     }
 
@@ -69,7 +69,7 @@ extension Journal {
     ///
     /// - Parameter durable: told of the outcomes before any of the files can be claimed.
     package func admit(
-        _ admissions: [Admission], within limit: QueueLimit = QueueLimit(), at now: WallTime,
+        _ admissions: [FileAdmission], within limit: QueueLimit = QueueLimit(), at now: WallTime,
         durable: @escaping @Sendable ([AdmissionOutcome]) -> Void = { _ in }
     ) async throws(JournalError) -> [AdmissionOutcome] {
         try await commit(
@@ -81,7 +81,7 @@ extension Journal {
 
     /// The same for a file with its companions. - Returns: what became of each, in their order.
     package func admitSet(
-        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime,
+        _ admission: FileAdmission, within limit: QueueLimit = QueueLimit(), at now: WallTime,
         durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
     ) async throws(JournalError) -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
         try await commit(
@@ -92,7 +92,7 @@ extension Journal {
     }
 
     private static func admit(
-        _ admission: Admission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
+        _ admission: FileAdmission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
     ) throws -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
         let arrival = admission.arrival
         if let last = admission.newerThan {
@@ -127,8 +127,8 @@ extension Journal {
 
     /// What was made of a file is not needed where all its destinations have its content, and with it what was made of that.
     private static func withoutNeedless(
-        _ admission: Admission, _ now: WallTime, _ database: Database
-    ) throws -> Admission {
+        _ admission: FileAdmission, _ now: WallTime, _ database: Database
+    ) throws -> FileAdmission {
         guard let plan = admission.plan, plan.dedupe != .off, admission.unit == nil, !admission.companions.isEmpty,
             admission.companions.allSatisfy({ $0.companion.kind == .derived })
         else { return admission }
@@ -144,7 +144,7 @@ extension Journal {
 
     /// Inserts the deliveries of a file. - Returns: those whose destination has the content already.
     private static func insertDeliveries(
-        file id: Int64, _ admission: Admission, _ batch: (id: Int64, isOpen: Bool)?, _ now: WallTime,
+        file id: Int64, _ admission: FileAdmission, _ batch: (id: Int64, isOpen: Bool)?, _ now: WallTime,
         _ database: Database
     ) throws -> [Link] {
         var leaders: [String: (id: Int64, key: String)] = [:]
@@ -172,7 +172,7 @@ extension Journal {
 
     /// The delivery of a step whose destination has the content already; nil where it is to be sent.
     private static func link(
-        file: Int64, _ step: DeliverySteps.Step, _ admission: Admission, _ now: WallTime, _ database: Database
+        file: Int64, _ step: DeliverySteps.Step, _ admission: FileAdmission, _ now: WallTime, _ database: Database
     ) throws -> Link? {
         guard let plan = admission.plan, plan.dedupe != .off,
             let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
@@ -202,7 +202,7 @@ extension Journal {
     /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
     /// has, and what had been is not sent a second time. nil for every other.
     private static func returned(
-        _ admission: Admission, _ previous: Remembered?, _ now: WallTime, _ database: Database
+        _ admission: FileAdmission, _ previous: Remembered?, _ now: WallTime, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
         guard let plan = admission.plan, admission.newerThan == nil, admission.companions.isEmpty,
@@ -225,7 +225,7 @@ extension Journal {
 
     /// The same file to the same destinations.
     private static func twin(
-        of admission: Admission, newerThan last: Int64, _ database: Database
+        of admission: FileAdmission, newerThan last: Int64, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
         let wanted = Set(admission.steps.destinations)
@@ -257,7 +257,7 @@ extension Journal {
     }
 
     private static func insertDelivery(
-        file: Int64, _ step: DeliverySteps.Step, after leader: (id: Int64, key: String)?, _ admission: Admission,
+        file: Int64, _ step: DeliverySteps.Step, after leader: (id: Int64, key: String)?, _ admission: FileAdmission,
         isHeld: Bool, _ now: WallTime, _ database: Database
     ) throws -> (id: Int64, key: String)? {
         guard let plan = admission.plan else { return nil }
@@ -307,7 +307,7 @@ extension Journal {
 }
 
 /// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).
-package struct Adoption: Sendable {
+package struct FileAdoption: Sendable {
     package enum Outcome: Sendable, Equatable {
         case adopted(id: Int64)
         /// The journal has the file already.
@@ -337,8 +337,8 @@ extension Journal {
     ///
     /// - Returns: what became of each, in their order.
     package func adopt(
-        _ adoptions: [Adoption], at now: WallTime
-    ) async throws(JournalError) -> [Adoption.Outcome] {
+        _ adoptions: [FileAdoption], at now: WallTime
+    ) async throws(JournalError) -> [FileAdoption.Outcome] {
         try await commit { database in
             try adoptions.map { try Self.adopt($0, now, database) }
         }
@@ -351,8 +351,8 @@ extension Journal {
     }
 
     private static func adopt(
-        _ adoption: Adoption, _ now: WallTime, _ database: Database
-    ) throws -> Adoption.Outcome {
+        _ adoption: FileAdoption, _ now: WallTime, _ database: Database
+    ) throws -> FileAdoption.Outcome {
         let arrival = adoption.arrival
         if try obstacle(to: arrival, now, database) != nil { return .known }
         let key = adoption.plan?.key ?? ""
@@ -374,7 +374,7 @@ extension Journal {
         return .adopted(id: id)
     }
 
-    private static func newFile(_ adoption: Adoption) -> NewFile {
+    private static func newFile(_ adoption: FileAdoption) -> NewFile {
         let policy = FilePolicy(onSuccess: .keep, onFailure: .keep, retry: adoption.plan?.retry ?? RetryPolicy())
         var file = NewFile(adoption.arrival, route: adoption.plan?.route, policy: policy)
         file.state = .delivered
@@ -401,7 +401,7 @@ extension Journal {
     ///
     /// What joins an open unit is always taken: its files wait for each other, and would do so for ever.
     static func hasRoom(
-        for admission: Admission, _ limit: QueueLimit, _ isFull: Bool, _ database: Database
+        for admission: FileAdmission, _ limit: QueueLimit, _ isFull: Bool, _ database: Database
     ) throws -> Bool {
         let arrival = admission.arrival
         if let unit = admission.unit, let route = admission.plan?.route,

@@ -120,7 +120,7 @@ extension Journal {
 
     /// What `expires_at` is at admission, for a delivery that sends the bytes of its file: the time stands where its window is
     /// closed.
-    static func firstExpiry(_ admission: Admission, uptime: Int64, _ now: WallTime) -> Int64? {
+    static func firstExpiry(_ admission: FileAdmission, uptime: Int64, _ now: WallTime) -> Int64? {
         guard let plan = admission.plan, let life = plan.retry.expire?.milliseconds else { return nil }
         guard let window = plan.window, window.concerns(size: admission.arrival.identity.size),
             window.opening(at: now) != nil

@@ -177,6 +177,26 @@ extension Journal {
         }
     }
 
+    /// The same for files some of which may be there: what may belong together is asked about at one moment.
+    ///
+    /// - Parameters:
+    ///   - files: paths below `root`, each with what is there.
+    ///   - tolerance: nanoseconds that its file system's mtime may be off.
+    /// - Returns: of each the newest row, and whether that is of the file that is there, touched or not.
+    package func newest(
+        _ root: FilePath, _ files: [(path: FilePath, identity: FileIdentity?)], volume: Volume?, tolerance: Int64
+    ) async throws(JournalError) -> [(row: FileRow, isKnown: Bool)?] {
+        try await read { database in
+            try files.map { path, identity in
+                guard let row = try Self.latest(root, path, volume?.key, database) else { return nil }
+                guard let identity else { return (row, false) }
+                let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
+                let last = try Self.remembered(root, path, volume?.key, database)
+                return (row, last.map { $0.standing(of: arrival, tolerance) != .new } ?? false)
+            }
+        }
+    }
+
     /// The next number for `{seq}`; gaps are possible, repeats are not.
     package func nextSequence() async throws(JournalError) -> Int64 {
         try await commit { database in

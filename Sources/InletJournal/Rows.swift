@@ -219,7 +219,7 @@ struct NewFile {
         self.policy = policy
     }
 
-    init(_ admission: Admission) {
+    init(_ admission: FileAdmission) {
         self.init(
             admission.arrival, route: admission.plan?.route ?? admission.rejection?.route.name,
             policy: FilePolicy(

@@ -172,7 +172,7 @@ extension Journal {
 
     /// The batch that a file to be admitted is put in; nil when it stands for itself.
     static func batch(
-        for admission: Admission, _ now: WallTime, _ database: Database
+        for admission: FileAdmission, _ now: WallTime, _ database: Database
     ) throws -> (id: Int64, isOpen: Bool)? {
         let route = admission.plan?.route ?? admission.rejection?.route.name ?? ""
         let arrival = admission.arrival

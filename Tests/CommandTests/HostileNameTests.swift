@@ -39,7 +39,7 @@ import Testing
             let identity = try #require(try FileLook.look(at: place.drop.pushing(path)).identity)
             let plan = Plan(
                 route: "all", category: "other", key: Self.hostile, mediaType: "text/plain", destinations: ["store"])
-            let admission = Admission(
+            let admission = FileAdmission(
                 Arrival(root: place.drop, path: path, identity: identity), plan: plan, lanes: ["store": .small],
                 uptimes: [:])
             guard case .admitted(let id) = try await journal.admit(admission, at: .now) else {

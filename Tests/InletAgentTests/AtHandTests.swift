@@ -63,7 +63,7 @@ import Testing
             let plan = Plan(
                 route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: ["here"])
             let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
-            let admission = Admission(arrival, plan: plan, lanes: ["here": .small], uptimes: [:])
+            let admission = FileAdmission(arrival, plan: plan, lanes: ["here": .small], uptimes: [:])
             _ = try await journal.admit(admission, at: .now)
         }
         let wish = ClaimWish(

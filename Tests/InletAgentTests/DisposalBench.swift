@@ -34,7 +34,7 @@ struct DisposalBench {
         let plan = Plan(
             route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
             onSuccess: onSuccess)
-        let admission = Admission(
+        let admission = FileAdmission(
             Arrival(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
             lanes: ["here": .small],
             uptimes: [:])

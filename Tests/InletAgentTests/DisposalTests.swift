@@ -194,7 +194,7 @@ import Testing
         let bench = try await DisposalBench(.delete)
         let identity = try #require(try FileLook.look(at: bench.file).identity)
         let plan = Plan(route: "all", category: "other", key: "again", mediaType: "text/plain", destinations: ["here"])
-        let again = Admission(
+        let again = FileAdmission(
             Arrival(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small], uptimes: [:])
         guard case .admitted(let other) = try await bench.journal.admit(again, at: .now) else { throw Unexpected() }
         guard case .wait(_, let note) = try await bench.dispose() else { throw Unexpected() }
@@ -209,7 +209,7 @@ import Testing
         var identity = try #require(try FileLook.look(at: bench.file).identity)
         identity.inode += 1
         let plan = Plan(route: "all", category: "other", key: "b", mediaType: "text/plain", destinations: ["here"])
-        let newer = Admission(
+        let newer = FileAdmission(
             Arrival(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted = try await bench.journal.admit(newer, at: .now) else { throw Unexpected() }

@@ -48,7 +48,7 @@ import Testing
         let time = VirtualTime.start + (.zero - age)
         let route = Route(name: "all", to: ["here"])
         _ = try await journal.admit(
-            (0..<count).map { Admission(Self.arrival("\($0)"), rejectedBy: route, reason: "too large") }, at: time)
+            (0..<count).map { FileAdmission(Self.arrival("\($0)"), rejectedBy: route, reason: "too large") }, at: time)
         for job in try await journal.unfinished(at: time, limit: count) {
             _ = try await journal.finish(job.file, disposition: Disposition.kept, receipt: Array("{}".utf8), at: time)
         }
@@ -85,7 +85,7 @@ import Testing
         let keeper = keeper { [journal] _, number in
             let arrival = Self.arrival("new \(number)")
             _ = try await journal.admit(
-                Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: VirtualTime.start)
+                FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: VirtualTime.start)
         }
         _ = await keeper.pass()
         #expect(try await journal.pending().files == 7)

@@ -22,7 +22,7 @@ import Testing
                 retry: RetryPolicy(expire: expire))
             plan.priority = priority
             let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
-            let admission = Admission(arrival, plan: plan, lanes: ["a": .small], uptimes: [:])
+            let admission = FileAdmission(arrival, plan: plan, lanes: ["a": .small], uptimes: [:])
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
         let rooms = [ClaimRoom(destination: "a", limits: [.small: 1000])]

@@ -22,7 +22,7 @@ struct ManifestDamageTests {
             plan.manifest = Self.rule
             plan.digests = [try #require(Digest(.xxh64, hex: "5c80c09683041123"))]
             let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = Admission(
+            var admission = FileAdmission(
                 Arrival(root: root, path: unit.appending(name), identity: identity), plan: plan,
                 lanes: ["here": .small], uptimes: [:])
             admission.unit = unit

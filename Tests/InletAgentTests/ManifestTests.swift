@@ -194,7 +194,7 @@ import Testing
             route: "all", category: "other", key: "cards/A001/a", mediaType: "text/plain", destinations: ["here"])
         (plan.manifest, plan.digests) = (scene.route.manifest, [digest])
         let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        var admission = Admission(
+        var admission = FileAdmission(
             Arrival(root: scene.root, path: "A001/a", identity: identity), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         admission.unit = "A001"

@@ -97,13 +97,13 @@ import Testing
         #expect(told.contains(#""event":"failed""#) && told.contains(#""file":{"job":1,"#), "\(told)")
     }
 
-    private func admission(_ root: FilePath, _ path: FilePath, key: String) -> Admission {
+    private func admission(_ root: FilePath, _ path: FilePath, key: String) -> FileAdmission {
         let arrival = Arrival(
             root: root, path: path, identity: FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1))
         let plan = Plan(
             route: "all", category: "other", key: key, mediaType: "text/plain", destinations: ["here"],
             retry: RetryPolicy())
-        return Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
+        return FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
     }
 
     /// Ends the delivery that is due so, and its file with it.

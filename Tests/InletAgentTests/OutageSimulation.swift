@@ -80,7 +80,7 @@ struct OutageSimulation {
             route: "all", category: "other", key: "\(number)", mediaType: "text/plain",
             destinations: uptimes.keys.sorted(),
             retry: RetryPolicy(attempts: 1, expire: .seconds(7200)))
-        let admission = Admission(
+        let admission = FileAdmission(
             Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
             lanes: uptimes.mapValues { _ in .small }, uptimes: uptimes)
         _ = try await journal.admit(admission, at: now)

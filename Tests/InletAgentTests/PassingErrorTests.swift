@@ -194,13 +194,13 @@ import Testing
     @Test func `what was judged before its delivery ended is judged again, by what that has proved`() async throws {
         let bench = try await DisposalBench(.keep, hasChecksum: true)
         defer { bench.journal.close() }
-        var files = try SettledFiles.alone(in: bench.root, bench.journal, Heartbeat(roots: [bench.root]))
+        var files = try AdmissionStage.alone(in: bench.root, bench.journal, Heartbeat(roots: [bench.root]))
         var seen = try #require(try await bench.journal.job(bench.id)).file
         (seen.state, seen.content) = (.pending, nil)
         try edit(bench.file, "CONTENT")
         let identity = try #require(try FileLook.look(at: bench.file).identity)
-        let looked = SettledFiles.Looked(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
-        guard case .look(.comparedLater)? = await files.consider(looked, [.touched(seen)]).first?.1 else {
+        let looked = Inspector.Looks(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
+        guard case .look(.comparedLater)? = await files.consider(looked, .success([.touched(seen)])).first?.1 else {
             Issue.record("it is taken for known")
             return
         }

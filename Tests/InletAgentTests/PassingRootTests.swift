@@ -116,11 +116,11 @@ import Testing
             places: Settler.Places())
     }
 
-    private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admitter {
+    private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admission {
         let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
-        return Admitter(
+        return Admission(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
             signals: Signals(),
             health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))

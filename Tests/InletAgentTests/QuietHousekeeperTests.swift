@@ -35,7 +35,7 @@ import Testing
         let identity = FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1)
         let arrival = Arrival(root: "/in", path: FilePath(name), identity: identity)
         _ = try await journal.admit(
-            Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: .now)
+            FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: .now)
     }
 
     /// One that is closed now, for an hour at least.

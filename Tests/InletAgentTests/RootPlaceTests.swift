@@ -62,7 +62,7 @@ import Testing
             let plan = Plan(
                 route: "all", category: "images", key: name.string, mediaType: "image/jpeg", destinations: ["here"])
             _ = try await journal.admit(
-                Admission(arrival, plan: plan, lanes: ["here": .small], uptimes: ["here": 0]), at: .now)
+                FileAdmission(arrival, plan: plan, lanes: ["here": .small], uptimes: ["here": 0]), at: .now)
         }
         try directory.write([1, 2], to: "media/A/DCIM/other.jpg")
         try remove(root.appending("gone.jpg"))

@@ -35,9 +35,10 @@ import Testing
         try scene.drop("clip.mp4.yaml", "label: x")
         let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
         defer { journal.close() }
-        let finder = SetFinder(
-            root: scene.root, settle: .seconds(5), tolerance: 0, skipBefore: nil, routes: RouteTable([scene.route]),
-            journal: journal)
+        let rule = CompanionRule(routes: RouteTable([scene.route]), settle: .seconds(5), skipBefore: nil)
+        let finder = CompanionFinder(
+            root: scene.root, volume: nil, tolerance: 0, sources: SourceRule(), rule: rule, journal: journal)
+        var turn = FolderTurn(scene.root)
         // The metadata is written now; its file was `delay` seconds ago.
         let written = try #require(try FileLook.look(at: scene.root.appending("clip.mp4.yaml")).identity)
         let start = WallTime(nanoseconds: max(written.modified, written.changed)) + .milliseconds(1)
@@ -45,7 +46,8 @@ import Testing
             let now = start + .seconds(second)
             let age = Duration.seconds(second + delay)
             let clip = try arrival(scene, "clip.mp4", age: age, at: now)
-            guard case .main(let found, let isWhole, let quiet) = try await finder.standing(of: clip, at: now) else {
+            let status = try await finder.find(of: [clip], &turn, at: now).first?.get()
+            guard case .main(let found, let isWhole, let quiet)? = status else {
                 Issue.record("no main file")
                 return
             }

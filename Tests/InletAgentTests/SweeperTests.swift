@@ -67,7 +67,7 @@ import Testing
             path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
         let plan = Plan(route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["gone"])
         let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        let admission = Admission(
+        let admission = FileAdmission(
             Arrival(root: scene.root, path: "a", identity: identity), plan: plan, lanes: ["gone": .big], uptimes: [:])
         _ = try await journal.admit(admission, at: .now)
         let room = ClaimRoom(destination: "gone", limits: [.big: 1])

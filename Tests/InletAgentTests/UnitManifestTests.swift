@@ -36,13 +36,13 @@ import Testing
         return UnitManifest(batch, Self.rule, jobs, host: "box", version: "1")
     }
 
-    private static func admission(_ name: String) throws -> Admission {
+    private static func admission(_ name: String) throws -> FileAdmission {
         var plan = Plan(
             route: "all", category: "other", key: "cards/A001/\(name)", mediaType: "text/plain", destinations: ["lib"])
         plan.manifest = rule
         plan.digests = [try #require(Digest(.xxh64, hex: "5c80c09683041123"))]
         let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        var admission = Admission(
+        var admission = FileAdmission(
             Arrival(root: "/in", path: FilePath("A001/\(name)"), identity: identity), plan: plan,
             lanes: ["lib": .small], uptimes: [:])
         admission.unit = "A001"

@@ -90,7 +90,7 @@ import Testing
                 let plan = Plan(
                     route: "all", category: "videos", key: "\(number)", mediaType: "video/mp4", destinations: ["here"])
                 let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-                let admission = Admission(
+                let admission = FileAdmission(
                     Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan, lanes: [:],
                     uptimes: [:])
                 guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { continue }
@@ -125,7 +125,7 @@ import Testing
             let plan = Plan(
                 route: "all", category: "videos", key: "film.mp4", mediaType: "video/mp4", destinations: ["here"])
             let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-            let admission = Admission(
+            let admission = FileAdmission(
                 Arrival(root: "/in", path: "film.mp4", identity: identity), plan: plan, lanes: [:], uptimes: [:])
             _ = try await journal.admit(admission, at: .now)
             let room = ClaimRoom(destination: "here", limits: [.big: 1])

@@ -85,7 +85,7 @@ struct DashboardScene: Sendable {
         let plan = Plan(
             route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
         let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
-        let admission = Admission(
+        let admission = FileAdmission(
             Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { return 0 }
         return id

@@ -32,7 +32,7 @@ struct MetricsPlace: Sendable {
             route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["here"])
         let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
         let arrival = Arrival(root: root, path: FilePath(name), identity: identity)
-        let admission = Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
+        let admission = FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
         let outcome = try await journal.admit(admission, at: .now + .seconds(-3600))
         guard case .admitted(let id) = outcome else {
             Issue.record("\(outcome)")

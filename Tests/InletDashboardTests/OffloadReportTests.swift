@@ -21,7 +21,7 @@ import Testing
                 route: "cards", category: "videos", key: "cards/\(name)", mediaType: "video/mp4", destinations: ["lib"])
             plan.digests = Digest(.xxh64, hex: "22c8b2fe096816df").map { [$0] } ?? []
             let identity = FileIdentity(size: 1000, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = Admission(
+            var admission = FileAdmission(
                 Arrival(root: "/in", path: FilePath("A001/\(name)"), identity: identity), plan: plan,
                 lanes: ["lib": .big], uptimes: [:])
             admission.unit = "A001"

@@ -49,7 +49,7 @@ import Testing
             let plan = Plan(
                 route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
             let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = Admission(
+            var admission = FileAdmission(
                 Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
             if name.hasPrefix("A001") { admission.unit = "A001" }
             _ = try await scene.journal.admit(admission, at: .now)

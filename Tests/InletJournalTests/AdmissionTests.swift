@@ -29,7 +29,7 @@ import Testing
             route: "all", category: "image", key: "k", mediaType: "image/png", with: ["site": "north"],
             destinations: ["r2", "disk"], onSuccess: .delete, onFailure: .quarantine,
             retry: RetryPolicy(attempts: 7, expire: .seconds(5)))
-        let admission = Admission(
+        let admission = FileAdmission(
             Arrival(root: "/in", path: name, identity: identity), plan: plan, lanes: ["r2": .small],
             uptimes: ["r2": 100])
         guard case .admitted(let id) = try await bench.journal.admit(admission, at: Bench.start) else {
@@ -127,7 +127,7 @@ import Testing
     @Test func `sent anew, a known file is a new row beside the old one, and twice at once one row`() async throws {
         let bench = try Bench()
         let first = try await bench.admit("a.txt")
-        var again = Admission.test("a.txt")
+        var again = FileAdmission.test("a.txt")
         again.newerThan = 0
         #expect(try await bench.journal.admit(again, at: Bench.start) == .known(id: first))
         try await bench.settle(.test(.delivered))

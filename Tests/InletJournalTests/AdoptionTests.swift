@@ -10,11 +10,11 @@ import Testing
 
     private func adoption(
         _ name: String, _ identity: FileIdentity = .test(), key: String? = nil, needsKey: Bool = false
-    ) throws -> Adoption {
-        let admission = Admission.test(name, identity, to: ["r2", "nas"], key: key)
+    ) throws -> FileAdoption {
+        let admission = FileAdmission.test(name, identity, to: ["r2", "nas"], key: key)
         var plan = try #require(admission.plan)
         (plan.onSuccess, plan.onFailure) = (.delete, .quarantine)
-        return Adoption(admission.arrival, plan: plan, needsKey: needsKey)
+        return FileAdoption(admission.arrival, plan: plan, needsKey: needsKey)
     }
 
     @Test func `an adopted file is delivered and finished, and nothing is to be done about it`() async throws {
@@ -65,8 +65,8 @@ import Testing
     }
 
     @Test func `an adopted content stands for no other file of it`() async throws {
-        let first = Admission.content(1, "a", .skip)
-        _ = try await bench.journal.adopt([Adoption(first.arrival, plan: first.plan)], at: Bench.start)
+        let first = FileAdmission.content(1, "a", .skip)
+        _ = try await bench.journal.adopt([FileAdoption(first.arrival, plan: first.plan)], at: Bench.start)
         let twin = try await bench.journal.admit(.content(1, "b", .skip), at: Bench.start)
         guard case .admitted = twin else {
             Issue.record("\(twin)")
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `a companion is known with its file, and has no place of its own`() async throws {
-        let adoption = Adoption(.test("a.xmp", .test()), plan: nil, role: .fullName)
+        let adoption = FileAdoption(.test("a.xmp", .test()), plan: nil, role: .fullName)
         guard case .adopted(let id)? = try await bench.journal.adopt([adoption], at: Bench.start).first else {
             Issue.record("not adopted")
             return

@@ -110,7 +110,7 @@ import Testing
         defer { restored.close() }
         #expect(try await restored.totals().mapValues(\.files) == [.delivered: 1, .pending: 2])
         // The file of key 2 changes: what may be there since keeps its key.
-        let changed = Admission.test("2", .test(size: 99), key: "2")
+        let changed = FileAdmission.test("2", .test(size: 99), key: "2")
         guard case .admitted(let id) = try await restored.admit(changed, at: Bench.start) else {
             throw Unexpected(what: "not admitted")
         }

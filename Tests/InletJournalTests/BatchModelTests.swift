@@ -89,7 +89,7 @@ private struct BatchRun {
     private mutating func admit() async throws -> String {
         let name = "f\(Int.random(in: 0..<6, using: &random))"
         let size = Int64.random(in: 1...3, using: &random)
-        var admission = Admission.test(name, .test(size: size), to: Self.destinations, key: "key")
+        var admission = FileAdmission.test(name, .test(size: size), to: Self.destinations, key: "key")
         if Bool.random(using: &random) { admission.unit = "u" }
         let kinds = Companion.Kind.allCases.filter { _ in Bool.random(using: &random) }
         admission.companions = kinds.map { companion("\(name).\($0.rawValue)", $0, size: size) }

@@ -5,14 +5,14 @@ import Testing
 
 /// Units: folders whose files are delivered as one.
 @Suite(.seated) struct BatchTests {
-    private func inUnit(_ name: String, to destinations: [String] = ["r2"], expire: Duration? = nil) -> Admission {
-        var admission = Admission.test("gigs/X/\(name)", to: destinations, expire: expire)
+    private func inUnit(_ name: String, to destinations: [String] = ["r2"], expire: Duration? = nil) -> FileAdmission {
+        var admission = FileAdmission.test("gigs/X/\(name)", to: destinations, expire: expire)
         admission.unit = "gigs/X"
         return admission
     }
 
     @discardableResult
-    private func admit(_ bench: Bench, _ admission: Admission) async throws -> Int64 {
+    private func admit(_ bench: Bench, _ admission: FileAdmission) async throws -> Int64 {
         guard case .admitted(let id) = try await bench.journal.admit(admission, at: Bench.start) else {
             throw Unexpected(what: "not admitted")
         }
@@ -111,7 +111,7 @@ import Testing
 
     @Test func `a unit's marker goes where the files go that are sent, not where a rejected one does`() async throws {
         let bench = try Bench()
-        var refused = Admission.refused("gigs/X/a")
+        var refused = FileAdmission.refused("gigs/X/a")
         refused.unit = "gigs/X"
         _ = try await bench.journal.admit(refused, at: Bench.start)
         var admission = inUnit("b")
@@ -139,7 +139,7 @@ import Testing
 
     @Test func `a unit of which nothing can be sent ends when it closes`() async throws {
         let bench = try Bench()
-        var refused = Admission.refused("gigs/X/a")
+        var refused = FileAdmission.refused("gigs/X/a")
         refused.unit = "gigs/X"
         guard case .rejected(let id) = try await bench.journal.admit(refused, at: Bench.start) else {
             Issue.record("not rejected")

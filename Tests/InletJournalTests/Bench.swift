@@ -66,7 +66,7 @@ final class Bench: Sendable {
 extension Bench {
     /// Ends a unit of one file that has failed. - Returns: the file's id.
     func failUnit() async throws -> Int64 {
-        var admission = Admission.test("gigs/X/a")
+        var admission = FileAdmission.test("gigs/X/a")
         admission.unit = "gigs/X"
         guard case .admitted(let id) = try await journal.admit(admission, at: Self.start) else {
             throw Unexpected(what: "not admitted")
@@ -100,21 +100,21 @@ extension Arrival {
     }
 }
 
-extension Admission {
+extension FileAdmission {
     static func test(
         _ name: String, _ identity: FileIdentity = .test(), to destinations: [String] = ["r2"], key: String? = nil,
         lane: Lane = .big, expire: Duration? = nil, uptime: Int64 = 0
-    ) -> Admission {
+    ) -> FileAdmission {
         let plan = Plan(
             route: "all", category: "other", key: key ?? name, mediaType: "text/plain", destinations: destinations,
             retry: RetryPolicy(expire: expire))
-        return Admission(
+        return FileAdmission(
             .test(name, identity), plan: plan, lanes: Dictionary(uniqueKeysWithValues: destinations.map { ($0, lane) }),
             uptimes: Dictionary(uniqueKeysWithValues: destinations.map { ($0, uptime) }))
     }
 
-    static func refused(_ name: String, _ reason: String = "too large") -> Admission {
-        Admission(.test(name), rejectedBy: Route(name: "all", to: ["r2"]), reason: reason)
+    static func refused(_ name: String, _ reason: String = "too large") -> FileAdmission {
+        FileAdmission(.test(name), rejectedBy: Route(name: "all", to: ["r2"]), reason: reason)
     }
 }
 

@@ -10,7 +10,7 @@ import Testing
     private func admit(
         _ bench: Bench, _ name: String, _ identity: FileIdentity = .test(), to destinations: [String] = ["spaces"]
     ) async throws -> Int64 {
-        var admission = Admission.test("gigs/X/\(name)", identity, to: destinations, expire: .seconds(5))
+        var admission = FileAdmission.test("gigs/X/\(name)", identity, to: destinations, expire: .seconds(5))
         admission.unit = "gigs/X"
         guard case .admitted(let id) = try await bench.journal.admit(admission, at: Bench.start) else {
             throw Unexpected(what: "not admitted")

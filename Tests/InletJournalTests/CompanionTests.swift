@@ -18,15 +18,15 @@ import Testing
     private func clip(
         to destinations: [String] = ["r2"], _ companions: CompanionAdmission..., key: String = "v/clip.mp4",
         onSuccess: Route.OnSuccess = .keep
-    ) -> Admission {
-        var admission = Admission.test("clip.mp4", to: destinations, key: key)
+    ) -> FileAdmission {
+        var admission = FileAdmission.test("clip.mp4", to: destinations, key: key)
         admission.plan?.onSuccess = onSuccess
         admission.companions = companions
         return admission
     }
 
     /// Admits a file with companions; the ids are theirs, the main file's first.
-    private func admit(_ bench: Bench, _ admission: Admission) async throws -> [Int64] {
+    private func admit(_ bench: Bench, _ admission: FileAdmission) async throws -> [Int64] {
         let (main, others) = try await bench.journal.admitSet(admission, at: Bench.start)
         return try ([main] + others).map { outcome in
             switch outcome {
@@ -114,7 +114,7 @@ import Testing
 
     @Test func `companions of a rejected file are rejected with it`() async throws {
         let bench = try Bench()
-        var refused = Admission.refused("clip.mp4", "too large")
+        var refused = FileAdmission.refused("clip.mp4", "too large")
         refused.companions = [companion("clip.xmp")]
         let ids = try await admit(bench, refused)
         let job = try await bench.job(ids[1])

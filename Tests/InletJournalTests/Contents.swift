@@ -3,12 +3,12 @@ import InletJournal
 import SystemPackage
 
 /// Words for files whose contents are known.
-extension Admission {
+extension FileAdmission {
     /// - Parameter content: what the file holds; equal numbers are equal contents.
     static func content(
         _ content: UInt8, _ name: String, _ rule: DuplicateRule, to destinations: [String] = ["r2"], size: Int64 = 10
-    ) -> Admission {
-        var admission = Admission.test(name, .test(size: size), to: destinations)
+    ) -> FileAdmission {
+        var admission = FileAdmission.test(name, .test(size: size), to: destinations)
         admission.plan?.dedupe = rule
         admission.plan?.digests = [.content(content)]
         return admission
@@ -21,7 +21,7 @@ extension Digest {
 
 extension Bench {
     /// Admits a file of which something is to be sent.
-    func admit(_ admission: Admission, at time: WallTime = start) async throws -> Int64 {
+    func admit(_ admission: FileAdmission, at time: WallTime = start) async throws -> Int64 {
         let outcome = try await journal.admit(admission, at: time)
         guard case .admitted(let id) = outcome else { throw Unexpected(what: "\(outcome)") }
         return id
@@ -44,7 +44,7 @@ extension Bench {
 
     /// Delivers `name` to `destinations`. - Returns: the job.
     @discardableResult
-    func deliver(_ admission: Admission) async throws -> Int64 {
+    func deliver(_ admission: FileAdmission) async throws -> Int64 {
         let id = try await admit(admission)
         for claim in try await claimAll(admission.steps.destinations) {
             try await end(claim, .delivered(.test(claim.delivery.key ?? "?")))

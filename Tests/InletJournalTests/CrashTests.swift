@@ -115,7 +115,7 @@ import Testing
             let companion = CompanionAdmission(
                 .test("clip.xmp"), Companion(path: "clip.xmp", kind: .sameStem, ending: "xmp"), category: "other",
                 mediaType: "text/plain", lanes: ["r2": .big])
-            var admission = Admission.test("clip.mp4")
+            var admission = FileAdmission.test("clip.mp4")
             admission.companions = [companion]
             _ = try await journal.admitSet(admission, at: Bench.start)
             Self.die()
@@ -135,7 +135,7 @@ import Testing
                 [path = path as String, isClosed = isClosed as Bool] in
                 let journal = try Self.open(path)
                 for name in ["a", "b"] {
-                    var admission = Admission.test("gigs/X/\(name)")
+                    var admission = FileAdmission.test("gigs/X/\(name)")
                     admission.unit = "gigs/X"
                     _ = try await journal.admit(admission, at: Bench.start)
                 }

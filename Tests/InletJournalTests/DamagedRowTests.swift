@@ -10,7 +10,7 @@ import Testing
     private func admit(_ bench: Bench, _ unit: FilePath, _ names: [String]) async throws -> [Int64] {
         var ids: [Int64] = []
         for name in names {
-            var admission = Admission.test("\(unit)/\(name)")
+            var admission = FileAdmission.test("\(unit)/\(name)")
             admission.plan?.manifest = Self.rule
             admission.plan?.digests = [Digest(.xxh64, [1])]
             admission.unit = unit

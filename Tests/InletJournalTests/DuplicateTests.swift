@@ -76,7 +76,7 @@ import Testing
         let bench = try Bench()
         try await bench.deliver(.content(1, "a", .skip))
         for other in [
-            Admission.content(1, "size", .skip, size: 11), .content(2, "content", .skip),
+            FileAdmission.content(1, "size", .skip, size: 11), .content(2, "content", .skip),
             .content(1, "place", .skip, to: ["nas"]),
         ] {
             let id = try await bench.admit(other)
@@ -88,7 +88,7 @@ import Testing
     func `for another route it is the same with the same fields only`(areEqual: Bool) async throws {
         let bench = try Bench()
         try await bench.deliver(.content(1, "a", .skip))
-        var other = Admission.content(1, "b", .skip)
+        var other = FileAdmission.content(1, "b", .skip)
         other.plan?.route = "other"
         if !areEqual { other.plan?.with = ["title": "another"] }
         let outcome = try await bench.journal.admit(other, at: Bench.start)
@@ -155,7 +155,7 @@ import Testing
     @Test func `in a unit it waits for its turn, and the unit ends with it`() async throws {
         let bench = try Bench()
         try await bench.deliver(.content(1, "a", .skip))
-        var admission = Admission.content(1, "u/b", .skip)
+        var admission = FileAdmission.content(1, "u/b", .skip)
         admission.unit = "u"
         let id = try await bench.admit(admission)
         #expect(try await bench.job(id).deliveries.allSatisfy(\.isHeld))
@@ -172,7 +172,7 @@ import Testing
     @Test func `a companion of a duplicate goes beside the first one, and later ones too`() async throws {
         let bench = try Bench()
         try await bench.deliver(.content(1, "clip.mov", .skip))
-        var admission = Admission.content(1, "again.mov", .skip)
+        var admission = FileAdmission.content(1, "again.mov", .skip)
         admission.companions = [companion("again.jpg")]
         let id = try await bench.admit(admission)
         for claim in try await bench.claimAll() { try await bench.end(claim, .test(.failed)) }
@@ -194,7 +194,7 @@ import Testing
     func `a link is registered under its own name, what is skipped is not`(rule: DuplicateRule) async throws {
         let bench = try Bench()
         for name in ["a", "b"] {
-            var admission = Admission.content(1, name, rule, to: ["spaces"])
+            var admission = FileAdmission.content(1, name, rule, to: ["spaces"])
             admission.lanes["r2"] = .big
             admission.storages = ["spaces": "r2"]
             _ = try await bench.journal.admit(admission, at: Bench.start)

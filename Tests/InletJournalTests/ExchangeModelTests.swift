@@ -94,7 +94,7 @@ private struct HeldRun {
         let destinations = Self.routes[Int.random(in: 0..<4, using: &random)].filter(configured.contains)
         if destinations.isEmpty { return "nowhere to admit to" }
         let lane: Lane = Bool.random(using: &random) ? .small : .big
-        var admission = Admission.test(
+        var admission = FileAdmission.test(
             name, .test(size: size), to: destinations, key: "one-key", lane: lane,
             expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes

@@ -48,7 +48,7 @@ extension FaultScript {
     static let lists = [
         // File 2, delivery 3.
         Step(name: "admit a file of a unit with a list") { state in
-            var admission = Admission.test("gigs/Y/a")
+            var admission = FileAdmission.test("gigs/Y/a")
             admission.plan?.manifest = ManifestRule(format: .mhl, algorithm: .md5)
             admission.plan?.digests = [Digest(.xxh64, [1])]
             admission.unit = "gigs/Y"

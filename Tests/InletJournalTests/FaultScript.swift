@@ -68,11 +68,11 @@ struct FaultScript {
         },
         // Files 2 to 4, deliveries 3 to 8.
         Step(name: "admit three files") { state in
-            let admissions = ["a", "b", "c"].map { Admission.test($0, to: ["r2", "disk"]) }
+            let admissions = ["a", "b", "c"].map { FileAdmission.test($0, to: ["r2", "disk"]) }
             _ = try await state.opened().admit(admissions, at: at(2))
         },
         Step(name: "admit a file with a companion") { state in
-            var admission = Admission.test("clip.mp4")
+            var admission = FileAdmission.test("clip.mp4")
             admission.companions = [
                 CompanionAdmission(
                     .test("clip.xmp"), Companion(path: "clip.xmp", kind: .sameStem, ending: "xmp"), category: "other",
@@ -81,7 +81,7 @@ struct FaultScript {
             _ = try await state.opened().admitSet(admission, at: at(3))
         },
         Step(name: "admit a file of a unit") { state in
-            var admission = Admission.test("gigs/X/a")
+            var admission = FileAdmission.test("gigs/X/a")
             admission.unit = "gigs/X"
             _ = try await state.opened().admit(admission, at: at(4))
         },

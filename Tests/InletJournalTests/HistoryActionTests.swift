@@ -45,7 +45,7 @@ import Testing
 
     @Test func `a unit goes once it has ended and its list is written, and comes back whole`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("gigs/X/a")
+        var admission = FileAdmission.test("gigs/X/a")
         admission.unit = "gigs/X"
         admission.plan?.manifest = ManifestRule(format: .mhl)
         let id = try await bench.admit(admission)
@@ -128,7 +128,7 @@ import Testing
         let key = "uuid:1234-ABCD/DCIM"
         let volume = Volume(name: "EOS", key: key)
         for name in ["a", "b"] {
-            var admission = Admission.test(name)
+            var admission = FileAdmission.test(name)
             admission.arrival.volume = volume
             _ = try await bench.deliver(admission)
             if name == "a" { #expect(try await bench.prune() == 1) }

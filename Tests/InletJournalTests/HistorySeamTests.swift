@@ -28,7 +28,7 @@ import Testing
     @Test(.enabled(if: SQLiteShell.isInstalled))
     func `what comes back is as it was, to the last column`() async throws {
         let bench = try Bench()
-        var admission = Admission.content(3, "a.txt", .link, to: ["r2", "disk"])
+        var admission = FileAdmission.content(3, "a.txt", .link, to: ["r2", "disk"])
         admission.plan?.priority = .high
         admission.plan?.labels = ["event": "wedding"]
         admission.plan?.with = ["title": "x"]
@@ -57,7 +57,7 @@ import Testing
 
     @Test func `what is sent again from there is as urgent as it was`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("old")
+        var admission = FileAdmission.test("old")
         admission.plan?.priority = .high
         let id = try await bench.admit(admission)
         try await bench.settle(.test(.gone))
@@ -71,7 +71,7 @@ import Testing
 
     @Test func `a companion comes back though its file was forgotten meanwhile`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("a.mp4")
+        var admission = FileAdmission.test("a.mp4")
         admission.companions = [
             CompanionAdmission(
                 .test("a.xmp", .test(inode: 2)), Companion(path: "a.xmp", kind: .sameStem, ending: "xmp"),
@@ -101,7 +101,7 @@ import Testing
     /// The state of a batch is the worst of its files': here, that of one for which nothing can be done.
     @Test func `a unit with a rejected file stays while another of its files waits for a person`() async throws {
         let bench = try Bench()
-        var (sent, refused) = (Admission.test("gigs/X/a", expire: .seconds(60)), Admission.refused("gigs/X/b"))
+        var (sent, refused) = (FileAdmission.test("gigs/X/a", expire: .seconds(60)), FileAdmission.refused("gigs/X/b"))
         (sent.unit, refused.unit) = ("gigs/X", "gigs/X")
         let id = try await bench.admit(sent)
         _ = try await bench.journal.admit(refused, at: Bench.start)
@@ -120,7 +120,7 @@ import Testing
     @Test func `a batch is found by its files, and told to a receiver that was away, once they are there`() async throws
     {
         let bench = try Bench()
-        var admission = Admission.test("gigs/X/a")
+        var admission = FileAdmission.test("gigs/X/a")
         admission.unit = "gigs/X"
         let id = try await bench.admit(admission)
         let batch = try #require(try await bench.journal.batch(of: id))

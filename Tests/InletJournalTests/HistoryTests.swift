@@ -7,7 +7,7 @@ import Testing
 @Suite(.seated) struct HistoryTests {
     @Test func `a file is shown as it was after it went to the history`() async throws {
         let bench = try Bench()
-        var admission = Admission.content(7, "a.txt", .off, to: ["r2", "s3"])
+        var admission = FileAdmission.content(7, "a.txt", .off, to: ["r2", "s3"])
         admission.plan?.labels = ["event": "wedding"]
         admission.plan?.with = ["title": "x"]
         let id = try await bench.admit(admission)
@@ -135,7 +135,7 @@ import Testing
 
     @Test func `a file that was sent by name is known by the places it went to`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("tmp/a.txt")
+        var admission = FileAdmission.test("tmp/a.txt")
         admission.arrival.root = ""
         let id = try await bench.deliver(admission)
         #expect(try await bench.prune() == 1)

@@ -63,7 +63,7 @@ private enum TwinAct {
         let (journal, now) = (bench.journal, Bench.start)
         switch self {
         case .admit(let name, let size, let content):
-            var admission = Admission.test("file-\(name)", .test(size: size), key: "key-\(size)")
+            var admission = FileAdmission.test("file-\(name)", .test(size: size), key: "key-\(size)")
             admission.plan?.dedupe = .skip
             admission.plan?.priority = size == 1 ? .high : .low
             admission.plan?.digests = [Self.digest(content, size)]

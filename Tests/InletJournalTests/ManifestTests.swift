@@ -8,7 +8,7 @@ import Testing
     private func admit(_ bench: Bench, _ name: String, _ rule: ManifestRule?, unit: FilePath? = "gigs/X") async throws
         -> Int64
     {
-        var admission = Admission.test("gigs/X/\(name)")
+        var admission = FileAdmission.test("gigs/X/\(name)")
         admission.plan?.manifest = rule
         admission.plan?.digests = [Digest(.xxh64, [1])]
         admission.unit = unit

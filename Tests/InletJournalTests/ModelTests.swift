@@ -111,7 +111,7 @@ private struct QueuePlayer {
     }
 
     private mutating func admit(_ name: String, _ size: Int64, _ destinations: [String]) async throws {
-        var admission = Admission.test(
+        var admission = FileAdmission.test(
             name, .test(size: size), to: destinations, key: "one-key", expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes
         let outcome = try await journal.admit(admission, at: now)

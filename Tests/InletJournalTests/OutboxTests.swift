@@ -116,7 +116,7 @@ import Testing
     @Test func `of a batch with more files than are wanted, those that were not delivered come first`() async throws {
         let bench = try Bench()
         for name in ["a", "b", "c"] {
-            var admission = Admission.test("gigs/X/\(name)")
+            var admission = FileAdmission.test("gigs/X/\(name)")
             admission.unit = "gigs/X"
             _ = try await bench.admit(admission)
         }

@@ -23,10 +23,10 @@ import Testing
         let bench = try Bench()
         _ = try await bench.admit("plain")
         _ = try await bench.admit("two", to: ["r2", "disk"])
-        var unit = Admission.test("unit/a")
+        var unit = FileAdmission.test("unit/a")
         unit.unit = "unit"
         _ = try await bench.journal.admit(unit, at: Bench.start)
-        var counted = Admission.test("counted")
+        var counted = FileAdmission.test("counted")
         counted.plan?.digests = [Digest(.sha256, Array(repeating: 7, count: 32))]
         _ = try await bench.journal.admit(counted, at: Bench.start)
         let wish = ClaimWish(lane: .big, rooms: [.test("r2")], most: 100)
@@ -86,9 +86,10 @@ import Testing
         }
     }
 
-    private func admission(_ number: Int, _ random: inout SeededGenerator) -> Admission {
+    private func admission(_ number: Int, _ random: inout SeededGenerator) -> FileAdmission {
         let name = "file-\(number)"
-        var admission = Admission.test(name, to: Int.random(in: 0..<4, using: &random) == 0 ? ["r2", "disk"] : ["r2"])
+        let isForTwo = Int.random(in: 0..<4, using: &random) == 0
+        var admission = FileAdmission.test(name, to: isForTwo ? ["r2", "disk"] : ["r2"])
         switch Int.random(in: 0..<6, using: &random) {
         case 0: admission.plan?.digests = [Digest(.sha256, Array(repeating: UInt8(number % 3), count: 32))]
         case 1:

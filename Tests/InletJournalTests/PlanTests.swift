@@ -37,7 +37,7 @@
                 _ = try await bench.admit(name, to: ["r2", "disk"], expire: .seconds(60))
             }
             _ = try await bench.admit("small", lane: .small)
-            var held = Admission.test("unit/x")
+            var held = FileAdmission.test("unit/x")
             held.unit = "unit"
             _ = try await bench.journal.admit(held, at: Bench.start)
             try await bench.settle(.again(Bench.start + .seconds(5), counts: true))

@@ -8,8 +8,8 @@ import Testing
 @Suite(.seated) struct PriorityTests {
     private func admission(
         _ name: String, _ priority: Priority, to destinations: [String] = ["r2"], lane: Lane = .big
-    ) -> Admission {
-        var admission = Admission.test(name, to: destinations, lane: lane)
+    ) -> FileAdmission {
+        var admission = FileAdmission.test(name, to: destinations, lane: lane)
         admission.plan?.priority = priority
         return admission
     }

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import SystemPackage
 import Testing
 
 @Suite(.seated) struct RecallTests {
@@ -19,6 +20,22 @@ import Testing
         _ = try await bench.admit("c.txt")
         let answers = try await bench.journal.recall([.test("c.txt"), .test("b.txt"), .test("a.txt")], tolerance: 0)
         #expect(answers == [.known, .new, .known])
+    }
+
+    @Test func `of files that may belong together the newest row is told, and whether it is of what is there`()
+        async throws
+    {
+        let bench = try Bench()
+        let (first, second) = (try await bench.admit("a.txt"), try await bench.admit("b.txt"))
+        let answers = try await bench.journal.newest(
+            "/in",
+            [
+                ("a.txt", .test()), ("b.txt", .test(size: 11)), ("a.txt", .test(changed: 2)), ("b.txt", nil),
+                ("c.txt", .test()),
+            ],
+            volume: nil, tolerance: 0)
+        #expect(answers.map { $0?.row.id } == [first, second, first, second, nil])
+        #expect(answers.map { $0?.isKnown } == [true, false, true, false, nil])
     }
 
     @Test(arguments: [

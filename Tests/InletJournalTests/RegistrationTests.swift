@@ -9,8 +9,8 @@ import Testing
     private func model(
         _ companions: CompanionAdmission..., to destinations: [String] = ["spaces"], size: Int64 = 10,
         expire: Duration? = nil
-    ) -> Admission {
-        var admission = Admission.test(
+    ) -> FileAdmission {
+        var admission = FileAdmission.test(
             "ship.glb", .test(size: size), to: destinations, key: "m/ship.glb", expire: expire)
         admission.lanes["r2"] = .big
         admission.storages = ["spaces": "r2"]
@@ -25,7 +25,7 @@ import Testing
             lanes: Dictionary(uniqueKeysWithValues: destinations.map { ($0, Lane.big) }))
     }
 
-    private func admit(_ bench: Bench, _ admission: Admission) async throws -> Int64 {
+    private func admit(_ bench: Bench, _ admission: FileAdmission) async throws -> Int64 {
         let (main, _) = try await bench.journal.admitSet(admission, at: Bench.start)
         guard case .admitted(let id) = main else { throw Unexpected(what: "\(main)") }
         return id

@@ -5,8 +5,8 @@ import Testing
 
 /// Files that were rejected for their sidecars are taken again when those are put right.
 @Suite(.seated) struct RetakeTests {
-    private func rejected(_ code: ErrorCode, unit: FilePath? = nil) -> Admission {
-        var admission = Admission(
+    private func rejected(_ code: ErrorCode, unit: FilePath? = nil) -> FileAdmission {
+        var admission = FileAdmission(
             .test("clip.mp4"), rejectedBy: Route(name: "all", to: ["r2"]), reason: "clip.mp4.yaml:1:1: broken",
             code: code)
         admission.companions = [("clip.mp4.yaml", .metadata), ("clip.xmp", .sameStem)].map { name, kind in
@@ -46,7 +46,7 @@ import Testing
 
     @Test func `in a unit the others stay, and the unit stays open`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("other.mp4")
+        var admission = FileAdmission.test("other.mp4")
         admission.unit = "gigs"
         _ = try await bench.journal.admit(admission, at: Bench.start)
         let (main, _) = try await bench.journal.admitSet(rejected(.badSidecar, unit: "gigs"), at: Bench.start)

@@ -12,7 +12,7 @@ import Testing
     /// A history of one unit of one file, or of one file without a unit. - Returns: the file.
     private func buried(_ bench: Bench, unit: Bool) async throws -> Int64 {
         guard unit else { return try await bench.bury("a", key: "k") }
-        var admission = Admission.test("gigs/X/a", key: "k")
+        var admission = FileAdmission.test("gigs/X/a", key: "k")
         admission.unit = "gigs/X"
         let id = try await bench.admit(admission)
         _ = try await bench.journal.closeUnit(
@@ -109,7 +109,7 @@ import Testing
     @Test func `what comes back as newer brings what it comes after with it`() async throws {
         let bench = try Bench()
         let first = try await bench.bury("a.xmp", key: "a.xmp")
-        var admission = Admission.test("a.mp4")
+        var admission = FileAdmission.test("a.mp4")
         admission.companions = [
             CompanionAdmission(
                 .test("a.xmp", .test(size: 20, inode: 2)), Companion(path: "a.xmp", kind: .sameStem, ending: "xmp"),

@@ -14,7 +14,7 @@ import Testing
         _ = try await bench.admit("b.jpg", to: ["disk"])
         try await bench.settle(.test(.delivered), of: "disk", at: Bench.start + .seconds(20))
         try await bench.finishAll()
-        var labelled = Admission.test("gigs/d.mov", to: ["lab"])
+        var labelled = FileAdmission.test("gigs/d.mov", to: ["lab"])
         labelled.plan?.route = "gigs"
         labelled.plan?.labels = ["type": "gig", "owner": "Ann = Bob"]
         _ = try await bench.journal.admit(labelled, at: Bench.start)
@@ -66,7 +66,7 @@ import Testing
 
     @Test func `a selection goes through a long history in stretches, and leaves nothing out`() async throws {
         let bench = try Bench()
-        let names = (0..<9000).map { Admission.test("\($0)", to: [$0 % 3 == 0 ? "r2" : "disk"]) }
+        let names = (0..<9000).map { FileAdmission.test("\($0)", to: [$0 % 3 == 0 ? "r2" : "disk"]) }
         for start in stride(from: 0, to: names.count, by: 1000) {
             _ = try await bench.journal.admit(Array(names[start..<start + 1000]), at: Bench.start)
         }
@@ -142,7 +142,7 @@ import Testing
         try await bench.settle(.again(Bench.start + .seconds(9), counts: true))
         _ = try await bench.admit("fresh", at: Bench.start + .seconds(1))
         _ = try await bench.admit("gone", to: ["old"])
-        var held = Admission.test("unit/x", to: ["disk"])
+        var held = FileAdmission.test("unit/x", to: ["disk"])
         held.unit = "unit"
         _ = try await bench.journal.admit(held, at: Bench.start)
         _ = try await bench.journal.recover(destinations: ["r2", "disk"], at: Bench.start)
@@ -177,7 +177,7 @@ import Testing
             try await bench.journal.admit([.test("big", .test(size: 2000))], within: limit, at: Bench.start)
                 == [.admitted(id: 3)])
         try await bench.settle(.test(.delivered))
-        var unit = (0..<4).map { Admission.test("u/\($0)") }
+        var unit = (0..<4).map { FileAdmission.test("u/\($0)") }
         for index in unit.indices { unit[index].unit = "u" }
         let taken = try await bench.journal.admit(unit, within: limit, at: Bench.start)
         #expect(taken.allSatisfy { if case .admitted = $0 { true } else { false } })
@@ -187,10 +187,10 @@ import Testing
 
     @Test func `labels of a unit go over its route's and under those of a sidecar`() async throws {
         let bench = try Bench()
-        var plain = Admission.test("u/a")
+        var plain = FileAdmission.test("u/a")
         plain.unit = "u"
         plain.plan?.labels = ["type": "route", "kept": "1"]
-        var own = Admission.test("u/b")
+        var own = FileAdmission.test("u/b")
         own.unit = "u"
         own.plan?.labels = ["type": "sidecar"]
         own.plan?.ownLabels = ["type"]

@@ -152,7 +152,7 @@ private final class TwinWalk {
         files += 1
         let rule: DuplicateRule = Bool.random(using: &random) ? .skip : .link
         let places = Self.destinations.filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
-        let admission = Admission.content(
+        let admission = FileAdmission.content(
             UInt8.random(in: 1...3, using: &random), "f\(files)", rule, to: places.isEmpty ? ["r2"] : places)
         _ = try await bench.journal.admit(admission, at: now)
         return "f\(files) \(rule) to \(places)"

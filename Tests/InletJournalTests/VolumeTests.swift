@@ -11,12 +11,12 @@ import Testing
 
     private func admission(
         _ path: FilePath, on volume: String, at root: FilePath, expire: Duration? = nil
-    ) -> Admission {
+    ) -> FileAdmission {
         let plan = Plan(
             route: "all", category: "images", key: path.string, mediaType: "image/jpeg", destinations: ["r2"],
             retry: RetryPolicy(expire: expire))
         let arrival = Arrival(root: root, path: path, identity: .test(), volume: Volume(name: "EOS", key: volume))
-        return Admission(arrival, plan: plan, lanes: ["r2": .big], uptimes: ["r2": 0])
+        return FileAdmission(arrival, plan: plan, lanes: ["r2": .big], uptimes: ["r2": 0])
     }
 
     @Test func `a card is known at another mount point, and another card at the same is not it`() async throws {
@@ -94,7 +94,7 @@ import Testing
                 route: "all", category: "images", key: name, mediaType: "image/jpeg", destinations: destinations)
             let lanes = Dictionary(uniqueKeysWithValues: destinations.map { ($0, Lane.big) })
             _ = try await bench.journal.admit(
-                Admission(arrival, plan: plan, lanes: lanes, uptimes: [:]), at: Bench.start)
+                FileAdmission(arrival, plan: plan, lanes: lanes, uptimes: [:]), at: Bench.start)
         }
         func standing(_ proofs: Int?) async throws -> VolumeStanding? {
             try await bench.journal.standing(of: Self.card, proofs: proofs)
@@ -195,7 +195,7 @@ import Testing
 
     @Test func `an open unit goes with its card, also when all that has come of it has ended`() async throws {
         let bench = try Bench()
-        var refused = Admission(
+        var refused = FileAdmission(
             Arrival(root: "/media/A", path: "gigs/X/a", identity: .test(), volume: Self.volume),
             rejectedBy: Route(name: "all", to: ["r2"]), reason: "too large")
         refused.unit = "gigs/X"

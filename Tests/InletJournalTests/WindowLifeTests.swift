@@ -95,7 +95,7 @@ import Testing
     @Test(arguments: stories)
     func `the time of a file with a window counts while that is open, and is never renewed`(story: Story) async throws {
         let bench = try Bench()
-        var admission = Admission.test(
+        var admission = FileAdmission.test(
             "big", .test(size: 100), expire: .seconds(36_000), uptime: Int64(story.uptime) * Self.hour)
         admission.plan?.window = Self.window
         let id = try await bench.admit(admission, at: Self.time(story.admitted))

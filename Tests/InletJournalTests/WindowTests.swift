@@ -14,13 +14,13 @@ import Testing
 
     private static func admission(
         _ name: String, size: Int64 = 100, lane: Lane = .big, expire: Duration? = nil
-    ) -> Admission {
-        var admission = Admission.test(name, .test(size: size), lane: lane, expire: expire)
+    ) -> FileAdmission {
+        var admission = FileAdmission.test(name, .test(size: size), lane: lane, expire: expire)
         admission.plan?.window = window
         return admission
     }
 
-    private func admit(_ bench: Bench, _ admission: Admission, at time: WallTime = midday) async throws -> Int64 {
+    private func admit(_ bench: Bench, _ admission: FileAdmission, at time: WallTime = midday) async throws -> Int64 {
         guard case .admitted(let id) = try await bench.journal.admit(admission, at: time) else {
             throw Unexpected(what: "not admitted")
         }
@@ -101,7 +101,7 @@ import Testing
     {
         let bench = try Bench()
         _ = try await bench.admit(.content(1, "first", .skip), at: Self.midday)
-        var admission = Admission.content(1, "second", .skip)
+        var admission = FileAdmission.content(1, "second", .skip)
         admission.plan?.window = DeliveryWindow(DaySpan(from: 22 * 60, to: 6 * 60), above: 1, zone: "UTC")
         admission.plan?.retry = RetryPolicy(expire: .seconds(60))
         let second = try await bench.admit(admission, at: Self.midday)
@@ -117,7 +117,7 @@ import Testing
 
     @Test func `a registration sends no bytes and waits for no window`() async throws {
         let bench = try Bench()
-        var admission = Admission.test("big", .test(size: 100), to: ["r2", "spaces"])
+        var admission = FileAdmission.test("big", .test(size: 100), to: ["r2", "spaces"])
         admission.plan?.window = Self.window
         admission.storages = ["spaces": "r2"]
         let id = try await admit(bench, admission, at: Bench.start)

@@ -12,7 +12,7 @@ internal import SystemPackage
 struct ManifestWriter: Service {
     let journal: Journal
     let board: DestinationRegistry
-    let admitter: Admitter
+    let admitter: Admission
     let log: EventLog
     let signals: Signals
     let pool: BlockingPool
@@ -178,10 +178,10 @@ struct ManifestWriter: Service {
             route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
-        var admission = admitter.admission(Arrival(root: "", path: path, identity: identity), plan, path: path)
-        admission.newerThan = last?.file.id ?? 0
-        let list = PlainAdmission(admission: admission, plan: plan)
-        guard case .some(.some) = await admitter.commit([list], within: QueueLimit()).first else { throw NotQueued() }
+        let rules = AdmissionRules(for: .manifest)
+        var list = admitter.planned(Arrival(root: "", path: path, identity: identity), plan, rules)
+        list.record.newerThan = last?.file.id ?? 0
+        if await admitter.commit([list], rules).contains(where: \.comesBack) { throw NotQueued() }
     }
 
     private struct NotQueued: Error, CustomStringConvertible {

@@ -248,7 +248,7 @@ extension RootLoop {
     private static let batch = 256
 
     mutating func startListing() {
-        admission.unread = 0
+        admission.inspector.unread = 0
         admission.awaited = AwaitedFiles()
         watch.listingBegins()
         listing.begin()
@@ -277,16 +277,16 @@ extension RootLoop {
         volume.question.reopen()
         var budget = Self.listingBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
-        let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)
+        let (admitter, tolerance, hashing) = (admission.admitter, admission.tolerance, admission.hashing)
         var looked = admission.look(listed(&budget))
-        var ready: [PlainAdmission] = []
-        var last: [(Arrival, Admitter.Result)] = []
+        var ready: [Candidate] = []
+        var last: [AdmissionResult] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
-            async let known = admitter.recall(arrivals, journal, tolerance)
-            async let outcomes = admitter.commit(files, within: admitter.room.limit)
+            async let known = admitter.recall(arrivals, tolerance: tolerance)
+            async let results = admitter.admit(files, for: .found(inListing: true), hashing)
             await Task.yield()
             await apply(admission.round(last))
             // Meanwhile, the journal answers.
@@ -297,7 +297,7 @@ extension RootLoop {
             if failure != nil { budget = 0 }
             ready = await judge(looked, seen)
             looked = ahead
-            last = Admitter.results(files, await outcomes)
+            last = await results
         }
         await apply(admission.round(last))
         if let failure { throw failure }
@@ -312,8 +312,10 @@ extension RootLoop {
         }
     }
 
-    /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.
-    private mutating func judge(_ looked: SettledFiles.Looked, _ known: [KnownFile]?) async -> [PlainAdmission] {
+    /// Sorts what was looked at into what is complete, which is returned, and the rest.
+    private mutating func judge(
+        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
+    ) async -> [Candidate] {
         if losesPassing() { return [] }
         let considered = await admission.consider(looked, known)
         if losesPassing() { return [] }
@@ -331,9 +333,7 @@ extension RootLoop {
                 admission.queue(path, identity)
             }
         }
-        let (plain, others) = admission.admitter.plain(admission.takeQueued())
-        if !others.isEmpty { await apply(admission.admit(others)) }
-        return plain
+        return admission.takeQueued()
     }
 
     /// The next files of the listing that nothing is known of yet; none when the turn is over.
@@ -363,7 +363,7 @@ extension RootLoop {
             }
             switch step {
             case .file(let path): return path
-            case .irregular(let path): admission.noteIrregular(path)
+            case .irregular(let path): admission.inspector.noteIrregular(path)
             case .entered(let directory): settler.stuckFolders.entered(directory)
             case .gone(let directory): if directory.isEmpty { loseRoot() }
             case .passedOver(let directory, let error):

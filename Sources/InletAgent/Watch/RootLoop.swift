@@ -26,7 +26,7 @@ struct RootLoop: ~Copyable {
     var units = UnitClock()
     var markersFound: Set<FilePath> = []
     /// From a path whose quiet time is over to its place in the journal.
-    var admission: SettledFiles
+    var admission: AdmissionStage
     var pressure = QueuePressure()
     var volume: VolumeInquiry
     var publisher: StatusPublisher
@@ -35,7 +35,7 @@ struct RootLoop: ~Copyable {
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
-        _ settings: WatchSettings, admission: SettledFiles, mailbox: RootMailbox, heartbeat: Heartbeat, log: EventLog,
+        _ settings: WatchSettings, admission: AdmissionStage, mailbox: RootMailbox, heartbeat: Heartbeat, log: EventLog,
         openUnits: [Batch], places: Settler.Places
     ) throws(SystemError) {
         self.settings = settings
@@ -67,11 +67,11 @@ struct RootLoop: ~Copyable {
             try await advanceListing()
             let turn = ContinuousClock.now
             advancePass()
-            admission.looking = turn.duration(to: .now)
+            admission.inspector.looking = turn.duration(to: .now)
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            watch.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            watch.turnEnded(took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -158,7 +158,7 @@ struct RootLoop: ~Copyable {
 
     private mutating func forget(_ path: FilePath) {
         settler.forget(path)
-        admission.refused.forget(path)
+        admission.inspector.refused.forget(path)
         admission.admitter.deriver?.close(path, kept: [])
     }
 
@@ -264,9 +264,9 @@ struct RootLoop: ~Copyable {
 
     /// Files that the root's rule leaves out, until they change.
     mutating func followRefused() {
-        for path in admission.refused.takeLinked() { watch.follow(linked: path) }
+        for path in admission.inspector.refused.takeLinked() { watch.follow(linked: path) }
         guard listing.isIdle else { return }
-        for news in admission.refused.takeNews() {
+        for news in admission.inspector.refused.takeNews() {
             log.emit(
                 .fileIgnored(path: settings.path.pushing(news.path), reason: news.refusal.reason(files: news.files)))
         }

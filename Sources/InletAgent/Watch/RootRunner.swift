@@ -158,7 +158,7 @@ final class RootRunner: Service {
             let adopts = try await !listing.isOver() && settings.existing == .adopt
             let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
-            let admission = SettledFiles(
+            let admission = AdmissionStage(
                 root: settings.path, admitter: tools.admitter, journal: journal, log: log, heartbeat: tools.heartbeat,
                 hashing: hashing, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil, settle: settings.settle,

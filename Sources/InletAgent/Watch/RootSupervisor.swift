@@ -10,7 +10,7 @@ internal import SystemPackage
 final class RootSupervisor: Service {
     /// What a root is watched with.
     struct Tools: Sendable {
-        var admitter: Admitter
+        var admitter: Admission
         var live: LiveSettings
         var roots: RootRegistry
         var journal: Journal

@@ -220,7 +220,7 @@ extension RootLoop {
         var end = VolumeEnd(root: root, volume: found)
         (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
-        end.unread = listing.unread + admission.unread
+        end.unread = listing.unread + admission.inspector.unread
         var last = FilePath()
         while true {
             heartbeat.beat(.intake(root))

@@ -8,24 +8,25 @@ internal import SystemPackage
 /// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
 /// same file to the same place again goes on with what is there.
 struct SendService: Sendable {
-    private var admitter: Admitter
+    private var admission: Admission
     private let live: LiveSettings
     /// Files are looked at, and read, on its threads.
     private let reading: BlockingPool
+    private let rules = AdmissionRules(for: .sent)
 
-    init(admitter: Admitter, live: LiveSettings, reading: BlockingPool) {
-        (self.admitter, self.live, self.reading) = (admitter, live, reading)
+    init(admission: Admission, live: LiveSettings, reading: BlockingPool) {
+        (self.admission, self.live, self.reading) = (admission, live, reading)
     }
 
-    private var journal: Journal { admitter.journal }
-    private var board: DestinationRegistry { admitter.board }
+    private var journal: Journal { admission.journal }
+    private var board: DestinationRegistry { admission.board }
 
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
 
     /// What is known of a file before the journal is asked.
     private enum Look {
-        case wanted(PlainAdmission)
+        case wanted(PlannedFile)
         case refused(String)
     }
 
@@ -35,7 +36,7 @@ struct SendService: Sendable {
     /// - Returns: what came of each, in their order.
     func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
         var current = self
-        current.admitter.routes = live.routes
+        current.admission.routes = live.routes
         return await withTaskExecutorPreference(reading) { [current] in
             await current.sendByRoutes(paths, to: destination, again: again)
         }
@@ -46,7 +47,7 @@ struct SendService: Sendable {
             return paths.map { _ in .refused(Self.unknown(destination, board.names)) }
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
-        let size = admitter.routes.isByName ? Admitter.group : 1
+        let size = admission.routes.isByName ? rules.group : 1
         let groups = stride(from: 0, to: paths.count, by: size).map { paths[$0..<min($0 + size, paths.count)] }
         return await withTaskGroup(of: (Int, [SendAnswer]).self) { tasks in
             var answers = [[SendAnswer]](repeating: [], count: groups.count)
@@ -62,8 +63,8 @@ struct SendService: Sendable {
     private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
         var looks: [Look] = []
         var volumes: [UInt64: Volume] = [:]
-        let kept = RouteTable(admitter.routes.routes.map { Self.keeping($0) })
-        for path in paths { looks.append(await look(at: path, destination, kept, &volumes)) }
+        let asked = rules.routes(admission.routes)
+        for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
         let wanted = looks.compactMap { look in if case .wanted(let file) = look { file } else { nil } }
         var queued = await queue(wanted, again)[...]
         return looks.compactMap { look in
@@ -72,9 +73,9 @@ struct SendService: Sendable {
         }
     }
 
-    /// - Parameter kept: the configured routes, by which the sources stay where they are.
+    /// - Parameter asked: the configured routes, by which the sources stay where they are.
     private func look(
-        at path: FilePath, _ destination: String?, _ kept: RouteTable, _ volumes: inout [UInt64: Volume]
+        at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume]
     ) async -> Look {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
@@ -87,15 +88,15 @@ struct SendService: Sendable {
             }
             let arrival = Arrival(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
-            let tools = Hashing(pool: reading)
-            let file = RootedPath("", path)
-            var facts = try await admitter.firstFacts(of: arrival, at: file, tools)
-            let routes =
-                destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? kept
+            // Whoever names a file with all of its path may have it found behind links, as with any program.
+            let (hashing, file) = (Hashing(pool: reading), RootedPath("", path))
+            var facts = Facts()
+            try await hashing.learnFirst(of: arrival, by: admission.routes, at: file, &facts)
+            let routes = destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? asked
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
             facts.add(
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: reading))
-            let decision = try await admitter.decide(arrival, by: routes, at: file, facts: facts, hashing: tools)
+            let decision = try await admission.decide(arrival, by: routes, at: file, &facts, hashing)
             return answer(decision, arrival, at: path)
         } catch let error as ConfigErrors {
             return .refused("\(path.display): \(SidecarFile.reason(error))")
@@ -106,11 +107,7 @@ struct SendService: Sendable {
 
     private func answer(_ decision: RouteDecision, _ arrival: Arrival, at path: FilePath) -> Look {
         switch decision {
-        case .plan(let plan):
-            // Rows of sent files have an empty root, so that they and those of a watched root never meet.
-            let sent = Arrival(root: "", path: path, identity: arrival.identity)
-            return .wanted(
-                PlainAdmission(admission: admitter.admission(sent, plan, path: arrival.path), plan: plan))
+        case .plan(let plan): return .wanted(admission.planned(arrival, plan, rules))
         case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
         case .unmatched, .needs:
             return .refused("\(path.display): no route takes it; name a destination with --to")
@@ -118,29 +115,29 @@ struct SendService: Sendable {
     }
 
     /// - Returns: what came of each, in their order.
-    private func queue(_ files: [PlainAdmission], _ again: Bool) async -> [SendAnswer] {
+    private func queue(_ files: [PlannedFile], _ again: Bool) async -> [SendAnswer] {
         let known: [Job?]
         do {
-            let places = files.map(\.admission).map { ($0.arrival.path, $0.steps.destinations) }
+            let places = files.map(\.record).map { ($0.arrival.path, $0.steps.destinations) }
             known = try await journal.lastSent(places)
         } catch {
             return files.map { _ in .refused("\(error)") }
         }
         var answers = [SendAnswer?](repeating: nil, count: files.count)
-        var new: [(place: Int, file: PlainAdmission)] = []
+        var new: [(place: Int, file: PlannedFile)] = []
         for (place, (file, last)) in zip(files, known).enumerated() {
-            if let last, file.admission.arrival.identity.isKnown(as: last.file.identity),
-                let answer = await goOn(last, file.admission.arrival.identity, again)
+            if let last, file.record.arrival.identity.isKnown(as: last.file.identity),
+                let answer = await goOn(last, file.record.arrival.identity, again)
             {
                 answers[place] = answer
             } else {
                 var file = file
-                file.admission.newerThan = last?.file.id ?? 0
+                file.record.newerThan = last?.file.id ?? 0
                 new.append((place, file))
             }
         }
-        for (one, outcome) in zip(new, await admitter.commit(new.map(\.file), within: QueueLimit())) {
-            answers[one.place] = Self.answer(outcome, one.file.admission.arrival.path)
+        for (one, outcome) in zip(new, await admission.commit(new.map(\.file), rules)) {
+            answers[one.place] = Self.answer(outcome, one.file.record.arrival.path)
         }
         return answers.compactMap(\.self)
     }
@@ -165,13 +162,13 @@ struct SendService: Sendable {
     }
 
     private func retry(_ job: Int64) async throws(JournalError) {
-        defer { admitter.signals.raiseDeliverable() }
+        defer { admission.signals.raiseDeliverable() }
         _ = try await journal.retry(job, uptimes: board.uptimes(), at: .now)
     }
 
     /// Sends what has arrived again.
     private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
-        defer { admitter.signals.raiseDeliverable() }
+        defer { admission.signals.raiseDeliverable() }
         return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
     }
 
@@ -180,10 +177,10 @@ struct SendService: Sendable {
         return "\(job.file.fullPath.display): already delivered to \(places.joined(separator: ", ")); --again sends it"
     }
 
-    private static func answer(_ outcome: AdmissionOutcome?, _ path: FilePath) -> SendAnswer {
+    private static func answer(_ outcome: AdmissionResult.Outcome, _ path: FilePath) -> SendAnswer {
         switch outcome {
         case .admitted(let id), .known(let id), .duplicate(let id, _): .queued(job: id)
-        case .rejected, .busy, .full, nil:
+        case .rejected, .unmatched, .gone, .busy, .full, .unreadable, .later:
             .refused("\(path.display): the journal cannot be written now; try later")
         }
     }
@@ -192,7 +189,7 @@ struct SendService: Sendable {
     private func route(
         for path: FilePath, _ size: Int64, _ mediaType: String?, to destination: String
     ) -> RouteTable {
-        let known = admitter.routes.route(for: path, size: size, mediaType: mediaType)
+        let known = admission.routes.route(for: path, size: size, mediaType: mediaType)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
         // A route that leads elsewhere has not been given this destination's fields.
@@ -201,16 +198,7 @@ struct SendService: Sendable {
         let type = board[destination].flatMap { DestinationKinds.named($0.type)?.type }
         route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
-        return RouteTable([Self.keeping(route)])
-    }
-
-    private static func keeping(_ route: Route) -> Route {
-        var route = route
-        route.onSuccess = .keep
-        route.onFailure = .keep
-        // Who names a file wants it sent now.
-        route.window = nil
-        return route
+        return rules.routes(RouteTable([route]))
     }
 
     private static func unknown(_ name: String, _ known: [String]) -> String {

@@ -3,9 +3,9 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// `existing: adopt` — what was there before its folder was watched is known as delivered without being sent. Such files are
+/// `existing: adopt`: what was there before its folder was watched is known as delivered without being sent. Such files are
 /// only looked at: nothing is moved, deleted or quarantined, and nobody is notified.
-struct Adopter: Sendable {
+struct Adoption: Sendable {
     enum Ending: Sendable, Equatable {
         /// In the journal now, or before.
         case adopted
@@ -27,27 +27,25 @@ struct Adopter: Sendable {
     let before: WallTime
     /// Whether a destination that can be asked must have it (`adopt_check`).
     let isChecked: Bool
-    let admitter: Admitter
+    let admission: Admission
     let hashing: Hashing
     let routes: RouteTable
     private var check: AdoptionCheck
 
     /// Questions to destinations at once.
     private static let questions = 16
-    /// Bytes hashed in one turn of the loop, for keys with a checksum; the last file may exceed it.
-    private static let hashBudget: Int64 = 16 << 20
 
     init(
-        root: FilePath, volume: Volume? = nil, before: WallTime, isChecked: Bool, admitter: Admitter, hashing: Hashing
+        root: FilePath, volume: Volume? = nil, before: WallTime, isChecked: Bool, admission: Admission, hashing: Hashing
     ) {
         self.root = root
         self.volume = volume
         self.before = before
         self.isChecked = isChecked
-        self.admitter = admitter
+        self.admission = admission
         self.hashing = hashing
-        routes = admitter.routes.adopting
-        check = AdoptionCheck(admitter.board)
+        routes = AdmissionRules(for: .adopted).routes(admission.routes)
+        check = AdoptionCheck(admission.board)
     }
 
     /// A time of modification that is yet to come says nothing: a camera's clock was wrong.
@@ -62,7 +60,7 @@ struct Adopter: Sendable {
             var companions: [(Arrival, Belonging)] = []
             var mains: [Arrival] = []
             for arrival in arrivals {
-                if let belonging = try belonging(of: arrival) {
+                if let belonging = try routes.belonging(of: arrival) {
                     companions.append((arrival, belonging))
                 } else {
                     mains.append(arrival)
@@ -75,16 +73,16 @@ struct Adopter: Sendable {
             return endings
         } catch let error as JournalError {
             // Asked about again once it can be read.
-            admitter.health.fails(error)
+            admission.health.fails(error)
         } catch {
-            if !Task.isCancelled { admitter.log.emit(.fileTrouble(path: root, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileTrouble(path: root, reason: "\(error)")) }
         }
         return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
 
     // MARK: - Files that stand for themselves
 
-    mutating func adoptMains(_ arrivals: [Arrival]) async throws -> [FilePath: Ending] {
+    private mutating func adoptMains(_ arrivals: [Arrival]) async throws -> [FilePath: Ending] {
         var endings: [FilePath: Ending] = [:]
         var planned: [(arrival: Arrival, plan: Plan)] = []
         var hashed: Int64 = 0
@@ -93,7 +91,7 @@ struct Adopter: Sendable {
                 endings[arrival.path] = unanswered
                 continue
             }
-            guard hashed <= Self.hashBudget else {
+            guard hashed <= Hashing.budget else {
                 endings[arrival.path] = .later
                 continue
             }
@@ -109,8 +107,8 @@ struct Adopter: Sendable {
             var wanted = group
             if isChecked { wanted = await ask(group, &endings) }
             hashing.progress()
-            let outcomes = try await admitter.journal.adopt(
-                wanted.map { Adoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
+            let outcomes = try await admission.journal.adopt(
+                wanted.map { FileAdoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
             for (file, outcome) in zip(wanted, outcomes) {
                 endings[file.arrival.path] = ending(of: outcome, file.arrival)
             }
@@ -171,12 +169,12 @@ struct Adopter: Sendable {
         let isFirst = check.gaveNoAnswer(name, at: .now)
         if isFirst, !Task.isCancelled {
             let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
-            admitter.log.emit(.fileTrouble(path: root, reason: trouble))
+            admission.log.emit(.fileTrouble(path: root, reason: trouble))
         }
         return Self.unanswered(name, check.silent([name], at: .now)?.wait ?? .zero)
     }
 
-    func ending(of outcome: Adoption.Outcome, _ arrival: Arrival) -> Ending {
+    private func ending(of outcome: FileAdoption.Outcome, _ arrival: Arrival) -> Ending {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known
@@ -189,9 +187,9 @@ struct Adopter: Sendable {
     private func plan(_ arrival: Arrival) async -> (Plan?, Ending) {
         let path = root.pushing(arrival.path)
         do {
-            let facts = try await admitter.firstFacts(of: arrival, at: arrival.place, hashing)
-            let decision = try await admitter.decide(
-                arrival, by: routes, at: arrival.place, facts: facts, hashing: hashing)
+            var facts = Facts()
+            try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
+            let decision = try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
             guard case .plan(let plan) = decision else { return (nil, .unmatched) }
             return (plan, .adopted)
         } catch let error as DeliveryError where error.verdict == .sourceGone {
@@ -199,12 +197,35 @@ struct Adopter: Sendable {
         } catch let error as SystemError where error.isMissing {
             return (nil, .known)
         } catch {
-            if !Task.isCancelled { admitter.log.emit(.fileTrouble(path: path, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileTrouble(path: path, reason: "\(error)")) }
             return (nil, .later)
         }
     }
 
     private func tell(_ arrival: Arrival, _ reason: String) {
-        admitter.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+    }
+
+    // MARK: - Files that go with others
+
+    /// A companion shares its file's fate: what goes with a file that is sent goes with it.
+    ///
+    /// - Parameter main: what has just become of that, where it was among them.
+    private mutating func adopt(_ arrival: Arrival, _ belonging: Belonging, _ main: Ending?) async throws -> Ending {
+        var fate = main
+        if fate == nil || fate == .known {
+            if let row = try await admission.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
+                fate = try await admission.journal.isAdopted(row.id) ? .adopted : .send
+            } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
+                let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
+                fate = try await adoptMains([file])[belonging.main]
+            } else {
+                fate = .send
+            }
+        }
+        guard fate == .adopted else { return fate ?? .send }
+        let adoption = FileAdoption(arrival, plan: nil, role: belonging.companion.kind)
+        let outcome = try await admission.journal.adopt([adoption], at: .now).first
+        return outcome.map { ending(of: $0, arrival) } ?? .later
     }
 }

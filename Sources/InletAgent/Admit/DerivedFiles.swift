@@ -11,7 +11,7 @@ final class Deriver: Sendable {
     enum Standing: Sendable {
         /// Look again once `done` is called.
         case underWay
-        case made([SetFinder.Found])
+        case made([FoundCompanion])
     }
 
     private struct Request: Sendable {
@@ -22,7 +22,7 @@ final class Deriver: Sendable {
     private struct Entry: Sendable {
         var identity: FileIdentity
         /// nil while it is not finished.
-        var made: [SetFinder.Found]?
+        var made: [FoundCompanion]?
     }
 
     private struct State: Sendable {
@@ -83,7 +83,7 @@ final class Deriver: Sendable {
 
     /// What has been made of a file; asked for the first time, it begins.
     func standing(of arrival: Arrival, _ rules: [DeriveRule]) -> Standing {
-        let (standing, stale) = state.withLock { state -> (Standing, [SetFinder.Found]) in
+        let (standing, stale) = state.withLock { state -> (Standing, [FoundCompanion]) in
             if let entry = state.entries[arrival.path], entry.identity == arrival.identity {
                 return (entry.made.map(Standing.made) ?? .underWay, [])
             }
@@ -114,7 +114,7 @@ final class Deriver: Sendable {
         remove(made)
     }
 
-    private func remove(_ found: [SetFinder.Found]) {
+    private func remove(_ found: [FoundCompanion]) {
         // What stays is removed at the next start.
         for one in found { try? DurableFile.remove(folder.pushing(one.arrival.path)) }
     }
@@ -131,7 +131,7 @@ final class Deriver: Sendable {
                 await signal.wait(until: nil)
                 continue
             }
-            var made: [SetFinder.Found] = []
+            var made: [FoundCompanion] = []
             for rule in request.rules {
                 if let found = await make(rule, of: request.arrival) { made.append(found) }
             }
@@ -141,7 +141,7 @@ final class Deriver: Sendable {
     }
 
     /// While it was made the original may have become another one, or have been given up.
-    private func finish(_ arrival: Arrival, _ made: [SetFinder.Found]) {
+    private func finish(_ arrival: Arrival, _ made: [FoundCompanion]) {
         let isWanted = state.withLock { state in
             guard state.awaits(arrival) else { return false }
             state.entries[arrival.path]?.made = made
@@ -151,7 +151,7 @@ final class Deriver: Sendable {
         done(arrival.path)
     }
 
-    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> SetFinder.Found? {
+    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> FoundCompanion? {
         let path = root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
@@ -163,7 +163,7 @@ final class Deriver: Sendable {
             log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
-            return SetFinder.Found(
+            return FoundCompanion(
                 companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made)
         } catch {
             if !Task.isCancelled { log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }
@@ -188,6 +188,107 @@ final class Deriver: Sendable {
             if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
             // As above.
             try? DurableFile.remove(folder.pushing(path))
+        }
+    }
+}
+
+/// One run of a program that makes a file of an original.
+///
+/// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
+/// pattern to it. It gives way to others, and its time and what it writes are bounded.
+struct DerivingRun: Sendable {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    let rule: DeriveRule
+    let source: RootedPath
+    /// The original's, when it was found complete.
+    let identity: FileIdentity
+    /// Where the file goes that is made.
+    let folder: FilePath
+
+    private static let niceness: Int32 = 10
+
+    /// Of the folders, one for each run, in which programs write.
+    static let workPrefix = ".work"
+
+    private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
+
+    /// - Returns: the file, in `folder` and on the disk.
+    func run(on pool: BlockingPool) async throws -> Arrival {
+        guard let word = rule.command.first, let program = ProgramSearch.find(word) else {
+            throw Failure(description: "there is no program '\(rule.command.first ?? "")'")
+        }
+        // A program that outlived a process of ours may still write: not where this one does.
+        let work = folder.appending(Self.workPrefix + Self.number())
+        try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
+        // What stays is removed at the next start.
+        defer { try? FileManager.default.removeItem(atPath: work.string) }
+        let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
+        // The program follows the path by itself: it is not begun where that leads elsewhere.
+        try requireSource()
+        try DurableFile.makeLink(input, to: source.whole)
+        let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
+        var child = ChildProcess(arguments, environment: environment(work), timeout: rule.timeout)
+        (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
+        (child.yieldsMemory, child.leavesNobody) = (true, true)
+        let outcome = try await child.run(on: pool)
+        if let reason = Self.reason(outcome) { throw Failure(description: reason) }
+        return try take(output)
+    }
+
+    /// Of the original's name only a plain extension: programs go by it.
+    private var ending: String {
+        let ending = FileName(source.path).plainExtension
+        let isPlain = ending.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        let isFit = isPlain && !ending.isEmpty && ending.utf8.count <= 16
+        return isFit ? "." + ending : ""
+    }
+
+    private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
+        [
+            ("PATH", Array(ProgramSearch.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
+            ("LANG", Array("C.UTF-8".utf8)),
+            // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
+            ("VIPS_BLOCK_UNTRUSTED", Array("1".utf8)),
+        ]
+    }
+
+    private func requireSource() throws {
+        guard let now = try FileLook.look(at: source).identity, now == identity else {
+            throw Failure(description: "the file changed while it was read")
+        }
+    }
+
+    private func take(_ output: FilePath) throws -> Arrival {
+        try requireSource()
+        guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
+            throw Failure(description: "the program made no file")
+        }
+        guard size <= rule.maxSize else {
+            throw Failure(description: "what it made has \(ByteText.format(size)), more than max_size")
+        }
+        // A name that no other one had or will have: the journal knows files by their paths.
+        let name = FilePath("\(WallTime.now.milliseconds)-\(Self.number())\(rule.suffix)")
+        try DurableFile.place(output, at: folder.pushing(name))
+        guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
+            throw Failure(description: "the file that was made is gone")
+        }
+        return Arrival(root: folder, path: name, identity: made)
+    }
+
+    /// Why it made nothing; nil when it ended well.
+    static func reason(_ ended: ChildProcess.Outcome) -> String? {
+        let said = DisplayText.escape(ended.errors.suffix(300))
+        let tail = said.isEmpty ? "" : ": \(said)"
+        return switch ended.end {
+        case .exited(0): nil
+        case .exited(let code): "the program ended with \(code)\(tail)"
+        case .signalled(let signal): "the program was ended by signal \(signal)\(tail)"
+        case .timedOut: "the program took too long and was ended\(tail)"
+        case .stuck: "the program took too long and could not be ended\(tail)"
+        case .cancelled: "stopped"
         }
     }
 }

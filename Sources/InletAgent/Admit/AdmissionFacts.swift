@@ -1,0 +1,79 @@
+internal import InletCore
+internal import InletLinux
+internal import InletMedia
+internal import InletPipelines
+internal import SystemPackage
+
+/// Where files are read for what must be known of them (their type, date and checksums), and who is told that this goes on.
+struct Hashing: Sendable {
+    let pool: BlockingPool
+    /// Called at every chunk.
+    var progress: @Sendable () -> Void = {}
+
+    /// Bytes that are read in one turn of a loop, so that events do not wait for a tree that was remounted; the last file may
+    /// exceed it.
+    static let budget: Int64 = 16 << 20
+
+    /// Adds what must be known of a file before it is known which route takes it: nothing, nearly always.
+    func learnFirst(of arrival: Arrival, by routes: RouteTable, at path: RootedPath, _ facts: inout Facts) async throws
+    {
+        if facts.mediaType != nil { return }
+        let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
+        // Nothing is made of a file that will be refused.
+        if candidates.contains(where: {
+            !$0.match.mediaTypes.isEmpty || !$0.derive.isEmpty && !$0.validate.mediaTypes.isEmpty
+        }) {
+            facts.mediaType = try await mediaType(path)
+        }
+    }
+
+    /// Adds those of `wanted` that the file itself tells.
+    func learn(_ wanted: Set<Fact>, of path: RootedPath, _ facts: inout Facts) async throws {
+        let missing = facts.missing(of: wanted)
+        if missing.contains(.mediaType) { facts.mediaType = try await mediaType(path) }
+        if missing.contains(.captured) { facts.captured = try await captured(path) }
+        let algorithms = Set(missing.compactMap(\.algorithm))
+        if algorithms.isEmpty { return }
+        facts.add(
+            try await Fingerprint.digests(
+                algorithms, of: try SourceFile(opening: path), on: pool, progress: progress))
+    }
+
+    /// A file of which nobody can tell what it is now is looked at again later: without libmagic no route may be guessed.
+    private func mediaType(_ path: RootedPath) async throws -> String {
+        try await pool.run { () throws in try ContentType.read(from: try SourceFile(opening: path)) }
+    }
+
+    /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
+    /// a disk was slow to wake.
+    private func captured(_ path: RootedPath) async throws -> Captured {
+        try await pool.run { () throws(SystemError) in
+            Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
+        }
+    }
+}
+
+extension Arrival {
+    /// What a person should know of a file beside which there is one whose name nobody can tell from its own: the same text in
+    /// another Unicode normal form. nil for nearly all, which costs nothing for ASCII names; blocks for a look at the folder
+    /// otherwise.
+    var normalizationConflict: String? {
+        let spellings = FileName(path).otherSpellings
+        if spellings.isEmpty { return nil }
+        let folder = path.removingLastComponent()
+        for spelling in spellings {
+            // What cannot be looked at is told when its own turn comes.
+            let twin = (try? FileLook.look(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling)))))?.identity
+            // A file system that folds normal forms shows one file under both.
+            guard let twin, twin.inode != identity.inode || twin.device != identity.device else { continue }
+            return "another file has the same name in another Unicode normal form; where both ask for one key, "
+                + "which is made of NFC, the later one gets '_2'"
+        }
+        return nil
+    }
+}
+
+extension Error {
+    /// Whether it is about the file, not about the journal or a destination.
+    var isOfFile: Bool { self is SystemError || self is DeliveryError }
+}

@@ -1,0 +1,372 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// The way of a watched folder's files from a path whose quiet time is over to the journal: look, recall, adoption and renames,
+/// companions, writer probe; then, once the loop has judged them complete, admission. A known file is never opened.
+struct AdmissionStage: Sendable {
+    enum Considered: Sendable {
+        /// To be judged by the settler.
+        case look(Settler.Look)
+        /// There is nothing to do.
+        case known
+    }
+
+    let root: FilePath
+    /// The file system of the root.
+    let volume: Volume?
+    /// Nanoseconds that its mtime may be off.
+    let tolerance: Int64
+    let journal: Journal
+    let log: EventLog
+    let admitter: Admission
+    let hashing: Hashing
+    var inspector: Inspector
+    let companions: CompanionFinder
+    let renamer: RenameFollower
+    var renames = Renames()
+    /// With `existing: adopt`.
+    var adopter: Adoption?
+    /// Files taken over since it was last said how many.
+    private var adopted: (files: Int, bytes: Int64) = (0, 0)
+
+    /// Complete files, for the next admission.
+    private var queued: [Candidate] = []
+    /// What the files under consideration belong to; those that stand for themselves are left out.
+    private var roles: [FilePath: Candidate.Role] = [:]
+    private var wakes: [(companion: FilePath, main: FilePath)] = []
+    /// What was read of files that the journal did not take yet.
+    private var learned: [FilePath: (identity: FileIdentity, facts: Facts)] = [:]
+    private static let mostLearned = 1000
+
+    /// Of a removable volume, reset with each listing.
+    var awaited = AwaitedFiles()
+    /// Files whose marker is not there yet: only to say so once.
+    private var unmarked = IgnoreTally()
+    /// Units that could not be closed, because something of them cannot be read: only to say so once.
+    var untold = IgnoreTally()
+
+    init(
+        root: FilePath, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration, settleEmpty: Duration = .zero,
+        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
+    ) {
+        (self.root, self.volume, self.tolerance) = (root, volume, tolerance)
+        (self.journal, self.log, self.admitter) = (journal, log, admitter)
+        // A long hash holds up the loop, but it is not a loop that hangs.
+        self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
+        inspector = Inspector(
+            root: root, volume: volume, routes: admitter.routes, log: log, rule: rule, settle: settle,
+            settleEmpty: settleEmpty, skipBefore: skipBefore)
+        companions = CompanionFinder(
+            root: root, volume: volume, tolerance: tolerance, sources: rule,
+            rule: CompanionRule(routes: admitter.routes, settle: settle, skipBefore: skipBefore), journal: journal)
+        renamer = RenameFollower(root: root, admission: admitter, hashing: self.hashing)
+        if let adoptBefore {
+            adopter = Adoption(
+                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admission: admitter,
+                hashing: self.hashing)
+        }
+    }
+
+    var ignored: Int { inspector.ignored }
+
+    /// The quiet time before a first look; nil = the root's.
+    func settle(for path: FilePath) -> Duration? { inspector.settle(for: path) }
+
+    // MARK: - From a path to what it is
+
+    /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
+    mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
+        let looks = look(paths)
+        return await consider(looks, await admitter.recall(looks.arrivals, tolerance: tolerance))
+    }
+
+    /// Blocks.
+    mutating func look(_ paths: [FilePath]) -> Inspector.Looks {
+        let looks = inspector.look(paths)
+        if let deriver = admitter.deriver {
+            for case (let path, .look(.gone)) in looks.judged { deriver.close(path, kept: []) }
+        }
+        return looks
+    }
+
+    /// What is known is left alone, what was touched is compared, and what is new is looked at among those that it belongs
+    /// together with, and probed for writers.
+    ///
+    /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
+    mutating func consider(
+        _ looks: Inspector.Looks, _ answer: Result<[KnownFile], JournalError>
+    ) async -> [(FilePath, Considered)] {
+        defer { inspector.endTurn() }
+        roles = [:]
+        let arrivals = looks.arrivals
+        guard case .success(let known) = answer else {
+            return looks.judged + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
+        }
+        let endings = await adopt(
+            zip(arrivals, known).filter {
+                $1 == .new && renames.origins(of: $0.path).isEmpty && looks.refused[$0.path] == nil
+            }.map(\.0))
+        var hashed: Int64 = 0
+        var considered: [FilePath: Considered] = [:]
+        for (arrival, known) in zip(arrivals, known) {
+            considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
+        }
+        let new = arrivals.filter { considered[$0.path] == nil }
+        for (arrival, status) in zip(new, await companions.find(of: new, &inspector.turn, at: .now)) {
+            considered[arrival.path] = await consider(arrival, status)
+        }
+        return looks.judged + arrivals.compactMap { arrival in considered[arrival.path].map { (arrival.path, $0) } }
+    }
+
+    /// - Parameters:
+    ///   - ending: what its adoption came to.
+    ///   - hashed: the bytes read in this turn.
+    /// - Returns: nil for a new file that goes its way.
+    private mutating func consider(
+        _ arrival: Arrival, _ known: KnownFile, _ looks: Inspector.Looks, _ ending: Adoption.Ending?,
+        _ hashed: inout Int64
+    ) async -> Considered? {
+        switch known {
+        case .known: return .known
+        case .new where inspector.isRefused(arrival.path, looks): return .known
+        case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
+        case .new: return await considerNew(arrival, ending, &hashed)
+        // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
+        case .touched where hashed > Hashing.budget: return .look(.comparedLater)
+        case .touched(let file):
+            if file.hasChecksum { hashed += arrival.identity.size }
+            return await considerTouched(arrival, file, looks)
+        }
+    }
+
+    // MARK: - What the journal knows otherwise
+
+    /// A file of which the journal knows nothing under its path: it was renamed, it is adopted, or it goes its way.
+    ///
+    /// - Parameter ending: what its adoption came to; one that was renamed has not been asked about.
+    private mutating func considerNew(
+        _ arrival: Arrival, _ ending: Adoption.Ending?, _ hashed: inout Int64
+    ) async -> Considered? {
+        let path = arrival.path
+        if admitter.deriver?.isUnderWay(arrival) == true {
+            return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
+        }
+        var ending = ending
+        let origins = renames.origins(of: path)
+        if !origins.isEmpty {
+            do {
+                let outcome = try await renamer.follow(arrival, from: origins)
+                if outcome != .new { hashed += arrival.identity.size }
+                if outcome == .later { return .look(.later("waiting for its delivery: it was renamed meanwhile")) }
+                renames.forget(path)
+                if outcome == .renamed { return .known }
+            } catch {
+                hashed += arrival.identity.size
+                return .look(inspector.failed(path, error))
+            }
+            ending = await adopt([arrival])[path]
+        }
+        return switch ending {
+        case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
+        case .later: .look(.later("waiting for what is known of it"))
+        case .adopted, .known, .unmatched: .known
+        case .send, nil: nil
+        }
+    }
+
+    /// A file of which only inode, device or ctime changed: known while it has the content that was admitted. What cannot be
+    /// read now is compared later.
+    ///
+    /// - Returns: nil when it is another one.
+    private mutating func considerTouched(
+        _ arrival: Arrival, _ file: FileRow, _ looks: Inspector.Looks
+    ) async -> Considered? {
+        do {
+            if file.hasChecksum {
+                guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
+                else { return inspector.isRefused(arrival.path, looks) ? .known : nil }
+            } else if file.state == .pending {
+                // Before the journal is asked whether it is on its way: it may end at any time.
+                admitter.looks.keep(file.id)
+            }
+            let touch = try await journal.refresh(
+                file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
+            if touch.isNoted || touch.isOutdated { admitter.looks.take(file.id) }
+            if touch.isOutdated { return .look(.comparedLater) }
+            if touch.goesOn { admitter.signals.raiseDeliverable() }
+            log.emit(.jobKnown(job: file.id, path: file.fullPath))
+            return .known
+        } catch let error as SystemError where error.isMissing {
+            return .look(.gone)
+        } catch {
+            return .look(inspector.failed(arrival.path, error))
+        }
+    }
+
+    /// What became of those of `arrivals` that are old enough; nothing for the others.
+    private mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adoption.Ending] {
+        guard adopter != nil else { return [:] }
+        let old = arrivals.filter { adopter?.isOld($0.identity) == true }
+        if old.isEmpty { return [:] }
+        let endings = await adopter?.adopt(old) ?? [:]
+        for arrival in old {
+            switch endings[arrival.path] {
+            case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)
+            case .unmatched:
+                inspector.leaveAlone(
+                    arrival.path,
+                    "it was there before this folder was watched, and no route accepts it (existing: adopt)")
+            default: break
+            }
+        }
+        return endings
+    }
+
+    /// How many were taken over since the last call, for one line in the log.
+    mutating func takeAdopted() -> (files: Int, bytes: Int64)? {
+        defer { adopted = (0, 0) }
+        return adopted.files > 0 ? adopted : nil
+    }
+
+    // MARK: - What is new, among its companions
+
+    private mutating func consider(_ arrival: Arrival, _ status: Result<CompanionStatus, any Error>) async -> Considered
+    {
+        let path = arrival.path
+        do {
+            let status = try status.get()
+            note(path, isAwaited: status.isAwaited)
+            switch status {
+            case .alone: return .look(inspector.probeFilled(arrival))
+            case .main(let companions, let isWhole, let quiet):
+                roles[path] = .main(companions)
+                return .look(inspector.probeFilled(arrival, isWhole ? nil : (quiet, "waiting for its sidecars")))
+            case .marked(let companions):
+                roles[path] = .main(companions)
+                return .look(inspector.probe(arrival, (.zero, "")))
+            case .unmarked(let marker):
+                // Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
+                if unmarked.count(path) {
+                    log.emit(
+                        .fileAwaited(path: root.pushing(path), reason: "waiting for its marker \(Self.name(marker))"))
+                }
+                return .known
+            case .unsettled: return .look(.belongingsUnsettled)
+            case .corrected(let main, let job):
+                guard try await journal.retake(job) else { return .look(.belongingsUnsettled) }
+                return wait(path, for: main, .seconds(1))
+            case .waiting(let main, let wait): return self.wait(path, for: main, wait)
+            case .dormant: return .known
+            case .late(let companion, let main, let quiet):
+                roles[path] = .late(companion, main: main)
+                return .look(inspector.probe(arrival, quiet.map { ($0, "waiting for its file") }))
+            case .orphan(let quiet): return .look(inspector.probe(arrival, (quiet, "waiting for its file")))
+            }
+        } catch {
+            return .look(inspector.failed(path, error))
+        }
+    }
+
+    private mutating func wait(_ path: FilePath, for main: FilePath, _ wait: Duration) -> Considered {
+        wakes.append((path, main))
+        return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
+    }
+
+    /// Companions, and the files that they wait for, which should be looked at now.
+    mutating func takeWakes() -> [(companion: FilePath, main: FilePath)] {
+        defer { wakes = [] }
+        return wakes
+    }
+
+    private static func name(_ path: FilePath) -> String { DisplayText.escape(FileName(path).bytes) }
+
+    private mutating func note(_ path: FilePath, isAwaited: Bool) {
+        guard volume?.key != nil else { return }
+        if isAwaited { awaited.insert(path) } else { awaited.remove(path) }
+    }
+
+    // MARK: - Complete files
+
+    /// The settler says that the file is complete.
+    mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
+        let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
+        inspector.refused.forget(path)
+        let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? Facts()
+        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: inspector.rule, facts: facts))
+    }
+
+    mutating func takeQueued() -> [Candidate] {
+        defer { queued = [] }
+        return queued
+    }
+
+    /// Admits what is queued.
+    mutating func admitQueued() async -> AdmissionRound {
+        let candidates = takeQueued()
+        var round = round(await admitter.admit(candidates, for: .found(inListing: false), hashing))
+        if !round.refused.isEmpty {
+            // Some were asked for out of their turn.
+            let refused = Set(round.refused)
+            round.refused = candidates.map(\.arrival.path).filter(refused.contains)
+        }
+        return round
+    }
+
+    /// What came of files that were queued, for the loop.
+    mutating func round(_ results: [AdmissionResult]) -> AdmissionRound {
+        var round = AdmissionRound()
+        for result in results {
+            let path = result.arrival.path
+            round.companions += result.companions
+            for companion in result.companions { awaited.remove(companion) }
+            remember(result)
+            switch result.outcome {
+            case .busy, .later: round.later.append((path, nil))
+            case .unreadable(let why): round.later.append((path, why))
+            case .full: round.refused.append(path)
+            case .admitted, .duplicate, .known, .rejected, .gone: round.units += joined(result.arrival)
+            case .unmatched: inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+            }
+        }
+        return round
+    }
+
+    /// What was read of a file that comes back need not be read again, as long as it is the same. What its sidecar says is asked
+    /// for anew.
+    private mutating func remember(_ result: AdmissionResult) {
+        var facts = result.facts
+        facts.add(Sidecar())
+        if !result.outcome.comesBack || facts == Facts() {
+            if !learned.isEmpty { learned[result.arrival.path] = nil }
+        } else {
+            if learned.count >= Self.mostLearned { learned = [:] }
+            learned[result.arrival.path] = (result.arrival.identity, facts)
+        }
+    }
+}
+
+/// Files of a removable volume that wait for their marker, or for a file that does: nothing else remembers them. Bounded.
+struct AwaitedFiles: Sendable {
+    private var paths: Set<FilePath> = []
+    /// Those beyond `most`; they count until the next listing.
+    private var others = 0
+    private let most: Int
+
+    init(most: Int = 10_000) { self.most = most }
+
+    mutating func insert(_ path: FilePath) {
+        if paths.contains(path) { return }
+        if paths.count < most { paths.insert(path) } else { others += 1 }
+    }
+
+    mutating func remove(_ path: FilePath) { paths.remove(path) }
+
+    /// How many still wait, without those that are not there any more.
+    mutating func count(where isThere: (FilePath) -> Bool) -> Int {
+        paths = paths.filter(isThere)
+        return paths.count + others
+    }
+}

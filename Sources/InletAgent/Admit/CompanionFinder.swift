@@ -1,0 +1,94 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Finds out, on the disk and in the journal, what `CompanionRule` must know of files that may belong together.
+///
+/// The disk is looked at first: what is disposed of between the two questions is then something that the journal knows.
+struct CompanionFinder: Sendable {
+    let root: FilePath
+    let volume: Volume?
+    let tolerance: Int64
+    /// What it leaves out is not there.
+    let sources: SourceRule
+    let rule: CompanionRule
+    let journal: Journal
+
+    /// What new files are among those that they belong together with. The journal is asked once for all of them, and only companions
+    /// that may go with a file now are opened. Blocks on the disk.
+    ///
+    /// - Returns: of each, in their order, what it is, or why that cannot be told now.
+    func find(
+        of arrivals: [Arrival], _ turn: inout FolderTurn, at now: WallTime
+    ) async -> [Result<CompanionStatus, any Error>] {
+        let around = arrivals.map { rule.around($0) }
+        var facts = CompanionFacts()
+        var failures: [FilePath: SystemError] = [:]
+        look(around.flatMap(\.disk), &turn, &facts, &failures)
+        var failure: JournalError?
+        do throws(JournalError) {
+            try await ask(Array(Set(around.flatMap(\.journal))), &facts)
+        } catch {
+            failure = error
+        }
+        var results: [Result<CompanionStatus, any Error>] = []
+        for (arrival, around) in zip(arrivals, around) {
+            if let unread = around.disk.lazy.compactMap({ failures[$0] }).first {
+                results.append(.failure(unread))
+            } else if let failure, !around.journal.isEmpty {
+                results.append(.failure(failure))
+            } else {
+                for file in rule.probed(for: arrival, facts, at: now) {
+                    facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
+                }
+                results.append(.success(rule.status(of: arrival, facts, at: now)))
+            }
+        }
+        return results
+    }
+
+    private func look(
+        _ paths: [FilePath], _ turn: inout FolderTurn, _ facts: inout CompanionFacts,
+        _ failures: inout [FilePath: SystemError]
+    ) {
+        // In their order: neighbours are in one folder.
+        var seen: Set<FilePath> = []
+        for path in paths where seen.insert(path).inserted {
+            do throws(SystemError) {
+                let found = try turn.look(path)
+                if let identity = found.identity, found.refusal(by: sources) == nil {
+                    facts[path] = CompanionFacts.File(identity)
+                }
+            } catch  where error.isUnnameable {
+                continue
+            } catch {
+                failures[path] = error
+            }
+        }
+    }
+
+    private func ask(_ paths: [FilePath], _ facts: inout CompanionFacts) async throws(JournalError) {
+        if paths.isEmpty { return }
+        let files = paths.map { (path: $0, identity: facts[$0].identity) }
+        let rows = try await journal.newest(root, files, volume: volume, tolerance: tolerance)
+        for case (let path, (let row, let isKnown)?) in zip(paths, rows) {
+            facts[path].row = CompanionFacts.Row(
+                id: row.id, state: row.state, code: row.code, isFinished: row.finishedAt != nil, identity: row.identity)
+            facts[path].isKnown = isKnown
+        }
+    }
+}
+
+extension RouteTable {
+    /// The file on the disk that the one of `arrival` goes with; nil for nearly every file. Blocks.
+    func belonging(of arrival: Arrival) throws(SystemError) -> Belonging? {
+        for belonging in belongings(of: arrival.path) {
+            guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,
+                route(for: belonging.main, size: identity.size)?.name == belonging.route.name
+            else { continue }
+            return belonging
+        }
+        return nil
+    }
+}

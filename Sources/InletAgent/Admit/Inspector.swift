@@ -1,0 +1,263 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Looks at files: whether they are there, whether the rule of the root takes them, whether somebody still writes to them. What is
+/// left alone it says once for each folder and extension.
+struct Inspector: Sendable {
+    /// What was seen of some paths.
+    struct Looks: Sendable {
+        /// Those of which no more needs to be known.
+        var judged: [(FilePath, AdmissionStage.Considered)] = []
+        var arrivals: [Arrival] = []
+        /// Those of them that the root's rule leaves out, unless the journal knows them.
+        var refused: [FilePath: SourceRule.Refusal] = [:]
+
+        var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
+    }
+
+    let root: FilePath
+    /// The file system of the root.
+    let volume: Volume?
+    let routes: RouteTable
+    let log: EventLog
+    let rule: SourceRule
+    /// The quiet time of the root.
+    let settle: Duration
+    /// That of empty files; zero = that of any.
+    let settleEmpty: Duration
+    /// With `existing: skip`: files not touched since then are left alone.
+    let skipBefore: WallTime?
+
+    private var tally = IgnoreTally()
+    /// What the rule of the root leaves out.
+    var refused = RefusedFiles()
+    /// Files that could not be looked at since the last listing began.
+    var unread = 0
+    /// The time that looks have taken, for who sets it.
+    var looking = Duration.zero
+    /// The folders of the files that are looked at in this turn.
+    var turn: FolderTurn
+    /// What is being fetched in them.
+    private var parts = PartNames()
+
+    init(
+        root: FilePath, volume: Volume?, routes: RouteTable, log: EventLog, rule: SourceRule, settle: Duration,
+        settleEmpty: Duration, skipBefore: WallTime?
+    ) {
+        (self.root, self.volume, self.routes, self.log, self.rule) = (root, volume, routes, log, rule)
+        (self.settle, self.settleEmpty, self.skipBefore) = (settle, settleEmpty, skipBefore)
+        turn = FolderTurn(root)
+    }
+
+    /// Files that were left alone.
+    var ignored: Int { tally.total + refused.total }
+
+    /// The quiet time before a first look; nil = the root's.
+    func settle(for path: FilePath) -> Duration? { routes.shortestSettle(for: path, root: settle) }
+
+    /// The turn is over: what was seen in it is out of date.
+    mutating func endTurn() {
+        turn.close()
+        parts.forget()
+    }
+
+    // MARK: - Without opening anything
+
+    /// The first look at paths whose quiet time is over. Of many, each folder is opened once. Blocks.
+    mutating func look(_ paths: [FilePath]) -> Looks {
+        let begin = ContinuousClock.now
+        defer { looking += begin.duration(to: .now) }
+        var looks = Looks()
+        for path in paths {
+            do throws(SystemError) {
+                let found = try turn.look(path)
+                add(found, path, &looks)
+            } catch {
+                looks.judged.append((path, .look(unlooked(path, error))))
+            }
+        }
+        return looks
+    }
+
+    private mutating func add(_ found: FileLook, _ path: FilePath, _ looks: inout Looks) {
+        switch found {
+        case .regular(let identity, _, _) where isSkipped(identity):
+            leaveAlone(path, "it was there before this folder was watched (existing: skip)")
+            looks.judged.append((path, .known))
+        case .regular(let identity, _, _):
+            if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
+            looks.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+        case .missing:
+            refused.forget(path)
+            looks.judged.append((path, .look(.gone)))
+        case .directory, .symlink, .other:
+            noteIrregular(path)
+            looks.judged.append((path, .look(.notRegular)))
+        }
+    }
+
+    private mutating func unlooked(_ path: FilePath, _ error: SystemError) -> Settler.Look {
+        guard volume?.key != nil, !error.isShortage else { return .failing(why: "\(error)") }
+        log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+        // It keeps a card from being said to be safe; at its return it is seen again.
+        unread += 1
+        return .notRegular
+    }
+
+    func look(at path: FilePath) throws(SystemError) -> FileLook { try FileLook.look(at: RootedPath(root, path)) }
+
+    /// What a marker, or a file of labels, is; nil also for one that the root's rule leaves out.
+    func taken(at path: FilePath) throws(SystemError) -> FileIdentity? {
+        let found = try look(at: path)
+        return found.refusal(by: rule) == nil ? found.identity : nil
+    }
+
+    private func isSkipped(_ identity: FileIdentity) -> Bool {
+        guard let skipBefore else { return false }
+        return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
+    }
+
+    // MARK: - Through its own descriptor
+
+    /// The look at a file that is new. Opens it; blocks.
+    ///
+    /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
+    mutating func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
+        let writer: LeaseProbe
+        let now: FileLook
+        do throws(SystemError) {
+            let (folder, name) = try turn.parent(of: arrival.path)
+            let found = WriterProbe.look(at: name, in: folder)
+            // After the probe: a writer that closed between the first look and the probe has left another file.
+            writer = found.writer
+            if let file = found.file { now = file } else { now = try look(at: arrival.path) }
+        } catch {
+            return error.isMissing ? .gone : .failing(why: "\(error)")
+        }
+        let isBusy = writer == .busy
+        if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
+        if case .other = now { return madeUp(arrival.path, writer) }
+        if let refusal = now.refusal(by: rule) {
+            refused.note(arrival.path, refusal)
+            return .notRegular
+        }
+        let identity = now.identity ?? arrival.identity
+        guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
+        return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
+    }
+
+    private mutating func madeUp(_ path: FilePath, _ writer: LeaseProbe) -> Settler.Look {
+        leaveAlone(
+            path,
+            "reading it gives more than its size says: it is made up as it is read, as in /proc or by some FUSE "
+                + "programs, and nobody can tell whether all of it is there; put a copy here")
+        // Where other machines write, the size may only be an old one.
+        if case .unknown = writer { return .later("reading it gives more than its size says", .seconds(30)) }
+        return .notRegular
+    }
+
+    /// The quiet time that the route asks for which takes the file as it is.
+    private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
+        routes.longestSettle(for: path, size: identity.size, root: settle).map {
+            ($0, "waiting for its route's settle time")
+        }
+    }
+
+    // MARK: - Empty files
+
+    /// Before an empty file is looked at again beside which something is being fetched: nothing tells when that is given up.
+    private static let partPause = Duration.seconds(5)
+
+    /// The same for a file that stands for itself, or for its companions. Some empty files are complete; others only hold the name
+    /// of what is still being fetched, and are replaced by it: an empty one has the longer quiet time, and waits as long as what it
+    /// is to become is beside it under a name of its own.
+    mutating func probeFilled(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
+        let look = probe(arrival, binding)
+        let (identity, quiet): (FileIdentity, Duration)
+        switch look {
+        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: arrival.path) ?? settle)
+        case .bound(let found, busy: false, let own, _): (identity, quiet) = (found, own)
+        default: return look
+        }
+        guard identity.size == 0, settleEmpty > .zero else { return look }
+        if let part = parts.part(of: arrival.path, &turn) {
+            return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
+        }
+        if quiet >= settleEmpty { return look }
+        let why = "empty: it may only hold the name of what is on its way (settle_empty)"
+        return .bound(identity, busy: false, quiet: settleEmpty, why: why)
+    }
+
+    // MARK: - What is said
+
+    /// A file that is not taken: said once for each folder and extension.
+    mutating func leaveAlone(_ path: FilePath, _ reason: String) {
+        if tally.count(path) { log.emit(.fileIgnored(path: root.pushing(path), reason: reason)) }
+    }
+
+    /// A symlink, FIFO, socket or device.
+    mutating func noteIrregular(_ path: FilePath) {
+        leaveAlone(path, "not a regular file; symlinks, FIFOs, sockets and devices are never followed or read")
+    }
+
+    /// Whether the root's rule leaves the file out, which is noted then.
+    mutating func isRefused(_ path: FilePath, _ looks: Looks) -> Bool {
+        guard let refusal = looks.refused[path] else { return false }
+        refused.note(path, refusal)
+        return true
+    }
+
+    /// A file of which something could not be found out.
+    func failed(_ path: FilePath, _ error: any Error) -> Settler.Look {
+        if error.isOfFile { return .failing(why: "\(error)") }
+        log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+        return .later("\(error)", .seconds(5))
+    }
+}
+
+/// What programs are fetching in the folder that was asked about last.
+private struct PartNames: Sendable {
+    private var known: (folder: FilePath, parts: [FileName])?
+    /// Names of one folder that are read for that.
+    private static let most = 100_000
+
+    /// The name, to be shown, under which the file at `path` is being fetched; nil where none is seen. Blocks.
+    mutating func part(of path: FilePath, _ turn: inout FolderTurn) -> String? {
+        let folder = path.removingLastComponent()
+        if known?.folder != folder { known = (folder, Self.parts(in: folder, &turn)) }
+        let name = FileName(path)
+        return known?.parts.first { $0.isPart(of: name) }.map { DisplayText.escape($0.bytes) }
+    }
+
+    private static func parts(in folder: FilePath, _ turn: inout FolderTurn) -> [FileName] {
+        var parts: [FileName] = []
+        do throws(SystemError) {
+            var names = try turn.folder(folder).list()
+            var room = most
+            while room > 0, let entry = try names.next() {
+                room -= 1
+                let name = FileName(bytes: entry.name.bytes)
+                if name.isOfPart { parts.append(name) }
+            }
+        } catch {
+            // Without it the longer quiet time counts, as where nothing tells of what is being fetched.
+        }
+        return parts
+    }
+
+    /// The turn is over: what was seen is out of date.
+    mutating func forget() { known = nil }
+}
+
+/// What is looked at again because of ourselves, not because of a writer: nobody is to be told that somebody has it open.
+extension Settler.Look {
+    /// - Parameter wait: for most, what is in the way is over in a moment.
+    static func later(_ why: String, _ wait: Duration = .milliseconds(200)) -> Self { .waiting(for: wait, why: why) }
+
+    /// Its content is to be read, and enough was read in this turn.
+    static var comparedLater: Self { later("waiting to be compared with what is known of it", .milliseconds(50)) }
+
+    static var belongingsUnsettled: Self { later("what it belongs together with is not complete") }
+}

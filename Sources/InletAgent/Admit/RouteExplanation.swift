@@ -1,0 +1,352 @@
+internal import InletConfig
+package import InletCore
+package import InletJournal
+package import InletLinux
+package import InletPipelines
+package import SystemPackage
+
+/// What an agent would do with the files that are there now, one by one, without a trace: it lists as the intake does, asks the
+/// routes, and looks into the journal. Memory grows with the depth of the tree, not with the files.
+///
+/// It lists once and ends. What the quiet time would bring is said of a file that is too young, and not waited for: an answer is
+/// wanted, and watching would only give the same one later.
+package struct DryRun {
+    /// What would become of one file.
+    package enum Verdict: Sendable {
+        case planned(Plan, DeliverySteps)
+        /// By the route of this name.
+        case rejected(route: String, reason: String)
+        /// No route takes it.
+        case unmatched
+        case known(job: Int64, state: FileState)
+        /// It was there before the folder was first watched (`existing: skip`).
+        case skipped
+        /// The same, with `existing: adopt`: known as delivered, and not sent.
+        case adopted
+        /// With another file, to which it belongs.
+        case along(main: FilePath)
+        /// Nothing is done with it before this file is there.
+        case awaited(marker: FilePath)
+        /// A symlink, FIFO, socket or device.
+        case irregular
+        /// It, or the folder, cannot be read.
+        case unreadable(String)
+    }
+
+    package struct Finding: Sendable {
+        /// Whole.
+        package var path: FilePath
+        package var size: Int64
+        package var verdict: Verdict
+        /// The routes before the one that decided, and why they did not.
+        package var passed: [RouteTrace] = []
+        /// How long it would have to be quiet yet.
+        package var quiet: Duration?
+        /// The folder that is delivered with it as one.
+        package var unit: FilePath?
+    }
+
+    /// What was passed over for its name.
+    package private(set) var ignored = (files: 0, folders: 0)
+
+    private let routes: RouteTable
+    private let destinations: [String: Destination]
+    private let hashing: Hashing
+    private var journal: JournalGlance?
+
+    /// Looked at together, so that the journal is asked once for all of them.
+    private static let batch = 256
+
+    /// - Parameter journal: nil where there is none yet.
+    package init(_ routes: [Route], _ destinations: [Destination], journal: JournalGlance?, on pool: BlockingPool) {
+        self.routes = RouteTable(routes)
+        self.destinations = destinations.reduce(into: [:]) { $0[$1.name] = $1 }
+        self.journal = journal
+        hashing = Hashing(pool: pool)
+    }
+
+    /// Lists a watched folder, or those of a pattern, and hands out what is found as it is found. Blocks.
+    package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
+        guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
+        for root in WatchedFolders.now(pattern) {
+            let found: VolumePlace
+            do {
+                found = try VolumePlace(of: root, pattern)
+            } catch {
+                try take(Finding(path: root, size: 0, verdict: .unreadable("\(error)")))
+                continue
+            }
+            try await list(root, watch, found.volume, take)
+        }
+    }
+
+    private mutating func list(
+        _ root: FilePath, _ watch: WatchSettings, _ volume: Volume?, _ take: (Finding) throws -> Void
+    ) async throws {
+        let volume = try volume ?? Volume(name: VolumeFinder().identity(of: root).name)
+        let before = try since(watch, volume.key.map { FilePath($0) } ?? root)
+        let tolerance = try FileSystemKind.of(root).modifiedTolerance
+        let ignore = IgnoreList(user: watch.ignore)
+        var listing = Listing(root: root, isRecursive: watch.recursive)
+        listing.add("")
+        var arrivals: [Arrival] = []
+        func note(_ path: FilePath, _ verdict: Verdict) throws {
+            try take(Finding(path: root.pushing(path), size: 0, verdict: verdict))
+        }
+        var isListed = false
+        while !isListed {
+            switch listing.next(ignore) {
+            case .file(let path):
+                // What is gone meanwhile would not be there for the agent either.
+                if let identity = (try? FileLook.look(at: RootedPath(root, path)))?.identity {
+                    arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+                }
+            case .irregular(let path): try note(path, .irregular)
+            case .passedOver(let folder, let error), .trouble(let folder, let error):
+                try note(folder, .unreadable("\(error)"))
+            case .entered, .gone, .reading: continue
+            case .finished: isListed = true
+            }
+            guard isListed || arrivals.count == Self.batch else { continue }
+            for finding in try await judge(arrivals, watch, before, tolerance) { try take(finding) }
+            arrivals = []
+        }
+        ignored.files += listing.ignored.files
+        ignored.folders += listing.ignored.folders
+    }
+
+    /// Until when files were there before the folder was first watched; nil where that does not matter.
+    private mutating func since(_ watch: WatchSettings, _ name: FilePath) throws -> WallTime? {
+        guard watch.existing != .ingest else { return nil }
+        return try journal?.firstSeen(name) ?? .now
+    }
+
+    private mutating func judge(
+        _ arrivals: [Arrival], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
+    ) async throws -> [Finding] {
+        let standings = try journal?.recall(arrivals, tolerance: tolerance)
+        var findings: [Finding] = []
+        for (index, arrival) in arrivals.enumerated() {
+            let identity = arrival.identity
+            let changed = WallTime(nanoseconds: max(identity.modified, identity.changed))
+            var finding = Finding(
+                path: arrival.root.pushing(arrival.path), size: identity.size, verdict: .unmatched)
+            if case .known(let job, let state)? = standings?[index] {
+                finding.verdict = .known(job: job, state: state)
+            } else if let before, changed < before {
+                finding.verdict = watch.existing == .skip ? .skipped : .adopted
+            } else {
+                await decide(arrival, &finding)
+                let own = routes.settle(for: arrival.path) ?? watch.settle
+                let settle = identity.size == 0 ? max(own, watch.settleEmpty) : own
+                let age = WallTime.now - changed
+                if case .planned = finding.verdict, age >= .zero, age < settle { finding.quiet = settle - age }
+            }
+            findings.append(finding)
+        }
+        return findings
+    }
+}
+
+/// What the routes say of a file, and what has to be read for it.
+extension DryRun {
+    private func decide(_ arrival: Arrival, _ finding: inout Finding) async {
+        do {
+            if let belonging = try routes.belonging(of: arrival) {
+                finding.verdict = .along(main: arrival.root.pushing(belonging.main))
+                return
+            }
+            var facts = Facts()
+            try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
+            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { !$0.isMatch }
+            guard
+                let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
+            else { return }
+            if let marker = try missingMarker(of: arrival, route) {
+                finding.verdict = .awaited(marker: marker)
+                return
+            }
+            do {
+                facts.add(
+                    try await SidecarFile.metadata(
+                        beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+            } catch let error as ConfigErrors {
+                finding.verdict = .rejected(route: route.name, reason: SidecarFile.reason(error))
+                return
+            }
+            finding.unit = route.unit(of: arrival.path)
+            finding.verdict = try await verdict(arrival, facts)
+        } catch {
+            finding.verdict = .unreadable("\(error)")
+        }
+    }
+
+    private func verdict(_ arrival: Arrival, _ first: Facts) async throws -> Verdict {
+        var facts = first
+        // A number for {seq} is only given out when a file is admitted.
+        facts.sequence = 0
+        while true {
+            switch routes.plan(arrival, facts: facts, at: .now) {
+            case .unmatched: return .unmatched
+            case .rejected(let route, let reason): return .rejected(route: route.name, reason: reason)
+            case .needs(let wanted): try await hashing.learn(wanted, of: arrival.place, &facts)
+            case .plan(let plan):
+                let storages = destinations.compactMapValues(\.storage)
+                    .filter { $0.value.isNeeded(arrival.path, fields: plan.with) }.mapValues(\.destination)
+                return .planned(plan, DeliverySteps(plan.destinations, storages: storages))
+            }
+        }
+    }
+
+    /// The marker that the file waits for.
+    private func missingMarker(of arrival: Arrival, _ route: Route) throws(SystemError) -> FilePath? {
+        guard route.wantsMarker else { return nil }
+        for companion in route.companions(of: arrival.path) where companion.kind == .marker {
+            let marker = RootedPath(arrival.root, companion.path)
+            if try FileLook.look(at: marker) == .missing { return marker.whole }
+        }
+        return nil
+    }
+}
+
+/// What the routes would do with a file, by its name and size alone: nothing of it is read, and what only reading could tell
+/// is assumed and said. Pure.
+package struct RouteTrial: Sendable {
+    package enum Outcome: Sendable {
+        case plan(Plan, DeliverySteps)
+        case rejected(route: String, reason: String)
+        case unmatched
+    }
+
+    package let place: RoutePlace
+    /// Each route tried, up to and including the one that takes it.
+    package let traces: [RouteTrace]
+    package let outcome: Outcome
+    /// What was taken for granted, in sentences.
+    package let assumed: [String]
+
+    /// - Parameters:
+    ///   - identity: of the file, where it is there.
+    ///   - size: another size than it has.
+    package init(
+        _ place: RoutePlace, identity: FileIdentity?, size: Int64? = nil, table: RouteTable,
+        destination: (String) -> Destination?, at now: WallTime
+    ) {
+        self.place = place
+        var assumed: [String] = []
+        var arrival = place.arrival(identity, at: now)
+        if identity == nil {
+            assumed.append(
+                size == nil
+                    ? "the file is not there: size 0 and the time now were assumed"
+                    : "the file is not there: the time now was assumed")
+        }
+        if let size { arrival.identity.size = size }
+        var facts = Facts()
+        var decision = table.plan(arrival, facts: facts, at: now)
+        // Each fact is asked for once.
+        while case .needs(let wanted) = decision {
+            for fact in wanted { assumed.append(Self.assume(fact, of: arrival.path, in: &facts)) }
+            decision = table.plan(arrival, facts: facts, at: now)
+        }
+        self.assumed = assumed.sorted()
+        guard place.ignoredBecause == nil else {
+            (traces, outcome) = ([], .unmatched)
+            return
+        }
+        traces = table.trace(arrival, mediaType: facts.mediaType)
+        switch decision {
+        case .plan(let plan):
+            outcome = .plan(plan, DeliverySteps(plan, of: arrival.path, destination: destination))
+        case .rejected(let route, let reason): outcome = .rejected(route: route.name, reason: reason)
+        case .unmatched, .needs: outcome = .unmatched
+        }
+    }
+
+    /// - Returns: what was assumed.
+    private static func assume(_ fact: Fact, of path: FilePath, in facts: inout Facts) -> String {
+        switch fact {
+        case .sha256:
+            facts.sha256 = Digest(.sha256, [UInt8](repeating: 0, count: 32))
+            return "its checksum is not computed here: zeros stand for it"
+        case .digest(let algorithm):
+            facts.digests[algorithm] = Digest(algorithm, [UInt8](repeating: 0, count: 8))
+            return "its \(algorithm.rawValue) for the unit's list is not computed here"
+        case .sequence:
+            facts.sequence = 0
+            return "a number is given out when a file is admitted: 0 stands for it"
+        case .captured:
+            facts.captured = .unknown
+            return "the date inside of the file is not read here: its time of change stands for it"
+        case .mediaType:
+            let type = MediaType.byExtension(FileName(path).plainExtension)
+            facts.mediaType = type
+            return "what it holds is not read here: \(type) was assumed, by its name"
+        }
+    }
+
+    /// Why it went so, a sentence for each step.
+    package var why: [String] {
+        var why: [String] = []
+        if place.root == nil { why.append("not below any watched folder; only 'inlet send' could take it") }
+        if let ignored = place.ignoredBecause { return why + ["ignored: \(ignored)"] }
+        why += traces.map { trace in
+            trace.mismatch.map { "route \(trace.route): \($0)" } ?? "route \(trace.route) takes it"
+        }
+        switch outcome {
+        case .plan: break
+        case .rejected(_, let reason): why.append("rejected: \(reason)")
+        case .unmatched: why.append("no route takes it: it would be ignored")
+        }
+        return why
+    }
+}
+
+/// Where a file would be taken from, whether it is there or not: the first that anybody asks of the routes.
+package struct RoutePlace: Sendable {
+    /// The whole path.
+    package let path: FilePath
+    /// The watched folder that it lies in; nil when there is none, and only `inlet send` could take it.
+    package let root: FilePath?
+    /// Below the root; a file elsewhere counts by its bare name.
+    package let relative: FilePath
+    /// Why no route is asked, where its name or that of a folder above it is ignored.
+    package let ignoredBecause: String?
+
+    package init(_ path: FilePath, in watch: [WatchSettings]) {
+        self.path = path
+        root = watch.compactMap { $0.root(of: path) }.first
+        guard let root, let settings = watch.first(where: { $0.root(of: path) == root }) else {
+            relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
+            ignoredBecause = nil
+            return
+        }
+        var below = path
+        _ = below.removePrefix(root)
+        relative = below
+        ignoredBecause = IgnoreList(user: settings.ignore).reason(below, isDirectory: false)
+    }
+
+    /// As the routes see it.
+    ///
+    /// - Parameter identity: of the file, where it is there; otherwise it is taken as an empty one of now.
+    package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> Arrival {
+        Arrival(
+            root: root ?? "", path: relative,
+            identity: identity
+                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
+            volume: volume)
+    }
+}
+
+extension DeliverySteps {
+    /// What a plan comes to for the file at `path` below its root: where it goes, and what waits for what.
+    ///
+    /// - Parameter destination: one by its name; nil for one that could not be made.
+    package init(_ plan: Plan, of path: FilePath, destination: (String) -> Destination?) {
+        let needs = plan.destinations.compactMap { name in
+            destination(name)?.storage.flatMap { $0.isNeeded(path, fields: plan.with) ? (name, $0.destination) : nil }
+        }
+        self.init(plan.destinations, storages: Dictionary(needs) { first, _ in first })
+    }
+}

@@ -1,0 +1,271 @@
+package import SystemPackage
+
+/// A companion that is there with its file.
+package struct FoundCompanion: Sendable {
+    package var companion: Companion
+    package var arrival: Arrival
+
+    package init(companion: Companion, arrival: Arrival) {
+        (self.companion, self.arrival) = (companion, arrival)
+    }
+}
+
+/// What a new file is among those that it belongs together with.
+package enum CompanionStatus: Sendable {
+    case alone
+    /// A file with the companions that are there; `isWhole` when none of those that its route names is missing. Otherwise it
+    /// goes without them once it has been quiet for so long.
+    case main([FoundCompanion], isWhole: Bool, quiet: Duration)
+    /// A file whose marker says that it is complete.
+    case marked([FoundCompanion])
+    /// A file whose marker is not there yet, or has spoken for what was there before.
+    case unmarked(marker: FilePath)
+    /// What it belongs together with is just being made or disposed of: to be looked at again. A file must not go without its
+    /// marker, or nobody would take that.
+    case unsettled
+    /// A companion whose file is there, but not in the journal yet.
+    case waiting(main: FilePath, wait: Duration)
+    /// A companion whose file waits for its marker: found again with it.
+    case dormant
+    /// A companion whose file is in the journal. `quiet` when that is not on the disk: another of its name may come.
+    case late(Companion, main: Int64, quiet: Duration?)
+    /// Metadata of a file that was rejected for what stood in its place before.
+    case corrected(main: FilePath, job: Int64)
+    /// A companion without a file.
+    case orphan(quiet: Duration)
+
+    /// Whether nothing is done with it until a marker is there.
+    package var isAwaited: Bool {
+        switch self {
+        case .unmarked, .dormant: true
+        default: false
+        }
+    }
+}
+
+/// What is known of the files around new ones, by their paths below the root. A path that is not named here is one where nothing
+/// is, and of which the journal knows nothing.
+package struct CompanionFacts: Sendable {
+    /// The newest row of a path.
+    package struct Row: Sendable {
+        var id: Int64
+        var state: FileState
+        var code: ErrorCode?
+        var isFinished: Bool
+        var identity: FileIdentity
+
+        package init(id: Int64, state: FileState, code: ErrorCode?, isFinished: Bool, identity: FileIdentity) {
+            (self.id, self.state, self.code) = (id, state, code)
+            (self.isFinished, self.identity) = (isFinished, identity)
+        }
+    }
+
+    package struct File: Sendable {
+        /// As the rule of the root takes it; nil where it takes none.
+        package var identity: FileIdentity?
+        package var row: Row?
+        /// Whether the journal knows the file that is there, or knew it before it was touched.
+        package var isKnown = false
+        /// Whether somebody may still write to it; nobody asks before `CompanionRule.probed` names it.
+        package var isBusy = false
+
+        package init(_ identity: FileIdentity? = nil) { self.identity = identity }
+    }
+
+    private var files: [FilePath: File] = [:]
+
+    package init() {}
+
+    package subscript(_ path: FilePath) -> File {
+        get { files[path] ?? File() }
+        set { files[path] = newValue }
+    }
+}
+
+/// Decides what a new file is among those that it belongs together with: what is there, what the journal knows of it, and how
+/// long each waits for the other. It looks at nothing by itself.
+package struct CompanionRule: Sendable {
+    let routes: RouteTable
+    /// The root's.
+    let settle: Duration
+    /// With `existing: skip`: files not touched since then are not taken.
+    let skipBefore: WallTime?
+
+    /// Companions look again at least so seldom.
+    private static let shortestWait = Duration.seconds(1)
+
+    package init(routes: RouteTable, settle: Duration, skipBefore: WallTime?) {
+        (self.routes, self.settle, self.skipBefore) = (routes, settle, skipBefore)
+    }
+
+    // MARK: - What must be known
+
+    /// The paths of which something must be known to say what `arrival` is: nearly always none.
+    ///
+    /// - Returns: those to look at, and those to ask the journal about.
+    package func around(_ arrival: Arrival) -> (disk: [FilePath], journal: [FilePath]) {
+        guard routes.hasCompanions else { return ([], []) }
+        var (disk, journal): ([FilePath], [FilePath]) = ([], [])
+        for belonging in routes.belongings(of: arrival.path) {
+            disk.append(belonging.main)
+            journal.append(belonging.main)
+            for companion in belonging.route.companions(of: belonging.main) {
+                guard [.metadata, .marker].contains(companion.kind) else { continue }
+                disk.append(companion.path)
+                if companion.kind == .marker { journal.append(companion.path) }
+            }
+        }
+        guard let route = ownRoute(arrival) else { return (disk, journal) }
+        for companion in route.companions(of: arrival.path) {
+            disk.append(companion.path)
+            if companion.kind == .marker { journal += [arrival.path, companion.path] }
+        }
+        return (disk, journal)
+    }
+
+    /// The files that are to be probed for writers before `status` can be believed: those that are complete if nobody writes to
+    /// them.
+    package func probed(for arrival: Arrival, _ facts: CompanionFacts, at now: WallTime) -> [Arrival] {
+        switch status(of: arrival, facts, at: now) {
+        case .main(let found, _, _), .marked(let found): found.map(\.arrival)
+        case .corrected: [arrival]
+        default: []
+        }
+    }
+
+    // MARK: - What it is
+
+    /// - Parameter arrival: a file that is new to the journal.
+    package func status(of arrival: Arrival, _ facts: CompanionFacts, at now: WallTime) -> CompanionStatus {
+        guard routes.hasCompanions else { return .alone }
+        let belongings = routes.belongings(of: arrival.path)
+        if let status = status(belongings, of: arrival, facts, at: now) { return status }
+        let orphaned = belongings.map { quiet(arrival.path, $0.route) }.max()
+        guard let route = ownRoute(arrival) else { return orphaned.map { .orphan(quiet: $0) } ?? .alone }
+        let status = status(ofMain: arrival, route, facts, at: now)
+        if case .main(let found, true, let quiet) = status, let orphaned {
+            return .main(found, isWhole: false, quiet: max(quiet, orphaned))
+        }
+        return status
+    }
+
+    /// The route that takes the file, if it has companions.
+    private func ownRoute(_ arrival: Arrival) -> Route? {
+        routes.route(for: arrival.path, size: arrival.identity.size).flatMap { $0.hasCompanions ? $0 : nil }
+    }
+
+    /// How long a companion at `path` waits for its file: that only has to be there then.
+    private func quiet(_ path: FilePath, _ route: Route) -> Duration {
+        max(routes.settle(for: path) ?? settle, route.sidecars.wait)
+    }
+
+    // MARK: - As a companion
+
+    /// nil when none of the files that it may belong to is, or was, there.
+    private func status(
+        _ belongings: [Belonging], of arrival: Arrival, _ facts: CompanionFacts, at now: WallTime
+    ) -> CompanionStatus? {
+        var gone: CompanionStatus?
+        for belonging in belongings {
+            let main = facts[belonging.main]
+            guard isTaken(main, belonging) else {
+                if gone == nil, let row = main.row, ![.gone, .superseded].contains(row.state) {
+                    gone = .late(belonging.companion, main: row.id, quiet: quiet(arrival.path, belonging.route))
+                }
+                continue
+            }
+            if let row = main.row, main.isKnown {
+                guard row.code == .badSidecar, isFirstMetadata(belonging, facts) else {
+                    return .late(belonging.companion, main: row.id, quiet: nil)
+                }
+                // The file looks at it once, and has been quiet for long.
+                let isReady =
+                    row.isFinished && isComplete(arrival, facts[arrival.path].isBusy, belonging.route, at: now)
+                return isReady ? .corrected(main: belonging.main, job: row.id) : .unsettled
+            }
+            if belonging.route.wantsMarker, !isMarked(belonging.main, belonging.route, facts) { return .dormant }
+            return .waiting(main: belonging.main, wait: max(belonging.route.sidecars.wait, Self.shortestWait))
+        }
+        return gone
+    }
+
+    /// Whether the file that a companion may belong to is there, and its route takes it.
+    private func isTaken(_ main: CompanionFacts.File, _ belonging: Belonging) -> Bool {
+        guard let identity = main.identity,
+            routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
+        else { return false }
+        return skipBefore.map { WallTime(nanoseconds: max(identity.modified, identity.changed)) >= $0 } ?? true
+    }
+
+    /// Whether it is the metadata that its file would read: of `.yaml` and `.yml` the first counts.
+    private func isFirstMetadata(_ belonging: Belonging, _ facts: CompanionFacts) -> Bool {
+        for candidate in belonging.route.companions(of: belonging.main) where candidate.kind == .metadata {
+            if candidate.path == belonging.companion.path { return true }
+            if facts[candidate.path].identity != nil { return false }
+        }
+        return false
+    }
+
+    private func isMarked(_ main: FilePath, _ route: Route, _ facts: CompanionFacts) -> Bool {
+        for candidate in route.companions(of: main) where candidate.kind == .marker {
+            if facts[candidate.path].identity != nil { return !isSpent(candidate.path, of: main, facts) }
+        }
+        return false
+    }
+
+    /// Whether a marker has spoken for its file before. One that was kept, or not disposed of yet, says nothing of what the file
+    /// is now, whatever became of what it was; unless the journal was told to forget that.
+    private func isSpent(_ path: FilePath, of main: FilePath, _ facts: CompanionFacts) -> Bool {
+        let marker = facts[path]
+        guard facts[main].row != nil, let row = marker.row else { return false }
+        return [.gone, .superseded].contains(row.state) ? row.identity == marker.identity : marker.isKnown
+    }
+
+    // MARK: - As a main file
+
+    private func status(
+        ofMain arrival: Arrival, _ route: Route, _ facts: CompanionFacts, at now: WallTime
+    ) -> CompanionStatus {
+        var found: [FoundCompanion] = []
+        var missing: Set<String> = Set(route.sidecars.extensions)
+        if route.sidecars.metadata { missing.insert(Self.metadata) }
+        var isWhole = true
+        for candidate in route.companions(of: arrival.path) {
+            // Of `.yaml` and `.yml` the first counts.
+            if candidate.kind == .metadata, !missing.contains(Self.metadata) { continue }
+            let file = facts[candidate.path]
+            guard let identity = file.identity else {
+                if candidate.kind == .marker { return .unmarked(marker: candidate.path) }
+                continue
+            }
+            missing.remove(candidate.kind == .metadata ? Self.metadata : candidate.ending.lowercased())
+            if candidate.kind == .marker, isSpent(candidate.path, of: arrival.path, facts) {
+                return .unmarked(marker: candidate.path)
+            }
+            let companion = Arrival(
+                root: arrival.root, path: candidate.path, identity: identity, volume: arrival.volume)
+            if isComplete(companion, file.isBusy, route, at: now) {
+                found.append(FoundCompanion(companion: candidate, arrival: companion))
+            } else if candidate.kind == .marker {
+                return .unsettled
+            } else {
+                isWhole = false
+            }
+        }
+        if route.wantsMarker { return .marked(found) }
+        // What comes within `wait` after the file needs its own quiet time to be seen as complete.
+        let quiet = (route.settle ?? settle) + route.sidecars.wait
+        return .main(found, isWhole: isWhole && missing.isEmpty, quiet: quiet)
+    }
+
+    /// No ending has a slash.
+    private static let metadata = "/"
+
+    /// A companion is judged by its own times; one from the future, by its writers only. A marker says that all is there.
+    private func isComplete(_ companion: Arrival, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
+        let identity = companion.identity
+        let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
+        guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }
+        return !isBusy
+    }
+}
