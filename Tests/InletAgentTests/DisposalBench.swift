@@ -23,8 +23,11 @@ struct DisposalBench {
     var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
 
     /// - Parameter hasChecksum: whether what was delivered was proved by more than its length.
-    init(_ onSuccess: Route.OnSuccess, hasChecksum: Bool = false, volume: Volume? = nil) async throws {
-        directory = try TemporaryDirectory()
+    init(
+        _ onSuccess: Route.OnSuccess, hasChecksum: Bool = false, volume: Volume? = nil,
+        in folder: TemporaryDirectory? = nil
+    ) async throws {
+        directory = try folder ?? TemporaryDirectory()
         root = directory.path.appending("drop")
         try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
         try setTime(root.pushing("sub/a.txt"))

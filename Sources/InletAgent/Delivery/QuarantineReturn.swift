@@ -55,7 +55,7 @@ struct QuarantineReturn: Sendable {
             if error.isTaken { throw taken }
             guard error.isCrossDevice else { throw error }
             let copy = own.beside(FileCopy.temporaryName(for: own.name))
-            guard try AcrossFileSystems.move(lying, identity, to: own, by: copy) else { throw taken }
+            guard try SourceCopy.move(lying, identity, to: own, by: copy) else { throw taken }
         }
         try own.folder.synchronize()
         try lying.folder.synchronize()

@@ -35,7 +35,7 @@ struct SourceDisposal: Sendable {
                 // It is taken for none: the file gets its own name back, and all begins anew.
                 return try await withoutIntent()
             }
-            AcrossFileSystems.removeUnfinished(intent, in: places)
+            SourceCopy.removeUnfinished(intent, in: places)
             return try await resume(intent)
         }
         let action = places.mayWrite ? FinishAction(file) : .keep
@@ -303,7 +303,7 @@ struct SourceDisposal: Sendable {
     /// Whether the archive on another file system holds the whole file already.
     private func isCopied(_ intent: FinishIntent, _ source: OpenName) throws -> Bool {
         guard intent.isMoving == true, let target = try intent.targetFile.flatMap(places.find) else { return false }
-        return try AcrossFileSystems.isFinishedCopy(target, of: source)
+        return try SourceCopy.isFinished(target, of: source)
     }
 
     private func move(_ intent: FinishIntent) -> SourceMove {

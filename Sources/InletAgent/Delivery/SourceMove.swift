@@ -40,7 +40,7 @@ struct SourceMove: Sendable {
                     return try conclude(target)
                 }
             } else if intent.isMoving == true, number == 1,
-                try AcrossFileSystems.isFinishedCopy(target, of: hidden)
+                try SourceCopy.isFinished(target, of: hidden)
             {
                 // The process died between the copy and the removal.
                 try hidden.remove()
@@ -67,7 +67,7 @@ struct SourceMove: Sendable {
         } catch {
             if error.isTaken { return false }
             guard error.isCrossDevice else { throw error }
-            return try AcrossFileSystems.move(hidden, identity, to: target, by: copy)
+            return try SourceCopy.move(hidden, identity, to: target, by: copy)
         }
         // Who may write in the watched folder may have put another file under the private name since it was looked at.
         guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
