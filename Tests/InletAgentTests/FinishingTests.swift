@@ -184,10 +184,11 @@ import Testing
             var row = job
             row.file.intent = try FinishIntent(action: .delete, privateFile: hidden, target: nil).note
             let pool = BlockingPool(name: "test", threads: 1)
-            let disposal = SourceDisposal(
+            let begun = DisposalRunner(
                 journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool)
             try await whileWriting(hidden) {
-                guard case .wait(_, let note) = try await disposal.dispose() else {
+                var runner = begun
+                guard case .wait(_, let note) = try await runner.run() else {
                     Issue.record("it did not wait")
                     return
                 }
@@ -199,7 +200,8 @@ import Testing
             try move(file, to: hidden)
             try scene.drop("a", "another")
             try await whileWriting(hidden) {
-                guard case .wait = try await disposal.dispose() else {
+                var runner = begun
+                guard case .wait = try await runner.run() else {
                     Issue.record("it did not wait")
                     return
                 }
