@@ -26,14 +26,6 @@ struct DisposalFolder {
         case dispose
     }
 
-    /// What became of it.
-    struct Outcome: Equatable {
-        var end: String
-        var state: FileState?
-        /// Below the folders of the history.
-        var files: [String: String]
-    }
-
     let bench: DisposalBench
     private let setting: DisposalModel.Setting
     /// Has the archive; on another disk, or below the watched folder.
@@ -249,42 +241,35 @@ struct DisposalFolder {
     // MARK: - What is left
 
     /// All files, by their places below the folders of the history.
-    func files() throws -> [String: String] {
+    private func files() throws -> [String: String] {
         var found: [String: String] = [:]
         for (name, folder) in [("drop", bench.root), ("shelf", shelf?.path)] {
             guard let folder, let all = FileManager.default.enumerator(atPath: folder.string) else { continue }
             for case let path as String in all {
                 let place = folder.pushing(FilePath(path))
-                guard try FileLook.look(at: place).identity != nil else { continue }
+                // A reason tells what became of it, not what it is.
+                guard try FileLook.look(at: place).identity != nil, !path.hasSuffix(".reason.json") else { continue }
                 found["\(name)/\(path)"] = try text(place)
             }
         }
         return found
     }
 
-    func outcome(_ end: String, _ state: FileState?) throws -> Outcome {
-        var end = end
-        for (name, folder) in [("drop", bench.root), ("shelf", shelf?.path)] {
-            if let folder { end = end.replacing(folder.display, with: name) }
-        }
-        // A reason tells times.
-        return Outcome(end: end, state: state, files: try files().filter { !$0.key.hasSuffix(".reason.json") })
-    }
-
     /// - Throws: what promise did not hold.
-    func judge(_ outcome: Outcome) throws {
+    func judge() throws {
+        let files = try files()
         func broken(_ text: String) -> DisposalHistory.Broken {
-            DisposalHistory.Broken(description: "\(text): \(outcome)")
+            DisposalHistory.Broken(description: "\(text): \(files)")
         }
-        for name in outcome.files.keys where name.contains(".inlet-") || name.contains("/held/") {
+        for name in files.keys where name.contains(".inlet-") || name.contains("/held/") {
             throw broken("\(name) is hidden for good")
         }
-        for text in owed where !outcome.files.values.contains(text) {
+        for text in owed where !files.values.contains(text) {
             if text == "content", setting.action != .quarantine { continue }
             throw broken("'\(text)' is lost")
         }
-        for text in Set(outcome.files.values) where !isTwice {
-            if outcome.files.values.count(where: { $0 == text }) > 1 { throw broken("'\(text)' is there twice") }
+        for text in Set(files.values) where !isTwice {
+            if files.values.count(where: { $0 == text }) > 1 { throw broken("'\(text)' is there twice") }
         }
     }
 }

@@ -90,17 +90,22 @@ struct DisposalHistory {
                 return
             }
             happen()
-            if draw(0.06 * often(.calls)), let code = Self.codes.randomElement(using: &random) {
-                let isMade = chance(0.3) && !step.isLook
-                say("\(step.word) fails by \(code)\(isMade ? ", and was done" : "")")
-                seen = model.take(step, failing: code, afterwards: isMade)
-            } else {
-                seen = model.take(step)
-                say("\(step.word): \(seen)")
-            }
+            seen = take(step)
             if draw(0.05 * often(.deaths)) { return say("dies after it") }
         }
         throw Broken(description: "it goes round in circles")
+    }
+
+    /// Its call may fail, instead of being made or although it was.
+    private mutating func take(_ step: DisposalStep) -> DisposalFact {
+        guard draw(0.06 * often(.calls)), let code = Self.codes.randomElement(using: &random) else {
+            let seen = model.take(step)
+            say("\(step.word): \(seen)")
+            return seen
+        }
+        let isMade = chance(0.3) && !step.isLook
+        say("\(step.word) fails by \(code)\(isMade ? ", and was done" : "")")
+        return model.take(step, failing: code, afterwards: isMade)
     }
 
     /// Nobody does anything any more.

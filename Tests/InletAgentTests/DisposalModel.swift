@@ -20,6 +20,11 @@ struct DisposalModel {
         /// Whether the kernel does not tell who writes.
         var areWritersUnknown: Bool
 
+        init(action: FinishAction) {
+            self.action = action
+            (hasChecksum, isLinked, isOtherDisk, areWritersUnknown) = (false, false, false, false)
+        }
+
         init(_ random: inout SeededGenerator) {
             action = [.archive, .delete, .quarantine].randomElement(using: &random) ?? .archive
             hasChecksum = random.fraction() < 0.5

@@ -218,7 +218,7 @@ import Testing
             let file = try await stage.finished("a").file
             let ended = try #require(file.endedAt)
             for (spent, pause) in [(0, 60), (59, 60), (300, 300), (3600, 3600), (90_000, 3600)] {
-                #expect(Finisher.pause(file, at: ended + .seconds(spent)) == .seconds(pause))
+                #expect(FinishingStage.pause(file, at: ended + .seconds(spent)) == .seconds(pause))
             }
         }
     }

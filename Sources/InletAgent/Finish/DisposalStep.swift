@@ -54,7 +54,8 @@ enum DisposalName: Sendable { case own, hidden, target }
 /// What came of a step.
 enum DisposalFact: Sendable {
     enum Content: Sendable { case same, another, moving }
-    enum Root: Sendable { case here, away, unknown }  // unknown: it is told in a moment
+    /// `unknown` is told in a moment: nobody has looked yet, or it came back since it was looked for.
+    enum Root: Sendable { case here, away, unknown }
 
     case begun
     case done

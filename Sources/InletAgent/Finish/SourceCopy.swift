@@ -31,29 +31,6 @@ enum SourceCopy {
         try target.folder.synchronize()
     }
 
-    /// Copies, and removes the source.
-    ///
-    /// - Returns: false when `target` was taken meanwhile; then the source is still where it was.
-    static func move(
-        _ file: OpenName, _ identity: FileIdentity, to target: OpenName, by copy: OpenName
-    ) throws -> Bool {
-        do {
-            try self.copy(file, identity, to: target, by: copy)
-        } catch let error as SystemError where error.isTaken {
-            return false
-        }
-        Failpoint.moveCopied.reached()
-        try file.remove()
-        return true
-    }
-
-    /// Removes what is left of a copy whose process died; no such copy runs, as a file has one finisher.
-    static func removeUnfinished(_ intent: FinishIntent, in places: FinishPlaces) {
-        // Where the archive cannot be reached, what is to be done next fails there too, and says so.
-        guard let path = intent.copyFile, let copy = try? places.find(path) else { return }
-        try? copy.remove()
-    }
-
     /// Whether `target` is a whole copy of `file`, made before the process died.
     static func isFinished(_ target: OpenName, of file: OpenName) throws -> Bool {
         guard let copy = try target.look().identity, let source = try file.look().identity,

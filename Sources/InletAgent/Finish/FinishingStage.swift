@@ -9,7 +9,7 @@ internal import SystemPackage
 ///
 /// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
-struct Finisher: Service {
+struct FinishingStage: Service {
     let journal: Journal
     let live: LiveSettings
     let log: EventLog
