@@ -6,7 +6,7 @@ package import ServiceLifecycle
 internal import SystemPackage
 
 /// The composition root. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with
-/// by `Finisher`; the other services keep these four honest. Read `services` to see what runs, and in what order it stops.
+/// by `FinishingStage`; the other services keep these four honest. Read `services` to see what runs, and in what order it stops.
 package final class Agent: Sendable {
     /// What to call this agent in its first log line.
     package struct Label: Sendable {

@@ -90,8 +90,8 @@ struct AgentParts: Sendable {
         Probes(board: board, signals: signals, renew: renew)
     }
 
-    var finisher: Finisher {
-        Finisher(
+    var finisher: FinishingStage {
+        FinishingStage(
             journal: journal, live: live, log: log,
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,

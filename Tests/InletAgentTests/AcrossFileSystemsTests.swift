@@ -56,18 +56,23 @@ import Testing
 
     @Test func `hundreds of files are archived without the archive being listed once`() async throws {
         let bench = try await DisposalBench(.archive)
-        let job = try #require(try await bench.journal.job(bench.id))
         let listings = try Listings(of: shelf)
         let files = Load.of(2000)
         for number in 0..<files {
             let hidden = try bench.places.open(bench.root.pushing("sub").appending(".inlet-finishing-\(number).tmp"))
             try hidden.folder.create([1], as: hidden.name, mode: 0o600)
             let identity = try #require(try hidden.look().identity)
-            let intent = FinishIntent(
-                action: .archive, privateFile: hidden.path, target: shelf.appending("\(number).txt"))
-            let end = try await SourceMove(journal: bench.journal, places: bench.places, job: job, intent: intent)
-                .run(hidden, identity)
-            #expect(end.place == shelf.appending("\(number).txt"))
+            let place = shelf.appending("\(number).txt")
+            var runner = try await bench.runner()
+            for step in [.look(.hidden, hidden.path), .chooseTarget(place, number: 1), .move(identity)]
+                as [DisposalStep]
+            {
+                _ = await runner.take(step)
+            }
+            for step in [.copy(identity), .remove(identity), .synchronize] as [DisposalStep] {
+                guard case .done = await runner.take(step) else { throw Unexpected() }
+            }
+            #expect(isThere(place) && !isThere(hidden.path))
             listings.count()
         }
         #expect(listings.seen == 0)

@@ -24,8 +24,11 @@ struct DisposalBench {
     var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
 
     /// - Parameter hasChecksum: whether what was delivered was proved by more than its length.
-    init(_ onSuccess: Route.OnSuccess, hasChecksum: Bool = false, volume: Volume? = nil) async throws {
-        directory = try TemporaryDirectory()
+    init(
+        _ onSuccess: Route.OnSuccess, hasChecksum: Bool = false, volume: Volume? = nil,
+        in folder: TemporaryDirectory? = nil
+    ) async throws {
+        directory = try folder ?? TemporaryDirectory()
         root = directory.path.appending("drop")
         try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
         try setTime(root.pushing("sub/a.txt"))
@@ -65,15 +68,20 @@ struct DisposalBench {
     }
 
     /// What the finisher makes of it now, as at the next start.
-    func dispose() async throws -> SourceDisposal.Ending {
+    func dispose() async throws -> DisposalRunner.Ending {
+        var runner = try await runner()
+        return try await runner.run()
+    }
+
+    func runner() async throws -> DisposalRunner {
         let job = try #require(try await journal.job(id))
-        return try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
+        return DisposalRunner(journal: journal, places: places, job: job, hashing: pool)
     }
 }
 
 struct Unexpected: Error {}
 
-extension SourceDisposal.Ending {
+extension DisposalRunner.Ending {
     var disposition: String? { if case .done(let text, _, _) = self { text } else { nil } }
     var state: FileState? { if case .done(_, let state, _) = self { state } else { nil } }
     var isWait: Bool { disposition == nil }

@@ -184,10 +184,11 @@ import Testing
             var row = job
             row.file.intent = try FinishIntent(action: .delete, privateFile: hidden, target: nil).note
             let pool = BlockingPool(name: "test", threads: 1)
-            let disposal = SourceDisposal(
+            let begun = DisposalRunner(
                 journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool)
             try await whileWriting(hidden) {
-                guard case .wait(_, let note) = try await disposal.dispose() else {
+                var runner = begun
+                guard case .wait(_, let note) = try await runner.run() else {
                     Issue.record("it did not wait")
                     return
                 }
@@ -199,7 +200,8 @@ import Testing
             try move(file, to: hidden)
             try scene.drop("a", "another")
             try await whileWriting(hidden) {
-                guard case .wait = try await disposal.dispose() else {
+                var runner = begun
+                guard case .wait = try await runner.run() else {
                     Issue.record("it did not wait")
                     return
                 }
@@ -216,7 +218,7 @@ import Testing
             let file = try await stage.finished("a").file
             let ended = try #require(file.endedAt)
             for (spent, pause) in [(0, 60), (59, 60), (300, 300), (3600, 3600), (90_000, 3600)] {
-                #expect(Finisher.pause(file, at: ended + .seconds(spent)) == .seconds(pause))
+                #expect(FinishingStage.pause(file, at: ended + .seconds(spent)) == .seconds(pause))
             }
         }
     }

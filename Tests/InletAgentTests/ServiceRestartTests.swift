@@ -45,7 +45,7 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         let log = try EventLog(nil)
         let health = JournalHealth(log: log)
-        let finisher = Finisher(
+        let finisher = FinishingStage(
             journal: journal, live: .test(), log: log,
             receipts: ReceiptFiles(
                 stateDirectory: directory.path, origin: Receipt.Origin(version: "test", host: "test"), log: log),

@@ -152,17 +152,18 @@ import Testing
     @Test func `what has the private name by the time of the move is put back, not archived`() async throws {
         let bench = try await DisposalBench(.archive)
         try move(bench.file, to: bench.privateFile)
-        let places = bench.places
-        let hidden = try places.open(bench.privateFile)
-        let identity = try #require(try hidden.look().identity)
+        var runner = try await bench.runner()
+        guard case .found(let identity) = await runner.take(.look(.hidden, bench.privateFile)) else {
+            throw Unexpected()
+        }
         // After it was looked at.
         try move(bench.privateFile, to: bench.directory.path.appending("kept"))
         try bench.directory.write(
             Array("another".utf8), to: FilePath("drop/sub").appending(try #require(bench.privateFile.lastComponent)))
-        let job = try #require(try await bench.journal.job(bench.id))
-        let intent = FinishIntent(action: .archive, privateFile: bench.privateFile, target: bench.archived)
-        let move = SourceMove(journal: bench.journal, places: places, job: job, intent: intent)
-        await #expect(throws: SystemError.self) { try await move.run(hidden, identity) }
+        guard case .free = await runner.take(.chooseTarget(bench.archived, number: 1)),
+            case .failed(let error as SystemError) = await runner.take(.move(identity))
+        else { throw Unexpected() }
+        #expect(error.code == .staleNFSFileHandle)
         #expect(try text(bench.privateFile) == "another")
         #expect(try names(in: bench.archived.removingLastComponent()) == [])
     }

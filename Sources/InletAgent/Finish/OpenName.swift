@@ -15,15 +15,18 @@ struct OpenName: Sendable {
     /// - Parameters:
     ///   - root: the watched folder: below it no symlink is followed. Elsewhere root's and our own are, which administrators
     ///     have made. Empty for a file that a person named with all of its path.
+    ///   - open: the same, where it is open already.
     ///   - mode: missing folders are made with it; nil = none is.
-    init(_ path: FilePath, below root: FilePath, making mode: UInt32? = nil) throws(SystemError) {
+    init(
+        _ path: FilePath, below root: FilePath, in open: Folder? = nil, making mode: UInt32? = nil
+    ) throws(SystemError) {
         guard let name = path.lastComponent else { throw SystemError(call: "open", path: path, code: .isDirectory) }
         let above = path.removingLastComponent()
         var below = above
         if root.isEmpty {
             folder = try Folder(following: above)
         } else if below.removePrefix(root) {
-            let top = try Folder(root)
+            let top = if let open { open } else { try Folder(root) }
             folder = if let mode { try top.folder(below, making: mode) } else { try top.folder(below) }
         } else {
             folder = if let mode { try Folder.making(above, mode: mode) } else { try Folder(above) }
@@ -64,6 +67,10 @@ struct OpenName: Sendable {
     /// Never overwrites; durable after `synchronize` of both folders.
     func rename(to other: OpenName) throws(SystemError) { try folder.rename(name, to: other.folder, other.name) }
     func remove() throws(SystemError) { try folder.remove(name) }
+
+    func removeIfThere() throws(SystemError) {
+        do throws(SystemError) { try remove() } catch  where error.isMissing {}
+    }
 
     /// Renames to `wanted`, or to the first of its numbered names that is free. - Returns: the name it got.
     func renameNumbered(to wanted: OpenName) throws(SystemError) -> OpenName {

@@ -47,6 +47,32 @@ enum SourceStanding: Sendable, Equatable {
     }
 }
 
+/// Whether a source is what was delivered. Where only ctime, device or inode differ, content decides.
+enum SourceJudgement: Sendable, Equatable {
+    case same, changed
+    /// Touched, and nothing tells whether its content is another one.
+    case doubtful
+    /// Touched, and its checksum tells.
+    case unread
+
+    /// - Parameter ours: after a rename of ours the ctime of that; where it is not known, ctime is left out.
+    init(_ now: FileIdentity, of file: FileRow, isRenamed: Bool = false, ours: Int64? = nil) {
+        var proved = file.identity
+        if let ours { proved.changed = ours }
+        let isUnknown = isRenamed && ours == nil
+        switch SourceStanding(now, since: proved, ignoringChangeTime: isUnknown) {
+        // After a crash nothing tells whether it was edited since it has its private name.
+        case .same: self = isUnknown && file.hasChecksum ? .unread : .same
+        case .changed: self = .changed
+        case .unclear where file.hasChecksum: self = .unread
+        case .unclear:
+            // Without a checksum only its numbers tell, and a remount or a server gives others to the same file.
+            let isNumbered = now.inode == proved.inode && now.device == proved.device
+            self = isNumbered || now.changed == proved.changed || file.volume != nil ? .doubtful : .changed
+        }
+    }
+}
+
 /// What the finisher journals before it touches a file, so that after a crash it knows what it was doing.
 struct FinishIntent: Sendable, Equatable, Codable {
     var action: FinishAction
@@ -74,6 +100,15 @@ struct FinishIntent: Sendable, Equatable, Codable {
         self.heldUntil = heldUntil
     }
 
+    /// Whether it says all that its action needs.
+    var isWhole: Bool {
+        switch action {
+        case .delete: true
+        case .archive, .quarantine: target != nil
+        case .keep: false
+        }
+    }
+
     init(_ note: [UInt8]) throws { self = try JSONDecoder().decode(FinishIntent.self, from: Data(note)) }
 
     var note: [UInt8] { get throws { Array(try JSONEncoder().encode(self)) } }
@@ -94,9 +129,9 @@ struct UnreadableIntent: Error, CustomStringConvertible {
 /// Where the finisher puts things for one root.
 struct FinishPlaces: Sendable {
     let root: FilePath
-    let archive: FilePath
-    let quarantine: FilePath
-    let hold: Duration
+    var archive: FilePath
+    var quarantine: FilePath
+    var hold: Duration
     /// Whether anything may be moved, deleted or written here: a card is left as it is.
     let mayWrite: Bool
 

@@ -2,16 +2,16 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// Moves to another file system: copied, compared with what was read, and only then removed.
-enum AcrossFileSystems {
+/// A copy of a source on another file system: compared with what was read, and only then does the source go.
+enum SourceCopy {
     /// - Parameters:
     ///   - identity: what `file` was when it was judged.
-    ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it, for
-    ///     `removeUnfinished`: to look for it among all that is in an archive would take longer with every file there.
-    /// - Returns: false when `target` was taken meanwhile; then the source is still where it was.
-    static func move(
+    ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it: to look
+    ///     for what a process left that died would take longer with every file in an archive.
+    /// - Throws: also where `target` was taken meanwhile; the source is where it was.
+    static func copy(
         _ file: OpenName, _ identity: FileIdentity, to target: OpenName, by copy: OpenName
-    ) throws -> Bool {
+    ) throws {
         let source = try file.source()
         _ = try FileCopy.copy(
             source, toTemporaryIn: target.folder, name: target.name, as: copy.name, isCancelled: { Task.isCancelled },
@@ -26,24 +26,13 @@ enum AcrossFileSystems {
         } catch {
             // What is left of it has its name in the intent, and goes at the next try.
             try? copy.remove()
-            if let error = error as? SystemError, error.isTaken { return false }
             throw error
         }
         try target.folder.synchronize()
-        Failpoint.moveCopied.reached()
-        try file.remove()
-        return true
-    }
-
-    /// Removes what is left of a copy whose process died; no such copy runs, as a file has one finisher.
-    static func removeUnfinished(_ intent: FinishIntent, in places: FinishPlaces) {
-        // Where the archive cannot be reached, what is to be done next fails there too, and says so.
-        guard let path = intent.copyFile, let copy = try? places.find(path) else { return }
-        try? copy.remove()
     }
 
     /// Whether `target` is a whole copy of `file`, made before the process died.
-    static func isFinishedCopy(_ target: OpenName, of file: OpenName) throws -> Bool {
+    static func isFinished(_ target: OpenName, of file: OpenName) throws -> Bool {
         guard let copy = try target.look().identity, let source = try file.look().identity,
             copy.isKnown(as: source), copy.device != source.device
         else { return false }

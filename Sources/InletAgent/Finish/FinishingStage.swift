@@ -9,7 +9,7 @@ internal import SystemPackage
 ///
 /// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
-struct Finisher: Service {
+struct FinishingStage: Service {
     let journal: Journal
     let live: LiveSettings
     let log: EventLog
@@ -63,10 +63,8 @@ struct Finisher: Service {
         let places = FinishPlaces(
             root: file.root, settings: live.knownRoots.first { $0.covers(file.root) }, isVolume: file.volume != nil)
         do {
-            let ending = try await SourceDisposal(
-                journal: journal, places: places, job: job, hashing: pool, roots: roots
-            ).dispose()
-            switch ending {
+            var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: roots)
+            switch try await runner.run() {
             case .done(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { roots.look(again: file) }

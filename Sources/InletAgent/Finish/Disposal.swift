@@ -1,0 +1,432 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Decides how one file goes: intent journaled, renamed to a private name, looked at once more, and only then removed or moved.
+/// A file that is busy or another one gets its own name back untouched. After a crash the intent says what may have been done.
+///
+/// Before the intent it is judged, then asked for writers, and renamed only while it is what was judged. Under its private name
+/// it is asked for writers first and judged then: whoever could still change it was seen, and nobody new finds it.
+struct Disposal: Sendable {
+    private enum State {
+        case begins, clearsCopy
+        /// The names that a file can have by a damaged intent.
+        case searches([FilePath])
+        case looksForOwn
+        case looksAtOwn, comparesOwn, remembersOwn, provesLinks, asksWriter
+        case prepares, intends, hides
+        case looksWhetherHidden(any Error)
+        case looksAtHidden, asksWriterOfHidden, looksAgain, comparesHidden
+        case chooses(Int)
+        case comparesTarget
+        case notesMove(Int)
+        case moves(Int)
+        case copies(Int)
+        case removes, synchronizes
+        case looksAtOwnInstead
+        case looksForCopy(SourceStanding)
+        case comparesOwnCopy(SourceStanding, isKnown: Bool)
+        case looksForTarget
+        case asksRoot(Absence)
+        case lends(isSame: Bool)
+        case givesBack(any Error)
+        case putsBack(DisposalStep)
+        /// What is left to do in any case.
+        case takes([DisposalStep])
+    }
+
+    /// What is concluded of a file that is not where it was, once it is sure that its disk is there.
+    private enum Absence { case gone, deleted, moved, unreadable }
+
+    private static let awayPause = Duration.seconds(60)
+    private static let soon = Duration.seconds(1)
+    private static let busyPause = Duration.seconds(30)
+
+    private let places: FinishPlaces
+    private let action: FinishAction
+    /// Whether nothing of its own was sent, so that its deletion takes a proof of its own content.
+    private let isLinked: Bool
+    private var file: FileRow
+    private var state = State.begins
+    private var intent: FinishIntent?
+    /// What it was when it was looked at last.
+    private var identity: FileIdentity
+    /// The last name that was noted first, and whether a move to it may have been made.
+    private var wanted: FilePath?
+    private var wasMoving = false
+    /// Why an unfinished copy is still there: another one would be forgotten with it.
+    private var copyFailure: (any Error)?
+
+    init(_ job: Job, _ places: FinishPlaces) {
+        (file, self.places, identity) = (job.file, places, job.file.identity)
+        action = places.mayWrite ? FinishAction(job.file) : .keep
+        isLinked = job.deliveries.contains { $0.proof?.isOfAnother == true }
+    }
+
+    /// - Parameter seen: what came of the step that was returned last; `begun` at first.
+    mutating func next(_ seen: DisposalFact, at now: WallTime) -> DisposalStep {
+        if case .failed(let error) = seen { return afterFailure(error, now) }
+        switch state {
+        case .begins: return begin(now)
+        case .takes(let steps): return take(steps)
+        case .clearsCopy, .looksAtHidden, .asksWriterOfHidden, .looksAgain, .comparesHidden:
+            return underPrivateName(seen, now)
+        case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
+        case .prepares, .intends, .hides, .looksWhetherHidden: return onTheWay(seen, now)
+        case .chooses, .comparesTarget, .notesMove, .moves, .copies, .removes, .synchronizes: return out(seen, now)
+        case .lends, .givesBack, .putsBack: return back(seen, now)
+        default: return elsewhere(seen, now)
+        }
+    }
+
+    private mutating func go(_ state: State, _ step: DisposalStep) -> DisposalStep {
+        self.state = state
+        return step
+    }
+
+    private mutating func take(_ steps: [DisposalStep]) -> DisposalStep {
+        go(.takes(Array(steps.dropFirst())), steps.first ?? .fail(DisposalMisstep()))
+    }
+
+    private mutating func begin(_ now: WallTime) -> DisposalStep {
+        if let note = file.intent {
+            file.intent = nil
+            // What cannot be read is taken for none: the file gets its own name back, and all begins anew.
+            guard let known = try? FinishIntent(note), known.isWhole else { return search(places.privateNames(file)) }
+            (intent, wanted, wasMoving) = (known, known.targetFile, known.isMoving == true)
+            if let copy = known.copyFile { return go(.clearsCopy, .removeCopy(copy)) }
+            return lookAtHidden()
+        }
+        if action == .keep { return .end(Disposition.kept, state: nil, place: file.fullPath) }
+        return go(.looksAtOwn, .look(.own, file.fullPath))
+    }
+
+    // MARK: - Under its own name
+
+    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        switch (state, seen) {
+        case (.looksAtOwn, .found(let found)):
+            identity = found
+            switch SourceJudgement(found, of: file) {
+            case .same: return proveLinks()
+            case .unread: return go(.comparesOwn, .compare(.own, found))
+            case .changed: return Self.superseded
+            // To move it away hides nothing from anybody.
+            case .doubtful where action == .quarantine: return proveLinks()
+            case .doubtful: return doubtful
+            }
+        case (.looksAtOwn, .missing): return go(.asksRoot(.gone), .askRoot)
+        // Read once, not at each try.
+        case (.comparesOwn, .content(.same)): return go(.remembersOwn, .remember(identity))
+        case (.comparesOwn, .content(.another)): return Self.superseded
+        case (.comparesOwn, .content(.moving)): return moving(now)
+        case (.remembersOwn, .done):
+            file.identity = identity
+            return proveLinks()
+        case (.provesLinks, .answer(true)): return askWriter()
+        // Nothing but its length was proved: it stays.
+        case (.provesLinks, .answer(false)): return .end(Disposition.kept, state: nil, place: file.fullPath)
+        case (.asksWriter, .writer(.busy)): return busy(now)
+        case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
+        case (.asksWriter, .writer): return prepare()
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    private mutating func proveLinks() -> DisposalStep {
+        action == .delete && isLinked ? go(.provesLinks, .proveLinks) : askWriter()
+    }
+
+    private mutating func askWriter() -> DisposalStep { go(.asksWriter, .askWriter(.own)) }
+
+    private mutating func prepare() -> DisposalStep {
+        let target = places.target(file, action)
+        intent = FinishIntent(action: action, privateFile: places.privateFile(file), target: target)
+        // Found out now, while the file still has its own name.
+        return target.map { go(.prepares, .makeWritable($0)) } ?? intend()
+    }
+
+    /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
+    private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep {
+        let held = places.heldFile(file, below: folder)
+        intent = FinishIntent(
+            action: action, privateFile: held, target: places.target(file, action),
+            heldUntil: intent?.heldUntil ?? now + places.hold)
+        return go(.prepares, .makeFolder(held))
+    }
+
+    // MARK: - To its private name
+
+    private mutating func intend() -> DisposalStep {
+        (wanted, wasMoving) = (intent?.targetFile, intent?.isMoving == true)
+        return intent.map { go(.intends, .begin($0)) } ?? .fail(DisposalMisstep())
+    }
+
+    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        guard let begun = intent else { return .fail(DisposalMisstep()) }
+        switch (state, seen) {
+        case (.prepares, .done): return intend()
+        case (.intends, .needed(let other)):
+            return Self.wait(now, Self.busyPause, "waiting: job \(other) needs the file")
+        case (.intends, .done): return go(.hides, .hide(identity, as: begun.privateFile))
+        case (.hides, .content(.moving)): return take(withdrawal + [moving(now)])
+        case (.hides, .found(let found)):
+            intent?.changed = found.changed
+            guard let until = begun.heldUntil else { return lookAtHidden() }
+            return take([.note(intent), Self.held(until)])
+        case (.hides, .missing): return lookAtHidden()
+        // The rename may have been made although it failed: then the intent must say where the file is.
+        case (.looksWhetherHidden(let error), .found): return .fail(error)
+        case (.looksWhetherHidden(let error), .missing):
+            let beside = file.fullPath.removingLastComponent()
+            if begun.heldUntil != nil, (error as? SystemError)?.isCrossDevice == true,
+                begun.privateFile != places.heldFile(file, below: beside)
+            {
+                // Another file system is mounted below the root: the file stays on its own.
+                return hold(below: beside, now)
+            }
+            return take(withdrawal + [.fail(error)])
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    // MARK: - Under its private name
+
+    private mutating func lookAtHidden() -> DisposalStep { look(.looksAtHidden) }
+
+    private func judgementOfHidden(_ found: FileIdentity) -> SourceJudgement {
+        SourceJudgement(found, of: file, isRenamed: true, ours: intent?.changed)
+    }
+
+    private mutating func look(_ state: State) -> DisposalStep {
+        intent.map { go(state, .look(.hidden, $0.privateFile)) } ?? .fail(DisposalMisstep())
+    }
+
+    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        switch (state, seen) {
+        case (.clearsCopy, .done): return lookAtHidden()
+        // It was not renamed, or all was done; or its disk is not there.
+        case (.looksAtHidden, .missing), (.looksAgain, .missing):
+            return go(.looksAtOwnInstead, .look(.own, file.fullPath))
+        case (.looksAtHidden, .found(let found)):
+            identity = found
+            if let until = intent?.heldUntil, until > now { return Self.held(until) }
+            if judgementOfHidden(found) == .changed { return putBack(Self.superseded) }
+            return go(.asksWriterOfHidden, .askWriter(.hidden))
+        case (.asksWriterOfHidden, .writer(.busy)):
+            let isSame = judgementOfHidden(identity) == .same
+            return go(.lends(isSame: isSame), .giveBack(identity))
+        case (.asksWriterOfHidden, .writer): return look(.looksAgain)
+        case (.looksAgain, .found(let found)):
+            identity = found
+            switch judgementOfHidden(found) {
+            case .same: return act()
+            case .unread: return go(.comparesHidden, .compare(.hidden, found))
+            case .changed: return putBack(Self.superseded)
+            case .doubtful where intent?.action == .quarantine: return act()
+            case .doubtful: return putBack(doubtful)
+            }
+        case (.comparesHidden, .content(.same)): return act()
+        case (.comparesHidden, .content(.another)): return putBack(Self.superseded)
+        case (.comparesHidden, .content(.moving)): return moving(now)
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    // MARK: - Away
+
+    private mutating func act() -> DisposalStep {
+        intent?.action == .delete ? go(.removes, .remove(identity)) : choose(1)
+    }
+
+    /// Never overwrites: a name that is taken gets a number.
+    private mutating func choose(_ number: Int) -> DisposalStep {
+        if let copyFailure { return go(.givesBack(copyFailure), .giveBack(identity)) }
+        return wanted.map { go(.chooses(number), .chooseTarget($0, number: number)) } ?? .fail(DisposalMisstep())
+    }
+
+    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        switch (state, seen) {
+        case (.chooses(let number), .free(let target, let copy)):
+            intent?.target = target.bytes
+            intent?.copy = copy.bytes
+            intent?.isMoving = true
+            return go(.notesMove(number), .note(intent))
+        // The process may have died between a copy and the removal.
+        case (.chooses(1), .taken) where wasMoving: return go(.comparesTarget, .compareCopy(.hidden))
+        case (.chooses(let number), .taken): return choose(number + 1)
+        case (.comparesTarget, .answer(true)): return go(.removes, .remove(identity))
+        case (.comparesTarget, .answer(false)): return choose(2)
+        case (.notesMove(let number), .done): return go(.moves(number), .move(identity))
+        case (.copies, .done): return go(.removes, .remove(identity))
+        case (.moves, .done), (.removes, .done): return go(.synchronizes, .synchronize)
+        case (.synchronizes, .done): return intent?.action == .delete ? deleted : moved()
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    private var deleted: DisposalStep { .end(Disposition.deleted, state: nil, place: nil) }
+
+    /// Under the last name that the intent has.
+    private mutating func moved() -> DisposalStep {
+        guard let target = intent?.targetFile else { return .fail(DisposalMisstep()) }
+        guard intent?.action == .quarantine else {
+            return .end(Disposition.archived(target.display), state: nil, place: target)
+        }
+        let disposition = Disposition.quarantined(target.display)
+        return take([.writeReason(disposition), .end(disposition, state: nil, place: target)])
+    }
+
+    // MARK: - Neither here nor there
+
+    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        switch (state, seen) {
+        case (.searches, .found): return putBack(anew(now))
+        case (.searches(let rest), .missing): return search(rest)
+        case (.looksForOwn, .found): return take([.note(nil), anew(now)])
+        // Only a person can find out what became of it.
+        case (.looksForOwn, .missing): return go(.asksRoot(.unreadable), .askRoot)
+        case (.looksAtOwnInstead, .found(let found)): return ownInstead(found)
+        case (.looksAtOwnInstead, .missing): return withoutFile()
+        case (.looksForCopy(let standing), .found(let target)):
+            let isKnown = target.isKnown(as: file.identity)
+            return go(.comparesOwnCopy(standing, isKnown: isKnown), .compareCopy(.own))
+        case (.looksForCopy, .missing): return startOver()
+        case (.comparesOwnCopy, .answer(true)):
+            // Only the removal failed; another copy would be a second file in the archive.
+            intent?.changed = nil
+            return intend()
+        case (.comparesOwnCopy(.unclear, isKnown: true), .answer): return go(.asksRoot(.moved), .askRoot)
+        case (.comparesOwnCopy, .answer): return startOver()
+        case (.looksForTarget, .found(let target)):
+            return go(.asksRoot(target.isKnown(as: file.identity) ? .moved : .gone), .askRoot)
+        case (.looksForTarget, .missing): return go(.asksRoot(.gone), .askRoot)
+        case (.asksRoot(let absence), .root(.here)): return conclude(absence)
+        case (.asksRoot, .root(let root)):
+            let pause = root == .unknown ? Self.soon : Self.awayPause
+            return Self.wait(now, pause, "waiting for \(file.root.display) to come back")
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    private mutating func search(_ names: [FilePath]) -> DisposalStep {
+        guard let name = names.first else { return go(.looksForOwn, .look(.own, file.fullPath)) }
+        return go(.searches(Array(names.dropFirst())), .look(.hidden, name))
+    }
+
+    /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
+    private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep {
+        identity = found
+        let standing = SourceStanding(found, since: file.identity, ignoringChangeTime: true)
+        if standing == .changed { return withoutFile() }
+        if wasMoving, let wanted { return go(.looksForCopy(standing), .look(.target, wanted)) }
+        return startOver()
+    }
+
+    private mutating func withoutFile() -> DisposalStep {
+        if intent?.action == .delete { return go(.asksRoot(.deleted), .askRoot) }
+        return wanted.map { go(.looksForTarget, .look(.target, $0)) } ?? .fail(DisposalMisstep())
+    }
+
+    private mutating func conclude(_ absence: Absence) -> DisposalStep {
+        switch absence {
+        case .gone: return .end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
+        case .deleted: return deleted
+        case .moved: return moved()
+        case .unreadable:
+            return .fail(UnreadableIntent(file: file, archive: places.archive, quarantine: places.quarantine))
+        }
+    }
+
+    private mutating func startOver() -> DisposalStep {
+        if let copyFailure { return .fail(copyFailure) }
+        intent = nil
+        return go(.begins, .note(nil))
+    }
+
+    // MARK: - Back to its own name
+
+    private mutating func putBack(_ ending: DisposalStep) -> DisposalStep { go(.putsBack(ending), .putBack) }
+
+    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+        switch (state, seen) {
+        // What may have been edited keeps the numbers of what was delivered, and is judged by them.
+        case (.lends(isSame: true), .found(let found)): return take([.remember(found)] + withdrawal + [busy(now)])
+        case (.lends, .found), (.lends, .done): return take(withdrawal + [busy(now)])
+        case (.givesBack(let error), .found(let found)): return take([.remember(found), .fail(error)])
+        case (.givesBack(let error), .done): return .fail(error)
+        case (.putsBack(let ending), .put(let path)):
+            if path == file.fullPath { return take([.note(nil), ending]) }
+            // Somebody put a new file there meanwhile: both are kept, under a name that says so.
+            let kept = Disposition.untouched("kept as \(path.display)")
+            return take([.note(nil), .end(kept, state: .superseded, place: nil)])
+        default: return .fail(DisposalMisstep())
+        }
+    }
+
+    /// A file that has its own name has no intent. What is known of a copy that was begun stays known: another copy would be a
+    /// second file in the archive.
+    private var withdrawal: [DisposalStep] { intent?.isMoving == true ? [] : [.note(nil)] }
+
+    // MARK: - Errors
+
+    /// Nothing is concluded from one. A person must not find the file hidden for as long as the archive cannot be used; where
+    /// it stays hidden all the same, the intent says so, and what went wrong first is what a person must mend.
+    private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep {
+        let isTaken = (error as? SystemError)?.isTaken == true
+        switch state {
+        case .clearsCopy:
+            copyFailure = error
+            return lookAtHidden()
+        case .hides: return look(.looksWhetherHidden(error))
+        case .looksWhetherHidden(let first), .givesBack(let first): return .fail(first)
+        // Another file has its name by now: it waits where it is.
+        case .lends: return isTaken ? busy(now) : .fail(error)
+        case .moves(let number) where isTaken: return choose(number + 1)
+        case .copies(let number) where isTaken: return choose(number + 1)
+        case .moves(let number) where (error as? SystemError)?.isCrossDevice == true:
+            return go(.copies(number), .copy(identity))
+        case .chooses, .comparesTarget, .notesMove, .moves, .copies, .removes:
+            return go(.givesBack(error), .giveBack(identity))
+        case .takes(let rest):
+            if case .fail(let first)? = rest.last { return .fail(first) }
+            return .fail(error)
+        default: return .fail(error)
+        }
+    }
+
+    // MARK: - Ends
+
+    private static var superseded: DisposalStep {
+        .end(Disposition.untouched("it was changed after it was delivered"), state: .superseded, place: nil)
+    }
+
+    private var doubtful: DisposalStep {
+        .end(
+            Disposition.untouched(
+                "it was touched after it was delivered, and no checksum tells whether its content changed; "
+                    + "compare it with what was delivered, and remove it yourself"),
+            state: nil, place: file.fullPath)
+    }
+
+    private static func wait(_ now: WallTime, _ pause: Duration, _ note: String) -> DisposalStep {
+        .wait(until: now + pause, note: note)
+    }
+
+    /// Opened for writing is not written to: whether the content changes shows when the writer has let go.
+    private func busy(_ now: WallTime) -> DisposalStep {
+        Self.wait(now, Self.busyPause, "waiting: open for writing by another program")
+    }
+
+    /// Looked at while somebody was at it: a moment later it stands still.
+    private func moving(_ now: WallTime) -> DisposalStep {
+        Self.wait(now, Self.soon, "waiting: it changes while it is looked at")
+    }
+
+    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be looked at anew") }
+
+    private static func held(_ until: WallTime) -> DisposalStep {
+        .wait(until: until, note: "held until \(until.rfc3339): writers cannot be known here")
+    }
+}

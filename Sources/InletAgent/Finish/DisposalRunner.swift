@@ -1,0 +1,260 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// Takes the steps that `Disposal` decides on. It holds the watched folder from the first look to the last step, and the
+/// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
+/// whatever is put in the place of the folders above it meanwhile.
+struct DisposalRunner: Sendable {
+    enum Ending: Sendable {
+        case done(String, state: FileState?, place: FilePath?)
+        case wait(until: WallTime, note: String)
+    }
+
+    let journal: Journal
+    let places: FinishPlaces
+    let job: Job
+    let hashing: BlockingPool
+    let roots: RootRegistry
+    private var disposal: Disposal
+    private var root: Folder?
+    private var names: [DisposalName: OpenName] = [:]
+    /// The last name before it got a number, and what its copy is called until it is whole.
+    private var wanted: (name: OpenName, copy: OpenName)?
+
+    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry = RootRegistry())
+    {
+        (self.journal, self.places, self.job, self.hashing, self.roots) = (journal, places, job, hashing, roots)
+        disposal = Disposal(job, places)
+    }
+
+    private var file: FileRow { job.file }
+
+    /// Until the file is done with, or must wait. - Throws: why neither can be said; it is tried again later.
+    mutating func run() async throws -> Ending {
+        var seen = DisposalFact.begun
+        while true {
+            switch disposal.next(seen, at: .now) {
+            case .end(let disposition, let state, let place): return .done(disposition, state: state, place: place)
+            case .wait(let until, let note): return .wait(until: until, note: note)
+            case .fail(let error): throw error
+            case let step: seen = await take(step)
+            }
+        }
+    }
+
+    /// What came of a step. Blocks.
+    mutating func take(_ step: DisposalStep) async -> DisposalFact {
+        do {
+            return switch step {
+            case .look(let name, let path): try look(name, path)
+            case .compare(let name, let identity): .content(try await compare(try open(name), identity))
+            case .proveLinks: .answer(try await areLinksProved())
+            case .askWriter(let name): .writer(try open(name).writer())
+            case .askRoot: .root(try askRoot())
+            case .begin(let intent): try await begin(intent)
+            case .note(let intent): try await note(intent)
+            case .remember(let identity): try await remember(identity)
+            default: try change(step)
+            }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// Of the steps that change names.
+    private mutating func change(_ step: DisposalStep) throws -> DisposalFact {
+        switch step {
+        case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
+        case .makeFolder(let path): _ = try open(path, making: 0o755)
+        case .hide(let identity, let path): return try hide(identity, as: path)
+        case .chooseTarget(let path, let number): return try chooseTarget(path, number)
+        case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
+        case .move(let identity): try move(identity)
+        case .copy(let identity): try copy(identity)
+        case .removeCopy(let path): try find(path)?.removeIfThere()
+        case .remove(let identity): try remove(identity)
+        case .synchronize: try synchronize()
+        case .writeReason(let disposition): try writeReason(disposition)
+        case .giveBack(let identity): return try giveBack(identity)
+        // Somebody may have cleaned up a folder that looked empty.
+        case .putBack: return .put(try open(.hidden).renameNumbered(to: own(making: 0o755)).path)
+        default: throw DisposalMisstep()
+        }
+        return .done
+    }
+
+    // MARK: - Looking
+
+    private mutating func look(_ name: DisposalName, _ path: FilePath) throws(SystemError) -> DisposalFact {
+        // What was hidden in an open folder is looked at in that.
+        if name != .hidden || names[name]?.path != path { names[name] = try find(path) }
+        return try names[name]?.look().identity.map { .found($0) } ?? .missing
+    }
+
+    /// nil where its folder is not there, or is behind a symlink.
+    private mutating func find(_ path: FilePath) throws(SystemError) -> OpenName? {
+        do throws(SystemError) {
+            return try open(path)
+        } catch  where error.isMissing {
+            return nil
+        }
+    }
+
+    private mutating func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
+        if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try Folder(places.root) }
+        return try OpenName(path, below: places.root, in: root, making: mode)
+    }
+
+    /// What was looked at, or made, before.
+    private func open(_ name: DisposalName) throws(DisposalMisstep) -> OpenName {
+        guard let open = names[name] else { throw DisposalMisstep() }
+        return open
+    }
+
+    /// Read while somebody is at it, it says nothing.
+    private func compare(_ name: OpenName, _ identity: FileIdentity) async throws -> DisposalFact.Content {
+        guard try await file.hasContent(try name.source(), Hashing(pool: hashing)) else { return .another }
+        return try name.look().identity == identity ? .same : .moving
+    }
+
+    /// A file of which nothing was sent is deleted only on the proof of its own content: read once more, it has the checksum
+    /// that was proved of the first one.
+    private func areLinksProved() async throws -> Bool {
+        for link in job.deliveries.compactMap(\.proof) where link.isOfAnother {
+            guard let content = link.content,
+                try await Fingerprint.matches(content, try open(.own).source(), on: hashing)
+            else { return false }
+        }
+        return true
+    }
+
+    /// A folder that was not there is not one without files, also where it has come back since.
+    private func askRoot() throws(SystemError) -> DisposalFact.Root {
+        if roots.isAway(file) { return roots.isUnknown(file.root) ? .unknown : .away }
+        guard !places.root.isEmpty else { return .here }
+        do throws(SystemError) {
+            guard let seen = try root?.identity() else { return .unknown }
+            let now = try Folder(places.root).identity()
+            return now.inode == seen.inode && now.device == seen.device ? .here : .unknown
+        } catch  where error.isMissing {
+            return .unknown
+        }
+    }
+
+    // MARK: - Journaling
+
+    private func begin(_ intent: FinishIntent) async throws -> DisposalFact {
+        Failpoint.intending.reached()
+        if let other = try await journal.beginFinish(file, try intent.note) { return .needed(by: other) }
+        Failpoint.intentWritten.reached()
+        return .done
+    }
+
+    private func note(_ intent: FinishIntent?) async throws -> DisposalFact {
+        try await journal.intend(file.id, try intent?.note)
+        if intent?.isMoving == true { Failpoint.moveNoted.reached() }
+        return .done
+    }
+
+    private func remember(_ identity: FileIdentity) async throws -> DisposalFact {
+        try await journal.refresh([(id: file.id, identity: identity)])
+        return .done
+    }
+
+    // MARK: - Names
+
+    private mutating func hide(_ identity: FileIdentity, as path: FilePath) throws -> DisposalFact {
+        let own = try open(.own)
+        // In the folder that is open, where it is to stay in that.
+        let isBeside = path.removingLastComponent() == own.folder.path
+        let hidden = try path.lastComponent.flatMap { isBeside ? own.beside($0) : nil } ?? open(path)
+        names[.hidden] = hidden
+        // The last moment at which its ctime is not ours.
+        guard try own.look().identity == identity else { return .content(.moving) }
+        try own.rename(to: hidden)
+        let now = try hidden.look().identity
+        Failpoint.renamedAway.reached()
+        return now.map { .found($0) } ?? .missing
+    }
+
+    /// Beside the private name, in the folder that is open, where it has that.
+    private mutating func own(making mode: UInt32? = nil) throws -> OpenName {
+        let hidden = try open(.hidden)
+        if let name = file.path.lastComponent, hidden.folder.path == file.fullPath.removingLastComponent() {
+            return hidden.beside(name)
+        }
+        return try open(file.fullPath, making: mode)
+    }
+
+    private mutating func giveBack(_ identity: FileIdentity) throws -> DisposalFact {
+        let hidden = try open(.hidden)
+        let own = try own()
+        // What had not changed until then has the ctime of our rename.
+        let isIt = try hidden.look().identity == identity
+        try hidden.rename(to: own)
+        guard isIt, let now = try own.look().identity, now.isUntouched(since: identity, ignoringChangeTime: true) else {
+            return .done
+        }
+        return .found(now)
+    }
+
+    private mutating func chooseTarget(_ path: FilePath, _ number: Int) throws(SystemError) -> DisposalFact {
+        let (name, copy): (OpenName, OpenName)
+        if number > 1, let wanted {
+            (name, copy) = wanted
+        } else {
+            name = try open(path, making: 0o755).shortened()
+            copy = name.beside(FileCopy.temporaryName(for: name.name))
+            wanted = (name, copy)
+        }
+        let target = name.numbered(number)
+        names[.target] = target
+        return try target.look() == .missing ? .free(target: target.path, copy: copy.path) : .taken
+    }
+
+    private func move(_ identity: FileIdentity) throws {
+        let (hidden, target) = (try open(.hidden), try open(.target))
+        try hidden.rename(to: target)
+        // Who may write in the watched folder may have put another file under the private name since it was looked at.
+        guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
+            // Where that fails it keeps the name in the archive, which the journal has: what is thrown names it.
+            try? target.rename(to: hidden)
+            throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
+        }
+        Failpoint.moved.reached()
+    }
+
+    private func copy(_ identity: FileIdentity) throws {
+        guard let copy = wanted?.copy else { throw DisposalMisstep() }
+        try SourceCopy.copy(try open(.hidden), identity, to: try open(.target), by: copy)
+        Failpoint.moveCopied.reached()
+    }
+
+    private func remove(_ identity: FileIdentity) throws {
+        let hidden = try open(.hidden)
+        guard let now = try hidden.look().identity, now.inode == identity.inode, now.device == identity.device else {
+            throw SystemError(call: "unlink", path: hidden.path, code: .staleNFSFileHandle)
+        }
+        try hidden.remove()
+        if names[.target] != nil { Failpoint.moved.reached() }
+    }
+
+    private func synchronize() throws(SystemError) {
+        try names[.target]?.folder.synchronize()
+        try names[.hidden]?.folder.synchronize()
+    }
+
+    private func writeReason(_ disposition: String) throws {
+        let receipt = Receipt(job, state: file.state, disposition: disposition, finishedAt: .now)
+        try QuarantineReason(receipt: receipt, disposition: disposition).write(beside: try open(.target))
+        Failpoint.reasonWritten.reached()
+    }
+}
+
+extension Proof {
+    /// Of a file of which nothing was sent, because another one has its content.
+    var isOfAnother: Bool { sameAs != nil && method != .registered }
+}

@@ -1,0 +1,97 @@
+import InletCore
+import InletJournal
+import InletLinux
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// What an answer makes of the next step, of a file that is archived after it was proved by its length alone.
+@Suite struct DisposalRuleTests {
+    private static let setting = DisposalModel.Setting(action: .archive)
+    private static let ioError = SystemError(call: "rename", code: .ioError)
+    private let model = DisposalModel(Self.setting)
+    private var identity: FileIdentity { model.job.file.identity }
+    private var now: WallTime { WallTime(milliseconds: 0) }
+
+    /// The step after these answers. The first is given to a machine that has not begun.
+    private func step(_ facts: [DisposalFact], of job: Job? = nil) -> DisposalStep {
+        var disposal = Disposal(job ?? model.job, model.places)
+        var step = disposal.next(.begun, at: now)
+        for fact in facts { step = disposal.next(fact, at: now) }
+        return step
+    }
+
+    /// Up to the rename to the private name.
+    private var toRename: [DisposalFact] { [.found(identity), .writer(.free), .done, .done] }
+
+    /// As after a crash.
+    private func begun(isMoving: Bool, changed: Int64? = nil) throws -> Job {
+        var intent = FinishIntent(
+            action: .archive, privateFile: model.places.privateFile(model.job.file),
+            target: model.places.target(model.job.file, .archive))
+        (intent.isMoving, intent.changed) = (isMoving ? true : nil, changed)
+        var job = model.job
+        job.file.intent = try intent.note
+        return job
+    }
+
+    @Test func `a look that fails is an error, not a file that is not there`() {
+        guard case .fail = step([.failed(Self.ioError)]) else { return wrong("it did not fail") }
+    }
+
+    @Test(arguments: [DisposalFact.Root.away, .unknown])
+    func `a file that is not there is not gone while its disk is not there`(_ root: DisposalFact.Root) {
+        guard case .askRoot = step([.missing]) else { return wrong("nobody asked for the disk") }
+        guard case .wait = step([.missing, .root(root)]) else { return wrong("it did not wait") }
+        guard case .end(let end, nil, nil) = step([.missing, .root(.here)]) else { return wrong("it did not end") }
+        #expect(end == Disposition.untouched("it is no longer there"))
+    }
+
+    @Test
+    func `a rename that failed may have been made: its intent is taken back only when it is sure that it was not`() {
+        let failed = toRename + [.failed(Self.ioError)]
+        guard case .look(.hidden, _) = step(failed) else { return wrong("it was not looked at") }
+        guard case .fail = step(failed + [.found(identity)]) else { return wrong("found hidden, and the intent goes") }
+        guard case .fail = step(failed + [.failed(Self.ioError)]) else { return wrong("unknown, and the intent goes") }
+        guard case .note(nil) = step(failed + [.missing]) else { return wrong("not hidden, and the intent stays") }
+        guard case .fail = step(failed + [.missing, .done]) else { return wrong("the error was forgotten") }
+    }
+
+    @Test func `what is known of a copy that is whole stays known until its source is gone`() throws {
+        let job = try begun(isMoving: true)
+        // Not hidden; its own name; the copy is there, and whole.
+        let facts: [DisposalFact] = [.missing, .found(identity), .found(identity), .answer(true), .done]
+        guard case .hide = step(facts, of: job) else { return wrong("it is not hidden") }
+        guard case .fail = step(facts + [.failed(Self.ioError), .missing], of: job) else {
+            return wrong("the intent was taken back")
+        }
+    }
+
+    @Test func `a file that was edited while it was hidden keeps the numbers of what was delivered`() throws {
+        let job = try begun(isMoving: false, changed: identity.changed)
+        var edited = identity
+        edited.changed += 1
+        for (found, isRemembered) in [(identity, true), (edited, false)] {
+            let facts: [DisposalFact] = [.found(found), .writer(.busy)]
+            guard case .giveBack = step(facts, of: job) else { return wrong("its writer does not get it") }
+            let isNoted = if case .remember = step(facts + [.found(found)], of: job) { true } else { false }
+            #expect(isNoted == isRemembered)
+        }
+    }
+
+    @Test func `whoever could change it is asked for before it is judged for the last time`() throws {
+        let job = try begun(isMoving: false, changed: identity.changed)
+        guard case .askWriter(.hidden) = step([.found(identity)], of: job) else { return wrong("nobody is asked") }
+        guard case .look(.hidden, _) = step([.found(identity), .writer(.free)], of: job) else {
+            return wrong("it is not looked at again")
+        }
+        var edited = identity
+        edited.modified += 1
+        guard case .putBack = step([.found(identity), .writer(.free), .found(edited)], of: job) else {
+            return wrong("an edit was missed")
+        }
+    }
+
+    private func wrong(_ what: Comment) { Issue.record(what) }
+}
