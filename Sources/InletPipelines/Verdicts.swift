@@ -37,11 +37,13 @@ extension DeliveryError {
         return error
     }
 
-    /// A local file that could not be opened or read. Only one that is not there is gone; all else may pass, is this machine's
-    /// fault, and costs the file no attempt.
+    /// A source that could not be opened or read. Only one that is not there is gone, and only what is no file is hopeless; all
+    /// else may pass, is this machine's fault, and costs the file no attempt.
     package init(reading error: SystemError) {
         if error.isMissing {
             self.init(.sourceGone, .sourceGone, "\(error)")
+        } else if error.isNotRegular {
+            self.init(.giveUp, .notRegular, "\(error)")
         } else if error.isShortage {
             self.init(.outage(after: nil), .outOfResources, "\(error)")
         } else if error.isPermission {

@@ -10,7 +10,7 @@ final class SmallLane: Sendable {
 
     let journal: Journal
     private let board: DestinationBoard
-    private let deliverOne: DeliverOne
+    private let deliverOne: DeliveryAttempts
     let signals: Signals
     let ends: DeliveryEnds
     private let heartbeat: Heartbeat
@@ -28,7 +28,7 @@ final class SmallLane: Sendable {
     static let journalPause = Duration.seconds(2)
 
     init(
-        journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, loops: Int,
+        journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliveryAttempts, loops: Int,
         signals: Signals, ends: DeliveryEnds, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         (self.journal, self.health) = (journal, health)

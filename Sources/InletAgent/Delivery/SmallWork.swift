@@ -9,7 +9,7 @@ final class SmallWork: Sendable {
         let claim: Claim
         let settlement: Settlement
         /// nil for what was never begun.
-        let report: DeliverOne.Report?
+        let report: DeliveryAttempts.Report?
         /// Why the journal refuses it, as it was said last.
         var refusal: String?
 

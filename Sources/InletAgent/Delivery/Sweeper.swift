@@ -18,7 +18,7 @@ struct Sweeper: Service {
 
     let journal: Journal
     let board: DestinationBoard
-    let orders: OrderDesk
+    let orders: DeliveryOrderFactory
     let log: EventLog
     let signals: Signals
     let health: JournalHealth

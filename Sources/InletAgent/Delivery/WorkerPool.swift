@@ -8,7 +8,7 @@ internal import ServiceLifecycle
 final class WorkerPool: Service {
     private let journal: Journal
     private let board: DestinationBoard
-    let deliverOne: DeliverOne
+    let deliverOne: DeliveryAttempts
     private let smallFiles: SmallLane
     private let loops: Loops
     let signals: Signals
@@ -27,7 +27,7 @@ final class WorkerPool: Service {
     }
 
     init(
-        journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, loops: Loops,
+        journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliveryAttempts, loops: Loops,
         signals: Signals, ends: DeliveryEnds, pool: BlockingPool, live: LiveSettings,
         health: JournalHealth,
         heartbeat: Heartbeat, isStopping: StopFlag, silence: Duration
@@ -138,7 +138,7 @@ struct DeliveryEnds: Sendable {
     let roots: RootRegistry
 
     /// Says and passes on what has ended.
-    func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+    func follow(_ report: DeliveryAttempts.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         log.emit(Self.events(report, file, settled))
         pass(report, file, settled, lane)
     }
@@ -161,7 +161,7 @@ struct DeliveryEnds: Sendable {
     }
 
     /// - Parameter report: nil for a delivery that was never begun.
-    static func events(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
+    static func events(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
         if report != nil { Failpoint.delivered.reached() }
         let told = report.map { [$0.event] } ?? []
         guard let finish = settled.finish else { return told }
@@ -185,7 +185,7 @@ struct DeliveryEnds: Sendable {
     }
 
     /// Wakes and tells whoever has to do with it now.
-    func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+    func pass(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         if settled.isFinal { room.left() }
         board.deliveryEnded()
         // What ended with it, a companion or the marker of a unit, is still to be finished.

@@ -46,24 +46,6 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     }
 }
 
-extension DeliveryError {
-    /// This machine could not do its part: no descriptors or memory, a disk that fails, a journal that cannot be written.
-    /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
-    package var isLocal: Bool {
-        guard case .outage = verdict else { return false }
-        return [.internalFault, .outOfResources, .sourceUnreadable, .sourceForbidden].contains(code)
-    }
-
-    /// An outage by its verdict that could be what a server does with this one file, and with no other.
-    package var mayBeOfFile: Bool {
-        guard case .outage(after: nil) = verdict else { return false }
-        return switch code {
-        case .serverError, .stalled, .timedOut, .connectionLost, .badAnswer: true
-        default: false
-        }
-    }
-}
-
 /// Every stable error code, in one table; log lines, the API and the command line share them.
 package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     // Transport
