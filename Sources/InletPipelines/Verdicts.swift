@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
+internal import SystemPackage
 
 /// What went wrong on the way, in the agent's terms: one place for the rules of `peers`' status codes.
 extension DeliveryError {
@@ -50,6 +51,26 @@ extension DeliveryError {
             self.init(.outage(after: nil), .sourceForbidden, "\(error)")
         } else {
             self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
+        }
+    }
+
+    /// What writing at a destination that is a folder says, or fetching into one. A disk that is full or not writable is out of
+    /// order for every file: that is an outage, not an attempt.
+    static func unwritable(_ error: SystemError) -> DeliveryError {
+        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
+        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
+        if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
+        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
+        let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
+        return DeliveryError(isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
+    }
+
+    /// A download that failed, also for reasons of the disk that it is written to.
+    init(local error: TransferError) {
+        switch error.code {
+        case .destinationFull, .destinationUnwritable: self.init(.outage(after: nil), error.code, error.reason)
+        case .destinationExists, .answerTooLarge: self.init(.giveUp, error.code, error.reason)
+        default: self.init(error)
         }
     }
 

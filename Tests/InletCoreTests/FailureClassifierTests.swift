@@ -289,7 +289,7 @@ struct FailureClassifierTests {
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
     func `no failure delivers, and none but the file's own counts or ends it, whatever happens`(_ seed: UInt64) {
         var history = History(random: SeededGenerator(seed: seed))
-        for _ in 0..<5000 {
+        for _ in 0..<2000 {
             history.others()
             let (error, presence) = (history.error(), history.presence())
             let attempt = FailedAttempt(
@@ -317,32 +317,32 @@ struct FailureClassifierTests {
         let isOfSource = error.verdict == .sourceGone || error.verdict == .sourceChanged
         let isOwn = isOfSource || error.verdict == .cancelled
         let ruling = FailureClassifier.ruling(error, isLast: attempt.isLast)
-        let context: Comment = "\(error) \(String(describing: error.heard)) \(presence) \(action) -> \(decision.end)"
-        #expect(told.count <= 1, context)
-        if isOwn || error.isLocal { #expect(told.isEmpty, context) }
+        func context() -> Comment {
+            "\(error) \(String(describing: error.heard)) \(presence) \(action) -> \(decision.end)"
+        }
+        #expect(told.count <= 1, context())
+        if isOwn || error.isLocal { #expect(told.isEmpty, context()) }
         switch decision.end {
         case .again(let wait, let counts):
-            #expect(wait >= .zero && wait <= .seconds(3600), context)
+            #expect(wait >= .zero && wait <= .seconds(3600), context())
             if counts {
-                #expect(!isOwn && !error.isLocal && !attempt.isLast && wait >= .milliseconds(100), context)
-                #expect(ruling != .stranger && ruling != .credentials && ruling != .file, context)
-                if ruling == .outage { #expect(action == .blameFile, context) }
+                #expect(!isOwn && !error.isLocal && !attempt.isLast && wait >= .milliseconds(100), context())
+                #expect(ruling != .stranger && ruling != .credentials && ruling != .file, context())
+                if ruling == .outage { #expect(action == .blameFile, context()) }
             }
         case .ended(.failed):
-            #expect(!isOwn && !error.isLocal, context)
-            #expect(
-                ruling != .stranger && ruling != .credentials, "of what is not the service's, or of a login: \(context)"
-            )
-            if ruling == .outage { #expect(action == .blameFile && attempt.isLast, context) }
-            if ruling == .refusal { #expect(action == .blameFile, context) }
-            if ruling == .retry { #expect(attempt.isLast, context) }
+            #expect(!isOwn && !error.isLocal, context())
+            #expect(ruling != .stranger && ruling != .credentials, context())
+            if ruling == .outage { #expect(action == .blameFile && attempt.isLast, context()) }
+            if ruling == .refusal { #expect(action == .blameFile, context()) }
+            if ruling == .retry { #expect(attempt.isLast, context()) }
         case .ended(.gone), .ended(.superseded):
-            #expect(isOfSource && (presence == .asSaid || presence == .replaced(name: "a")), context)
-        case .ended(.cancelled): #expect(error.verdict == .cancelled && !attempt.isStopping, context)
-        case .ended(let state): Issue.record("\(state): \(context)")
+            #expect(isOfSource && (presence == .asSaid || presence == .replaced(name: "a")), context())
+        case .ended(.cancelled): #expect(error.verdict == .cancelled && !attempt.isStopping, context())
+        case .ended(let state): Issue.record("\(state): \(context())")
         }
         if isOfSource, case .away = presence {
-            #expect(decision.error.code == .sourceGone && !decision.looksAgain, context)
+            #expect(decision.error.code == .sourceGone && !decision.looksAgain, context())
         }
     }
 }

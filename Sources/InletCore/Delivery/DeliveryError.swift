@@ -37,6 +37,14 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
 
     package var description: String { "\(reason) [\(code.rawValue)]" }
 
+    /// Whether what was asked for may succeed when it is asked for again.
+    package var mayPass: Bool {
+        switch verdict {
+        case .retry, .outage: true
+        case .giveUp, .credentials, .sourceChanged, .sourceGone, .cancelled: false
+        }
+    }
+
     /// How long the server asks us to wait.
     package var asked: Duration? {
         switch verdict {
