@@ -3,7 +3,8 @@ package import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// What went wrong on the way, in the agent's terms: one place for the rules of `peers`' status codes.
+/// What went wrong on the way, in the agent's terms: one place for errors of line and disk, and for answers where a service has
+/// no rules of its own. What that means for the file, `FailureClassifier` says.
 extension DeliveryError {
     /// A request that got no usable answer.
     init(_ error: TransferError) {

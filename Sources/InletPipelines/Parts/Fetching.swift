@@ -22,7 +22,7 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Tries in a row that together bring less new bytes are too many: a server must not have us ask for ever, a byte a time.
+    /// Tries in a row count as failed that bring less new bytes: a server must not have us ask for ever, a byte a time.
     private static let fruit: Int64 = 16 << 10
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
