@@ -70,7 +70,8 @@ package final class Agent: Sendable {
         let parts = try AgentParts(
             live: LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
             journal: journal,
-            log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
+            log: log, version: label.version,
+            begun: try await journal.begunDeliveries(limit: DeliveryAttempts.mostResumable),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
             valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping, places: places,
             silence: silence)

@@ -28,7 +28,7 @@ struct AgentParts: Sendable {
     let signals: Signals
     private let inFlight = Transfers()
     private let lanes = Lanes()
-    private let earlier: EarlierNotes
+    private let begun: [Int64]
     let heartbeat: Heartbeat
     private let restarts: ServiceRestarts
     private let isStopping = StopFlag()
@@ -51,7 +51,7 @@ struct AgentParts: Sendable {
         let roots = RootRegistry()
         (self.live, self.roots) = (live, roots)
         self.version = version
-        earlier = EarlierNotes(begun)
+        self.begun = begun
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
@@ -78,8 +78,8 @@ struct AgentParts: Sendable {
             pinger: Self.pingers(admitter, heartbeat, Self.nudge(signals, roots)))
     }
 
-    private var orders: OrderDesk {
-        OrderDesk(journal: journal, board: board, live: live)
+    private var orders: DeliveryOrderFactory {
+        DeliveryOrderFactory(journal: journal, board: board, live: live)
     }
 
     var sweeper: Leftovers {
@@ -100,9 +100,9 @@ struct AgentParts: Sendable {
     }
 
     var workers: DeliveryStage {
-        let deliverOne = DeliverOne(
+        let deliverOne = DeliveryAttempts(
             journal: journal, board: board, orders: orders, inFlight: inFlight, log: log,
-            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
+            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, begun: begun,
             roots: roots, hashing: io)
         let ends = DeliveryEnds(
             log: log, signals: signals, room: admitter.room, looks: admitter.looks,

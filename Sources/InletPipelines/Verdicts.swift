@@ -1,8 +1,10 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
+internal import SystemPackage
 
-/// What went wrong on the way, in the agent's terms: one place for the rules of `peers`' status codes.
+/// What went wrong on the way, in the agent's terms: one place for errors of line and disk, and for answers where a service has
+/// no rules of its own. What that means for the file, `FailureClassifier` says.
 extension DeliveryError {
     /// A request that got no usable answer.
     init(_ error: TransferError) {
@@ -37,17 +39,39 @@ extension DeliveryError {
         return error
     }
 
-    /// A local file that could not be opened or read. Only one that is not there is gone; all else may pass, is this machine's
-    /// fault, and costs the file no attempt.
+    /// A source that could not be opened or read. Only one that is not there is gone, and only what is no file is hopeless; all
+    /// else may pass, is this machine's fault, and costs the file no attempt.
     package init(reading error: SystemError) {
         if error.isMissing {
             self.init(.sourceGone, .sourceGone, "\(error)")
+        } else if error.isNotRegular {
+            self.init(.giveUp, .notRegular, "\(error)")
         } else if error.isShortage {
             self.init(.outage(after: nil), .outOfResources, "\(error)")
         } else if error.isPermission {
             self.init(.outage(after: nil), .sourceForbidden, "\(error)")
         } else {
             self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
+        }
+    }
+
+    /// What writing at a destination that is a folder says, or fetching into one. A disk that is full or not writable is out of
+    /// order for every file: that is an outage, not an attempt.
+    static func unwritable(_ error: SystemError) -> DeliveryError {
+        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
+        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
+        if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
+        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
+        let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
+        return DeliveryError(isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
+    }
+
+    /// A download that failed, also for reasons of the disk that it is written to.
+    init(local error: TransferError) {
+        switch error.code {
+        case .destinationFull, .destinationUnwritable: self.init(.outage(after: nil), error.code, error.reason)
+        case .destinationExists, .answerTooLarge: self.init(.giveUp, error.code, error.reason)
+        default: self.init(error)
         }
     }
 

@@ -192,13 +192,12 @@ struct OutageSimulation {
         let ref = AgentEvent.JobRef(
             job: claim.file.id, delivery: claim.delivery.id, path: claim.file.fullPath, route: "all",
             destination: "here")
-        let judge = AttemptJudge(
-            ref: ref, file: claim.file, attempt: claim.delivery.attempts, isStopping: false, clock: time.clock)
-        let action =
-            judge.breakerEvent(error).map {
-                board.hear("here", $0, reason: error.reason, code: error.code)
-            } ?? .none
-        return judge.failed(judge.weighed(error, action)).0
+        let attempt = FailedAttempt(
+            file: claim.file.id, number: claim.delivery.attempts, policy: claim.file.policy.retry, time: time.now)
+        let decision = FailureClassifier.classify(error, attempt, using: &random) { event, error in
+            board.hear("here", event, reason: error.reason, code: error.code)
+        }
+        return decision.outcome(ref, claim.file, attempt: claim.delivery.attempts, at: time.now).0
     }
 
     /// The process is killed, with its claims, and started again.

@@ -112,53 +112,21 @@ private final class Moments: Sendable {
         #expect(scene.here.attempts(at: "a") == 3 && !scene.here.record.calls.contains("probe"))
     }
 
-    @Test func `waits for this machine grow, are said once a cause or a file, and begin anew with success`() throws {
-        let faults = LocalFaults()
-        let file = try fileRow()
-        func waits(_ error: DeliveryError, _ count: Int) -> [Int64] {
-            (0..<count).map { _ in faults.note(error, 1, file).wait.components.seconds }
-        }
-        #expect(waits(.shortage, 7) == [1, 2, 4, 8, 16, 30, 30])
-        #expect(faults.note(.shortage, 2, file).event == nil)
-        faults.worked(1)
-        #expect(waits(.badDisk, 11) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
-        #expect(faults.note(.badDisk, 1, file).event == nil)
-        guard case .fileTrouble? = faults.note(.badDisk, 3, file).event else {
-            Issue.record("a disk that fails for another file is not said")
-            return
-        }
-        guard case .agentTrouble? = faults.note(.shortage, 4, file).event else {
-            Issue.record("after a success it is news again")
-            return
-        }
-    }
-
-    @Test func `an error is weighed by what the destination's breaker says of it`() throws {
-        let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
-        let judge = AttemptJudge(ref: ref, file: try fileRow(), attempt: 1, isStopping: false)
-        #expect(judge.breakerEvent(.gateway) == .brokenOff(file: 1))
-        #expect(judge.breakerEvent(.outage) == .outage(after: nil))
-        #expect(judge.breakerEvent(.busy(7)) == .throttled(after: .seconds(7), file: 1))
-        #expect(judge.breakerEvent(.serverFault) == .serverFault(file: 1))
-        let local: [DeliveryError] = [
-            .shortage, .badDisk, DeliveryError(.outage(after: nil), .internalFault, "the journal"), .hopeless, .passing,
-        ]
-        #expect(local.allSatisfy { judge.breakerEvent($0) == nil })
-        #expect(judge.weighed(.gateway, .blameFile).verdict == .retry(after: nil))
-        #expect(judge.weighed(.gateway, .none) == .gateway)
-        #expect(judge.weighed(.busy(7), .blameFile) == .busy(7))
-        #expect(judge.weighed(.busy(7), .none).verdict == .outage(after: .seconds(7)))
-    }
-
     @Test(arguments: [(.sourceGone, .gone), (.sourceChanged, .superseded)] as [(DeliveryError.Verdict, DeliveryState)])
     func `a path is looked at anew when its file went or changed under way`(
         _ verdict: DeliveryError.Verdict, _ end: DeliveryState
     ) throws {
         let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
-        let judge = AttemptJudge(ref: ref, file: try fileRow(), attempt: 1, isStopping: false)
-        let (settlement, report) = judge.failed(DeliveryError(verdict, .sourceGone, "why"))
+        func outcome(_ error: DeliveryError) throws -> (Settlement, DeliveryAttempts.Report) {
+            var random = SeededGenerator(seed: 1)
+            let (file, now) = (try fileRow(), WallTime(milliseconds: 0))
+            let attempt = FailedAttempt(file: file.id, number: 1, policy: file.policy.retry, time: now)
+            let decision = FailureClassifier.classify(error, attempt, using: &random) { _, _ in .none }
+            return decision.outcome(ref, file, attempt: 1, at: now)
+        }
+        let (settlement, report) = try outcome(DeliveryError(verdict, .sourceGone, "why"))
         #expect(report.wantsLook?.path == "a")
-        #expect(judge.failed(.hopeless).1.wantsLook == nil)
+        #expect(try outcome(.hopeless).1.wantsLook == nil)
         guard case .ended(let state, _, _) = settlement else {
             Issue.record("it has not ended")
             return

@@ -62,7 +62,8 @@ import Testing
         let health = JournalHealth(log: log)
         let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
         let sweeper = Leftovers(
-            journal: journal, board: board, orders: OrderDesk(journal: journal, board: board, live: .test()), log: log,
+            journal: journal, board: board, orders: DeliveryOrderFactory(journal: journal, board: board, live: .test()),
+            log: log,
             signals: Signals(), health: health)
         journal.close()
         try await whileRunning([sweeper]) { try await eventually("it is said") { health.isFailing } }

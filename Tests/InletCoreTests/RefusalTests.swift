@@ -83,25 +83,4 @@ struct RefusalTests {
         #expect(breaker.event(.stranger(file: 1), at: time(67)) == .blameFile, "others need not wait for it")
         #expect(breaker.state == .up)
     }
-
-    static let rulings: [(DeliveryError.Verdict, Heard?, Bool, FailureClassifier.Ruling)] = [
-        (.giveUp, nil, false, .file), (.giveUp, Heard(413, .object), false, .file),
-        (.giveUp, Heard(400, .refusal), false, .refusal), (.giveUp, Heard(307, .foreign), false, .stranger),
-        (.giveUp, Heard(400, .foreign), true, .stranger), (.giveUp, Heard(200, .everybody), false, .outage),
-        (.retry(after: nil), nil, false, .retry), (.retry(after: nil), Heard(500, .passing), false, .retry),
-        (.retry(after: nil), Heard(500, .passing), true, .refusal),
-        (.retry(after: nil), Heard(500, .foreign), true, .refusal), (.retry(after: nil), .broken, true, .stranger),
-        (.retry(after: nil), Heard(403, .refusal), false, .retry), (.outage(after: nil), nil, true, .outage),
-        (.outage(after: nil), Heard(502, .foreign), false, .outage),
-        (.outage(after: nil), Heard(404, .foreign), false, .stranger),
-        (.credentials, Heard(401, .foreign), false, .credentials), (.sourceGone, nil, false, .own),
-        (.cancelled, nil, false, .own),
-    ]
-
-    @Test(arguments: rulings) func `what was heard decides whom it is about`(
-        _ verdict: DeliveryError.Verdict, _ heard: Heard?, _ isLast: Bool, _ ruling: FailureClassifier.Ruling
-    ) {
-        let error = DeliveryError(verdict, .badRequest, "no", heard: heard)
-        #expect(FailureClassifier.ruling(error, isLast: isLast) == ruling)
-    }
 }

@@ -76,6 +76,46 @@ import Testing
         try HTTPURL(text, rules: .configured(allowHTTP: false))
     }
 
+    // MARK: - What no server has said
+
+    /// Two cells each, for reading a source and for writing at a destination. All outages of reading are this machine's.
+    static let errnos: [(Errno, String)] = [
+        (.noSuchFileOrDirectory, "!r"), (.notDirectory, "!r"), (.tooManyOpenFiles, "oo"), (.noMemory, "oo"),
+        (.permissionDenied, "oo"), (.notPermitted, "oo"), (.ioError, "oo"), (.readOnlyFileSystem, "oo"),
+        (.noSpace, "oo"),
+        (.diskQuotaExceeded, "oo"), (.fileNameTooLong, "of"), (.canceled, "o!"), (.staleNFSFileHandle, "or"),
+    ]
+
+    @Test(arguments: errnos) func `each error of a disk means one thing`(_ errno: Errno, _ cells: String) {
+        let error = SystemError(call: "open", path: "/x", code: errno)
+        let (reading, writing) = (DeliveryError(reading: error), DeliveryError(writing: error))
+        let letters = [reading, writing].map { Self.letter(FailureClassifier.ruling($0)) }
+        #expect(String(letters) == cells)
+        #expect(reading.isLocal == (letters[0] == "o"))
+        #expect(writing.isLocal == (writing.code == .outOfResources))
+    }
+
+    @Test func `what is no file is hopeless`() {
+        let error = DeliveryError(
+            reading: SystemError(call: "open", path: "/x", code: .invalidArgument, refusal: .notRegular))
+        #expect(FailureClassifier.ruling(error) == .file && error.code == .notRegular)
+    }
+
+    /// Two cells each: where the other side could be reached, and where not.
+    static let lines: [(ErrorCode, String)] = [
+        (.connectFailed, "ro"), (.nameNotFound, "ro"), (.tlsFailed, "ro"), (.timedOut, "so"), (.stalled, "so"),
+        (.connectionLost, "so"), (.badAnswer, "so"), (.answerTooLarge, "so"), (.insecureURL, "oo"),
+        (.forbiddenURL, "oo"),
+        (.cancelled, "!!"), (.sourceChanged, "!!"), (.sourceUnreadable, "oo"),
+    ]
+
+    @Test(arguments: lines) func `each error of the line means one thing`(_ code: ErrorCode, _ cells: String) {
+        let letters = [false, true].map {
+            Self.letter(FailureClassifier.ruling(DeliveryError(TransferError(code, "why", isOutage: $0))))
+        }
+        #expect(String(letters) == cells)
+    }
+
     // MARK: - Remedies
 
     @Test(arguments: [

@@ -40,7 +40,7 @@ struct DeliveryEnds: Sendable {
     }
 
     /// - Parameter report: nil for a delivery that was never begun.
-    private static func events(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
+    private static func events(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
         if report != nil { Failpoint.delivered.reached() }
         let told = report.map { [$0.event] } ?? []
         guard let finish = settled.finish else { return told }
@@ -64,7 +64,7 @@ struct DeliveryEnds: Sendable {
     }
 
     /// Wakes and tells whoever has to do with it now.
-    private func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile) {
+    private func pass(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile) {
         if settled.isFinal { room.left() }
         board.deliveryEnded()
         // What ended with it, a companion or the marker of a unit, is still to be finished.

@@ -11,7 +11,7 @@ final class DeliveryStage: Service {
     /// What the lanes hold.
     let slots: Lanes
     let board: DestinationRegistry
-    let deliverOne: DeliverOne
+    let deliverOne: DeliveryAttempts
     let signals: Signals
     let ends: DeliveryEnds
     let transferPool: TransferPool
@@ -24,7 +24,7 @@ final class DeliveryStage: Service {
     private let running = Mutex<Set<LaneID>>([])
 
     init(
-        journal: Journal, slots: Lanes, board: DestinationRegistry, deliverOne: DeliverOne, signals: Signals,
+        journal: Journal, slots: Lanes, board: DestinationRegistry, deliverOne: DeliveryAttempts, signals: Signals,
         ends: DeliveryEnds, transferPool: TransferPool, limitHold: LimitHold, pool: BlockingPool, live: LiveSettings,
         health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {

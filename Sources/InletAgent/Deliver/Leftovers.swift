@@ -18,7 +18,7 @@ struct Leftovers: Service {
 
     let journal: Journal
     let board: DestinationRegistry
-    let orders: OrderDesk
+    let orders: DeliveryOrderFactory
     let log: EventLog
     let signals: Signals
     let health: JournalHealth

@@ -37,29 +37,19 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
 
     package var description: String { "\(reason) [\(code.rawValue)]" }
 
+    /// Whether what was asked for may succeed when it is asked for again.
+    package var mayPass: Bool {
+        switch verdict {
+        case .retry, .outage: true
+        case .giveUp, .credentials, .sourceChanged, .sourceGone, .cancelled: false
+        }
+    }
+
     /// How long the server asks us to wait.
     package var asked: Duration? {
         switch verdict {
         case .retry(let after), .outage(let after): after
         default: nil
-        }
-    }
-}
-
-extension DeliveryError {
-    /// This machine could not do its part: no descriptors or memory, a disk that fails, a journal that cannot be written.
-    /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
-    package var isLocal: Bool {
-        guard case .outage = verdict else { return false }
-        return [.internalFault, .outOfResources, .sourceUnreadable, .sourceForbidden].contains(code)
-    }
-
-    /// An outage by its verdict that could be what a server does with this one file, and with no other.
-    package var mayBeOfFile: Bool {
-        guard case .outage(after: nil) = verdict else { return false }
-        return switch code {
-        case .serverError, .stalled, .timedOut, .connectionLost, .badAnswer: true
-        default: false
         }
     }
 }

@@ -1,10 +1,13 @@
-/// What an attempt's end means: the one rule for all destinations. Pipelines say what they heard; this decides whether it is
-/// about the file, about the destination, or tells nothing of either.
+/// What the failure of an attempt means, and what is done about it: the one rule for all destinations.
+///
+/// Pipelines say what they heard. The table (`ruling`) says whom that is about, the destination's breaker whether it is the
+/// file's own fault, the presence of the source whether only its disk is away, and the route's policy how long to wait.
 ///
 /// * An answer that is not in the service's own form never ends a file.
 /// * A refusal about the object itself is the file's own, however many files hear it.
 /// * Any other refusal ends a file when it hears it again after the destination has shown that it is well: by another
 ///   delivery, or a probe. So does the last of a file's attempts. Two files in a row with the same one are an outage.
+/// * What this machine lacks, a source that is away, an outage and a refused login cost no attempt.
 package enum FailureClassifier {
     package enum Ruling: Sendable, Equatable {
         /// The file's own: it ends, as failed.
@@ -25,15 +28,22 @@ package enum FailureClassifier {
         case own
     }
 
+    /// The table: what trying again can do, and in whose words that was heard.
+    ///
     /// - Parameter isLast: whether the attempt was the last that the file has.
     package static func ruling(_ error: DeliveryError, isLast: Bool = false) -> Ruling {
-        switch error.verdict {
-        case .cancelled, .sourceChanged, .sourceGone: .own
+        switch (error.verdict, error.heard?.word) {
+        case (.cancelled, _), (.sourceChanged, _), (.sourceGone, _): .own
         // A firewall may object to what is in one file; a login that a proxy asks for is everybody's.
-        case .credentials: error.heard == Heard(403, .foreign) ? .stranger : .credentials
-        case .outage: isStrange(error) ? .stranger : .outage
-        case .giveUp: error.heard.map { refused($0) } ?? .file
-        case .retry: passing(error, isLast)
+        case (.credentials, .foreign) where error.heard?.status == 403: .stranger
+        case (.credentials, _), (.giveUp, .credentials): .credentials
+        case (.giveUp, .everybody), (.retry, .everybody): .outage
+        case (_, .foreign) where error.heard?.passes == false: .stranger
+        case (.outage, _): .outage
+        case (.giveUp, nil), (.giveUp, .object): .file
+        case (.giveUp, _): .refusal
+        case (.retry, nil): isLast && error.code == .serverError ? .refusal : .retry
+        case (.retry, _): isLast ? .refusal : .retry
         }
     }
 
@@ -52,26 +62,197 @@ package enum FailureClassifier {
         }
     }
 
-    private static func isStrange(_ error: DeliveryError) -> Bool {
-        error.heard.map { $0.word == .foreign && !$0.passes } ?? false
-    }
+    // MARK: - What is done about it
 
-    private static func refused(_ heard: Heard) -> Ruling {
-        switch heard.word {
-        case .object: .file
-        case .everybody: .outage
-        case .credentials: .credentials
-        case .foreign: heard.passes ? .refusal : .stranger
-        case .refusal, .passing: .refusal
+    /// How long an uncounted attempt stays away, so that a destination whose breaker stays up is not hammered.
+    private static let pause = Duration.seconds(1)
+    private static let longestAsked = Duration.seconds(60)
+
+    /// - Parameters:
+    ///   - heard: why the attempt ended.
+    ///   - presence: what a fresh look found of the source, where the attempt missed it or found another.
+    ///   - breaker: the destination's; told once at most, and asked what it makes of that.
+    package static func classify(
+        _ heard: DeliveryError, _ attempt: FailedAttempt, _ presence: SourcePresence = .asSaid,
+        using random: inout some RandomNumberGenerator,
+        breaker: (CircuitBreaker.Event, DeliveryError) -> CircuitBreaker.Action
+    ) -> FailureDecision {
+        var error = presence.corrected(heard)
+        if let event = event(error, attempt) { error = weighed(error, attempt, breaker(event, error)) }
+        func again(_ wait: Duration, countsAttempt: Bool = false) -> FailureDecision {
+            FailureDecision(end: .again(after: wait, countsAttempt: countsAttempt), error: error)
+        }
+        switch error.verdict {
+        case .retry(let asked):
+            if attempt.isLast { return givenUp(error, attempt) }
+            let wait = attempt.policy.delay(afterAttempt: attempt.number, asked: asked, using: &random)
+            return again(wait, countsAttempt: true)
+        case .outage where error.isLocal: return again(LocalFaults.wait(after: attempt.localFaults, error.code))
+        case .outage(let asked) where error.code == .sourceGone: return again(max(asked ?? .zero, pause))
+        // The breaker does the real waiting; what a server asks for is bounded here as it is there.
+        case .outage(let asked): return again(min(max(asked ?? .zero, pause), longestAsked))
+        case .credentials: return again(pause)
+        case .giveUp: return FailureDecision(end: .ended(.failed), error: error)
+        case .sourceGone: return FailureDecision(end: .ended(.gone), error: error)
+        case .sourceChanged: return FailureDecision(end: .ended(.superseded), error: error)
+        case .cancelled:
+            return attempt.isStopping ? again(.zero) : FailureDecision(end: .ended(.cancelled), error: error)
         }
     }
 
-    private static func passing(_ error: DeliveryError, _ isLast: Bool) -> Ruling {
-        switch error.heard?.word {
-        case .everybody: .outage
-        case .foreign where isStrange(error): .stranger
-        case nil: isLast && error.code == .serverError ? .refusal : .retry
-        default: isLast ? .refusal : .retry
+    private static func givenUp(_ error: DeliveryError, _ attempt: FailedAttempt) -> FailureDecision {
+        let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
+        return FailureDecision(
+            end: .ended(.failed),
+            error: DeliveryError(.giveUp, error.code, "\(error.reason) (given up after \(spent))"))
+    }
+
+    /// What the error says about the destination rather than the file.
+    private static func event(_ error: DeliveryError, _ attempt: FailedAttempt) -> CircuitBreaker.Event? {
+        if error.code == .sourceGone || error.code == .notConfigured || error.isLocal { return nil }
+        if let after = error.timeAsked { return .throttled(after: after, file: attempt.file) }
+        switch ruling(error, isLast: attempt.isLast) {
+        case .file, .own, .unknownDelivered: return nil
+        case .credentials: return .credentials
+        case .stranger: return .stranger(file: attempt.file)
+        case .refusal: return .refused(file: attempt.file, code: error.code, ends: true)
+        case .outage: return error.mayBeOfFile ? .brokenOff(file: attempt.file) : .outage(after: error.asked)
+        case .retry where error.code == .serverError: return .serverFault(file: attempt.file)
+        case .retry:
+            guard let word = error.heard?.word, word == .refusal || word == .credentials else { return nil }
+            return .refused(file: attempt.file, code: error.code, ends: false)
         }
+    }
+
+    /// The error once it is known what the destination's breaker makes of it.
+    ///
+    /// A destination that asks for time asks everybody: no attempt is counted for that. An answer that only this file gets
+    /// is no outage: its attempts count, so that it ends; but what is not the service's own answer ends no file.
+    private static func weighed(
+        _ error: DeliveryError, _ attempt: FailedAttempt, _ action: CircuitBreaker.Action
+    ) -> DeliveryError {
+        var error = error
+        if let after = error.timeAsked {
+            if action != .blameFile { error.verdict = .outage(after: after) }
+            return error
+        }
+        switch (ruling(error, isLast: attempt.isLast), action) {
+        case (.stranger, .blameFile):
+            error.verdict = .outage(after: longestAsked)
+            error.reason += " (for this file alone, and not in the service's own words: it is tried again now and then)"
+        case (.outage, .blameFile):
+            error.verdict = .retry(after: error.asked)
+            error.reason += " (again for this file, and for no other: the attempt counts)"
+        case (.refusal, .blameFile): error.reason += " (again for this file, while the destination is well)"
+        case (.refusal, .askFirst(let until)): error.verdict = .outage(after: max(until - attempt.time, .zero))
+        case (.refusal, _), (.stranger, _), (.outage, _): error.verdict = .outage(after: error.asked)
+        case (.credentials, _): error.verdict = .credentials
+        default: break
+        }
+        return error
+    }
+}
+
+/// An attempt that failed, as far as it matters for what is done about that.
+package struct FailedAttempt: Sendable {
+    package var file: Int64
+    /// Counts from 1.
+    package var number: Int
+    package var policy: RetryPolicy
+    /// What is cancelled while the agent stops goes on at its next start.
+    package var isStopping: Bool
+    /// How often in a row, before this one, this machine could not do its part for the delivery.
+    package var localFaults: Int
+    package var time: WallTime
+
+    package init(
+        file: Int64, number: Int, policy: RetryPolicy, isStopping: Bool = false, localFaults: Int = 0, time: WallTime
+    ) {
+        self.file = file
+        self.number = number
+        self.policy = policy
+        self.isStopping = isStopping
+        self.localFaults = localFaults
+        self.time = time
+    }
+
+    var isLast: Bool { number >= policy.attempts }
+}
+
+/// What is done about an attempt that failed.
+package struct FailureDecision: Sendable, Equatable {
+    package enum End: Sendable, Equatable {
+        case again(after: Duration, countsAttempt: Bool)
+        case ended(DeliveryState)
+    }
+
+    package var end: End
+    /// As it is told: with what the breaker and the source's presence have made of it.
+    package var error: DeliveryError
+
+    /// Whether what is under the file's name now, or comes there, is looked at: while it was on its way nobody did.
+    package var looksAgain: Bool { end == .ended(.gone) || end == .ended(.superseded) }
+}
+
+/// What a fresh look finds of the source of an attempt that missed it, or found another one. That a file is gone, or replaced,
+/// ends its delivery for good: it is believed only of one whose folder and disk are there.
+package enum SourcePresence: Sendable, Equatable {
+    /// As the attempt says. So too where it says nothing of its source.
+    case asSaid
+    /// It is there as it was admitted.
+    case untouched(name: String)
+    /// Another one has its name.
+    case replaced(name: String)
+    /// It is left alone, or cannot be looked at now: what the look says counts.
+    case refused(DeliveryError)
+    /// Its folder or volume is not there, or is another: what is not mounted has not lost its files, and what is in its place
+    /// is none of them. `isSoon` = somebody is about to look for it.
+    case away(root: String, isVolume: Bool, isSoon: Bool)
+
+    func corrected(_ said: DeliveryError) -> DeliveryError {
+        guard said.verdict == .sourceGone || said.verdict == .sourceChanged else { return said }
+        switch self {
+        case .asSaid: return said
+        case .refused(let error): return error
+        case .untouched(let name):
+            return DeliveryError(
+                .outage(after: nil), .sourceUnreadable,
+                "\(name): it is there as it was admitted, and is tried again (\(said.reason))")
+        case .replaced(let name):
+            if said.verdict == .sourceChanged { return said }
+            return DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(name): replaced before it was delivered; the new one is taken when it is quiet")
+        case .away(let root, let isVolume, let isSoon):
+            // The return of a volume ends the wait; a folder's is looked for.
+            let pause: Duration = isSoon ? .seconds(1) : isVolume ? .seconds(3600) : .seconds(30)
+            return DeliveryError(
+                .outage(after: pause), .sourceGone,
+                "\(root) is not there or not mounted; its files are sent when it is back")
+        }
+    }
+}
+
+extension DeliveryError {
+    /// This machine could not do its part: no descriptors or memory, a disk that fails, a journal that cannot be written.
+    /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
+    package var isLocal: Bool {
+        guard case .outage = verdict else { return false }
+        return [.internalFault, .outOfResources, .sourceUnreadable, .sourceForbidden].contains(code)
+    }
+
+    /// An outage by its verdict that could be what a server does with this one file, and with no other.
+    fileprivate var mayBeOfFile: Bool {
+        guard case .outage(after: nil) = verdict else { return false }
+        return switch code {
+        case .serverError, .stalled, .timedOut, .connectionLost, .badAnswer: true
+        default: false
+        }
+    }
+
+    /// How long a destination wants everybody to wait that is there.
+    fileprivate var timeAsked: Duration? {
+        guard case .retry(let after) = verdict, code == .throttled else { return nil }
+        return after
     }
 }

@@ -6,11 +6,6 @@ internal import InletTransfer
 struct TusUpload: Sendable {
     let job: GigHiveJob
 
-    /// Tries of one chunk within an attempt, and the waits between them.
-    private static let tries = 5
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    private static let longestWait = Duration.seconds(10)
-
     private var tus: Tus { Tus(api: job.api) }
 
     func deliver(_ earlier: GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome {
@@ -93,7 +88,9 @@ struct TusUpload: Sendable {
                 failed += 1
                 if error.code == .uploadGone { place.lost(job.attempt.meter) }
                 place.offset = nil
-                try await pause(after: failed, error)
+                try await Retrying.pauseSending(after: failed, error, job.attempt, final: [.uploadGone]) {
+                    () throws(DeliveryError) in try job.checkSource()
+                }
             }
         }
         return try await job.hashed(hash, to: job.size).get().digest
@@ -142,28 +139,6 @@ struct TusUpload: Sendable {
         try job.checkSource()
         notes.forgetUpload()
         try await job.attempt.checkpoint.replace(with: notes.lasting)
-    }
-
-    /// Waits before the next try, or throws what ends the attempt.
-    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
-        let asked: Duration?
-        switch error.verdict {
-        case .retry(let after), .outage(let after): asked = after
-        case .sourceChanged:
-            // To the reader of an open file a removal looks like a change; the guard knows better.
-            try job.checkSource()
-            throw error
-        default: throw error
-        }
-        if job.attempt.isStopping() { throw .stopping }
-        guard failed < Self.tries, error.code != .uploadGone, asked ?? .zero <= Self.longestWait else { throw error }
-        var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
-        }
-        try job.checkSource()
     }
 
     /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.

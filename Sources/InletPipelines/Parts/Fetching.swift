@@ -22,12 +22,10 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Requests in a row that together bring less than `fruit` new bytes: a server must not have us ask for ever, a byte a time.
-    private static let tries = 5
+    /// Tries in a row count as failed that bring less new bytes: a server must not have us ask for ever, a byte a time.
     private static let fruit: Int64 = 16 << 10
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    /// A server that asks for more patience is come back to by the next attempt.
-    private static let longestWait = Duration.seconds(10)
+    /// What the same request again cannot get over.
+    private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
 
     /// Fetches `download`, or the rest of what an earlier call or process has left of it.
     ///
@@ -78,7 +76,7 @@ package struct Fetching: Sendable {
                 if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
                 hasAll = false
                 if mismatches == 2 { throw error }
-                try await pause(after: failed, error)
+                try await Retrying.pause(after: failed, error, final: Self.isFinal, to: "fetch")
             }
         }
     }
@@ -104,34 +102,6 @@ package struct Fetching: Sendable {
             return try await downloader.finish(open)
         } catch {
             throw DeliveryError(local: error)
-        }
-    }
-
-    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
-        let asked: Duration?
-        switch error.verdict {
-        case .retry(let after), .outage(let after): asked = after
-        default: throw error
-        }
-        let isFinal = error.code == .notFound || error.code == .destinationFull || error.code == .destinationUnwritable
-        guard !isFinal, failed < Self.tries, asked ?? .zero <= Self.longestWait else { throw error }
-        var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to fetch again")
-        }
-    }
-}
-
-extension DeliveryError {
-    /// A download that failed, also for reasons of this machine's: a disk that is full or read-only is out of order for
-    /// every file.
-    init(local error: TransferError) {
-        switch error.code {
-        case .destinationFull, .destinationUnwritable: self.init(.outage(after: nil), error.code, error.reason)
-        case .destinationExists, .answerTooLarge: self.init(.giveUp, error.code, error.reason)
-        default: self.init(error)
         }
     }
 }

@@ -43,7 +43,9 @@ struct PartSender: Sendable {
             } catch {
                 failed += 1
                 if error.code == .throttled { lane.refused(since: began) }
-                try await tries.pause(after: failed, error)
+                try await Retrying.pauseSending(after: failed, error, attempt, final: Self.isFinal) {
+                    () throws(DeliveryError) in try SourceGuard.check(source, order)
+                }
             }
         }
     }
@@ -131,10 +133,6 @@ struct PartSender: Sendable {
         } catch {
             return .failure(error)
         }
-    }
-
-    private var tries: SendingTries {
-        SendingTries(source: source, order: order, attempt: attempt, final: Self.isFinal)
     }
 
     /// What the same request again cannot get over.

@@ -13,10 +13,6 @@ struct MarkerImport: Sendable {
 
     /// Bytes of one request; servers take 2 MB.
     private static let largestRequest = 1 << 20
-    /// Failures in a row without one marker more.
-    private static let tries = 5
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    private static let longestWait = Duration.seconds(10)
 
     /// - Parameter known: what earlier attempts have noted.
     /// - Returns: when the server has them all.
@@ -32,7 +28,7 @@ struct MarkerImport: Sendable {
                 let listed = there.numbers
                 let isHiding = tally.missing(from: listed) > 0
                 await note(listed, in: &tally)
-                if isHiding { throw hidden(there.count, of: tally.count, isLast: failed + 1 >= Self.tries) }
+                if isHiding { throw hidden(there.count, of: tally.count, isLast: failed + 1 >= Retrying.tries) }
                 if there.count > most { (most, failed) = (there.count, 0) }
                 report(there.count)
                 let missing = (0..<file.count).filter { there.copies[$0] == nil }
@@ -40,8 +36,10 @@ struct MarkerImport: Sendable {
                 // The first ones show whether the server keeps their stamps.
                 try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &tally)
             } catch {
+                // In a row, without one marker more.
                 failed += 1
-                try await pause(after: failed, error)
+                try await Retrying.pause(
+                    after: failed, error, to: "send markers", isStopping: job.attempt.isStopping)
             }
         }
     }
@@ -128,23 +126,6 @@ struct MarkerImport: Sendable {
     private func report(_ count: Int) {
         let percent = file.count == 0 ? 100 : Double(count) * 100 / Double(file.count)
         job.attempt.report(StepProgress(percent: percent, step: "\(count) of \(file.count) markers"))
-    }
-
-    /// Waits before the next try, or throws what ends the attempt.
-    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
-        let asked: Duration?
-        switch error.verdict {
-        case .retry(let after), .outage(let after): asked = after
-        default: throw error
-        }
-        guard failed < Self.tries, asked ?? .zero <= Self.longestWait else { throw error }
-        try job.checkStopping()
-        var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send markers again")
-        }
     }
 
     // MARK: - What is there

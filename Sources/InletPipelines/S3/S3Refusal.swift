@@ -66,31 +66,26 @@ struct S3Refusal: Sendable {
 
 /// What becomes of a code: the one table of the `s3` destination.
 struct S3Rule: Sendable {
-    enum Verdict: Sendable {
-        case retry
-        case outage
-        case giveUp
-        case credentials
-    }
-
-    var verdict: Verdict
-    var code: ErrorCode
     /// Whom it is about.
     var word: Heard.Word
+    var code: ErrorCode
     /// What to do about it; empty where nothing can be done.
     var advice: String
 
-    private init(_ verdict: Verdict, _ code: ErrorCode, _ advice: String = "", isOfObject: Bool = false) {
-        self.verdict = verdict
+    private init(_ word: Heard.Word, _ code: ErrorCode, _ advice: String = "") {
+        self.word = word
         self.code = code
         self.advice = advice
-        word =
-            switch verdict {
-            case .retry: .passing
-            case .outage: .everybody
-            case .giveUp: isOfObject ? .object : .refusal
-            case .credentials: .credentials
-            }
+    }
+
+    /// What trying again can do.
+    func verdict(after: Duration?) -> DeliveryError.Verdict {
+        switch word {
+        case .passing: .retry(after: after)
+        case .everybody, .foreign: .outage(after: after)
+        case .credentials: .credentials
+        case .object, .refusal: .giveUp
+        }
     }
 
     /// Codes of AWS S3, and those that R2, MinIO and Ceph add. What concerns every file alike is an outage: it pauses the
@@ -108,44 +103,45 @@ struct S3Rule: Sendable {
             S3Rule(.credentials, .unauthorized, "the session token is no longer valid; renew it"), "ExpiredToken",
             "InvalidToken", "TokenRefreshRequired")
         add(
-            S3Rule(.outage, .clockSkewed, "set the clock of this machine (NTP)"), "RequestTimeTooSkewed",
+            S3Rule(.everybody, .clockSkewed, "set the clock of this machine (NTP)"), "RequestTimeTooSkewed",
             "RequestExpired")
-        add(S3Rule(.outage, .notFound, "make the bucket, or correct 'bucket'"), "NoSuchBucket")
+        add(S3Rule(.everybody, .notFound, "make the bucket, or correct 'bucket'"), "NoSuchBucket")
         add(
-            S3Rule(.outage, .redirected, "correct 'endpoint' and 'region'"), "PermanentRedirect", "TemporaryRedirect",
+            S3Rule(.everybody, .redirected, "correct 'endpoint' and 'region'"), "PermanentRedirect",
+            "TemporaryRedirect",
             "Redirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
         add(
-            S3Rule(.outage, .throttled), "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling",
+            S3Rule(.everybody, .throttled), "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling",
             "ThrottlingException", "TooManyRequests", "RequestLimitExceeded", "BandwidthLimitExceeded",
             "ServiceUnavailable.SlowDown")
-        add(S3Rule(.outage, .serverError), "ServiceUnavailable", "XMinioServerNotInitialized", "Busy")
+        add(S3Rule(.everybody, .serverError), "ServiceUnavailable", "XMinioServerNotInitialized", "Busy")
         add(
-            S3Rule(.outage, .destinationFull, "make room, or raise the quota"), "QuotaExceeded", "XMinioStorageFull",
+            S3Rule(.everybody, .destinationFull, "make room, or raise the quota"), "QuotaExceeded", "XMinioStorageFull",
             "XMinioAdminBucketQuotaExceeded", "InsufficientStorage", "InsufficientCapacity")
-        add(S3Rule(.retry, .serverError), "InternalError")
-        add(S3Rule(.retry, .timedOut), "RequestTimeout")
-        add(S3Rule(.retry, .connectionLost), "IncompleteBody")
-        add(S3Rule(.retry, .conflict), "OperationAborted", "ConditionalRequestConflict", "BucketAlreadyExists")
-        add(S3Rule(.retry, .uploadGone), "NoSuchUpload", "InvalidPart", "InvalidPartOrder")
-        add(S3Rule(.retry, .notFound), "NoSuchKey", "NotFound", "NoSuchVersion")
+        add(S3Rule(.passing, .serverError), "InternalError")
+        add(S3Rule(.passing, .timedOut), "RequestTimeout")
+        add(S3Rule(.passing, .connectionLost), "IncompleteBody")
+        add(S3Rule(.passing, .conflict), "OperationAborted", "ConditionalRequestConflict", "BucketAlreadyExists")
+        add(S3Rule(.passing, .uploadGone), "NoSuchUpload", "InvalidPart", "InvalidPartOrder")
+        add(S3Rule(.passing, .notFound), "NoSuchKey", "NotFound", "NoSuchVersion")
         add(
-            S3Rule(.retry, .digestMismatch), "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
+            S3Rule(.passing, .digestMismatch), "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
             "ContentSHA256Mismatch", "InvalidDigest")
         add(
-            S3Rule(.giveUp, .destinationExists, isOfObject: true), "PreconditionFailed", "InvalidObjectState",
+            S3Rule(.object, .destinationExists), "PreconditionFailed", "InvalidObjectState",
             "ObjectAlreadyExists")
-        add(S3Rule(.giveUp, .tooLarge, isOfObject: true), "EntityTooLarge", "MaxMessageLengthExceeded")
+        add(S3Rule(.object, .tooLarge), "EntityTooLarge", "MaxMessageLengthExceeded")
         add(
-            S3Rule(.giveUp, .badRequest, isOfObject: true), "KeyTooLongError", "InvalidObjectName",
+            S3Rule(.object, .badRequest), "KeyTooLongError", "InvalidObjectName",
             "XMinioInvalidObjectName")
         add(
-            S3Rule(.giveUp, .badRequest, "the store wants larger parts: raise part_size of this destination"),
+            S3Rule(.refusal, .badRequest, "the store wants larger parts: raise part_size of this destination"),
             "EntityTooSmall")
-        add(S3Rule(.giveUp, .badRequest), "InvalidArgument", "InvalidRequest")
-        add(S3Rule(.giveUp, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
-        add(S3Rule(.giveUp, .badRequest, "correct 'bucket'"), "InvalidBucketName")
+        add(S3Rule(.refusal, .badRequest), "InvalidArgument", "InvalidRequest")
+        add(S3Rule(.refusal, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
+        add(S3Rule(.refusal, .badRequest, "correct 'bucket'"), "InvalidBucketName")
         add(
-            S3Rule(.giveUp, .badRequest, "this store does not know what one of this destination's settings asks for"),
+            S3Rule(.refusal, .badRequest, "this store does not know what one of this destination's settings asks for"),
             "NotImplemented", "MethodNotAllowed")
         return table
     }()
@@ -154,10 +150,10 @@ struct S3Rule: Sendable {
     static func unknown(status: Int) -> S3Rule {
         switch status {
         case 401, 403: S3Rule(.credentials, .unauthorized)
-        case 404: S3Rule(.retry, .notFound)
-        case 502...504: S3Rule(.outage, .serverError)
-        case 200..<300, 500...: S3Rule(.retry, .serverError)
-        default: S3Rule(.giveUp, .badRequest)
+        case 404: S3Rule(.passing, .notFound)
+        case 502...504: S3Rule(.everybody, .serverError)
+        case 200..<300, 500...: S3Rule(.passing, .serverError)
+        default: S3Rule(.refusal, .badRequest)
         }
     }
 }
@@ -173,7 +169,7 @@ extension DeliveryError {
         let skew = refusal.date.map { now - $0 }
         let isSkewed = skew.map { $0 > Self.mostSkew || $0 < .zero - Self.mostSkew } ?? false
         // Some stores refuse old signatures in the words they have for wrong ones.
-        if isSkewed, rule.verdict == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
+        if isSkewed, rule.word == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
         var text = "\(what) was answered with \(refusal.status) \(DisplayText.escape(refusal.code))"
         if !refusal.message.isEmpty { text += ": \(DisplayText.escape(refusal.message))" }
         if rule.code == .clockSkewed, let skew { text += "; \(Self.clocks(skew))" }
@@ -182,15 +178,9 @@ extension DeliveryError {
             if let endpoint = refusal.endpoint { text += "; its endpoint is \(DisplayText.escape(endpoint))" }
         }
         if !rule.advice.isEmpty, refusal.isOwn || refusal.message.isEmpty { text += "; \(rule.advice)" }
-        let verdict: Verdict =
-            switch rule.verdict {
-            case .retry: .retry(after: refusal.retryAfter)
-            case .outage: .outage(after: refusal.retryAfter)
-            case .giveUp: .giveUp
-            case .credentials: .credentials
-            }
         let word = refusal.isOwn ? rule.word : .foreign
-        self.init(verdict, rule.code, text, heard: Heard(refusal.status, word))
+        self.init(
+            rule.verdict(after: refusal.retryAfter), rule.code, text, heard: Heard(refusal.status, word))
     }
 
     private static func clocks(_ skew: Duration) -> String {
@@ -207,7 +197,7 @@ extension DeliveryError {
         let refusal = S3Refusal(answer, now: .now)
         if let rule = S3Rule.table[refusal.code] {
             error.heard = Heard(answer.status, rule.word)
-            if !rule.advice.isEmpty, rule.verdict != .credentials { error.reason += "; \(rule.advice)" }
+            if !rule.advice.isEmpty, rule.word != .credentials { error.reason += "; \(rule.advice)" }
         }
         return error
     }

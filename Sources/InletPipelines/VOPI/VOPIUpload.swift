@@ -12,9 +12,8 @@ struct VOPIUpload: Sendable {
     let order: DeliveryOrder
     let attempt: Attempt
 
-    private var tries: SendingTries {
-        SendingTries(source: source, order: order, attempt: attempt, final: [.urlExpired, .redirected, .notFound])
-    }
+    /// What the same request again cannot get over.
+    private static let isFinal: Set<ErrorCode> = [.urlExpired, .redirected, .notFound]
 
     /// - Throws: `.urlExpired` when another URL is needed; `.sourceChanged`, `.sourceGone`; `.corrupted`.
     func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
@@ -35,7 +34,9 @@ struct VOPIUpload: Sendable {
                 return sent
             } catch {
                 failed += 1
-                try await tries.pause(after: failed, error)
+                try await Retrying.pauseSending(after: failed, error, attempt, final: Self.isFinal) {
+                    () throws(DeliveryError) in try SourceGuard.check(source, order)
+                }
             }
         }
     }

@@ -1,4 +1,6 @@
 package import InletCore
+internal import InletLinux
+internal import SystemPackage
 
 /// A destination that can be asked whether it still has what it was given, for `inlet verify`.
 package protocol DeliveryVerifying: Sendable {
@@ -41,4 +43,26 @@ package enum Verification: Sendable, Equatable {
     case missing(String)
     /// This destination has no way to tell.
     case cannotTell(String)
+}
+
+extension Verification {
+    /// What an error says that came with one file, while the folder itself is there: nothing about the other files.
+    init(_ error: SystemError) throws(DeliveryError) {
+        // A bad sector loses what is on it, and no more.
+        if error.isDeviceFault {
+            self = .differs("cannot be read: \(error)")
+        } else if error.isPermission || error.isLinked {
+            // What a symlink leads to is not what was delivered, nor does it say that this is gone.
+            self = .cannotTell("\(error)")
+        } else if error.isMissing {
+            // It went between the look and the read.
+            self = .missing("\(error)")
+        } else if error.isNotRegular {
+            self = .differs("\(error)")
+        } else {
+            if error.code == .canceled { throw DeliveryError(.cancelled, .cancelled, "\(error)") }
+            throw DeliveryError(
+                .retry(after: nil), error.isShortage ? .outOfResources : .destinationUnwritable, "\(error)")
+        }
+    }
 }

@@ -4,15 +4,10 @@ internal import InletPipelines
 internal import SystemPackage
 
 /// Puts together what a pipeline is told of a delivery.
-struct OrderDesk: Sendable {
+struct DeliveryOrderFactory: Sendable {
     let journal: Journal
     let board: DestinationRegistry
     let live: LiveSettings
-
-    /// Which files are taken from the folder that the file was found in; any of those that a person named.
-    func rule(of file: FileRow) -> SourceRule {
-        live.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule()
-    }
 
     /// The order of a delivery to `destination`; only registrations are told of what came before them.
     ///

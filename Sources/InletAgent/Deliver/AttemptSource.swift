@@ -1,0 +1,113 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+
+/// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
+struct AttemptSource: Sendable {
+    let file: FileRow
+    let journal: Journal
+    let live: LiveSettings
+    let roots: RootRegistry
+    /// For sources whose content has to be compared.
+    let hashing: BlockingPool
+
+    /// - Returns: the open file, and why it is not taken; nil for what is.
+    func open() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
+        let source = try SourceFile(opening: file.place)
+        return (source, try objection(to: source))
+    }
+
+    private func objection(to source: SourceFile) throws(SystemError) -> DeliveryError? {
+        if try source.look().refusal(by: rule) != nil {
+            return DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(source.path.display): got another owner, or another name, since it was admitted, and is left alone")
+        }
+        if try source.exceedsItsSize() {
+            return DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(source.path.display): reading it gives more than its size says, and it is left alone")
+        }
+        return nil
+    }
+
+    /// Which files are taken from the folder that the file was found in; any of those that a person named.
+    private var rule: SourceRule { live.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
+
+    /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
+    /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
+    func hasItsContent(_ source: SourceFile) async throws(DeliveryError) -> Bool {
+        try await hasContent(of: file, source)
+    }
+
+    private func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
+        guard
+            case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
+            file.hasChecksum
+        else { return false }
+        return try await file.hasContent(source, Hashing(pool: hashing))
+    }
+
+    // MARK: - A second look
+
+    /// What a fresh look finds, where an attempt missed the source or found another one.
+    func presence(after error: DeliveryError) async -> SourcePresence {
+        guard error.verdict == .sourceGone || error.verdict == .sourceChanged else { return .asSaid }
+        let found = await look()
+        switch found {
+        case .untouched: return found
+        case .refused(let error) where error.verdict != .sourceChanged && error.verdict != .sourceGone: return found
+        default: break
+        }
+        guard roots.isAway(file) else { return found }
+        return .away(
+            root: file.root.display, isVolume: file.volume != nil,
+            isSoon: roots.isUnknown(file.root) || roots.hasMoved(file))
+    }
+
+    private func look() async -> SourcePresence {
+        do throws(DeliveryError) {
+            let opened: (file: SourceFile, objection: DeliveryError?)
+            do throws(SystemError) {
+                opened = try open()
+            } catch {
+                return error.isMissing || error.isNotRegular ? .asSaid : .refused(DeliveryError(reading: error))
+            }
+            if let objection = opened.objection { return .refused(objection) }
+            let name = opened.file.path.display
+            return try await isAsAdmitted(opened.file) ? .untouched(name: name) : .replaced(name: name)
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    private func isAsAdmitted(_ source: SourceFile) async throws(DeliveryError) -> Bool {
+        switch SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false) {
+        case .same: return true
+        case .changed: return false
+        case .unclear:
+            if source.isRenumbered(source.opened, since: file.identity) { return true }
+            // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
+            // it does not answer is not known, as when the delivery began.
+            let current = (try? await journal.job(file.id))?.file ?? file
+            return try await hasContent(of: current, source)
+        }
+    }
+}
+
+extension FileRow {
+    /// Whether a checksum is known of what was admitted.
+    var hasChecksum: Bool { content != nil || !digests.isEmpty }
+
+    /// Whether `source` has the content that was admitted, or proved, by the checksum that is known of that.
+    func hasContent(_ source: SourceFile, _ hashing: Hashing) async throws(DeliveryError) -> Bool {
+        if let content {
+            return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+        }
+        let known = Set(digests)
+        let found = try await Fingerprint.digests(
+            Set(known.map(\.algorithm)), of: source, on: hashing.pool, progress: hashing.progress)
+        return !known.isEmpty && Set(found) == known
+    }
+}
