@@ -4,7 +4,6 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-
 @testable import InletAgent
 @testable import InletDashboard
 

@@ -3,6 +3,7 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import ServiceLifecycle
 internal import SystemPackage
 
 /// What a list of changes is about.
@@ -42,40 +43,39 @@ struct ReloadScope: Sendable, Equatable {
 /// New destinations come before the routes that lead to them, and old ones go after whoever admits by the old routes has
 /// ended. A file that settles meanwhile is not in the journal yet: who watches its folder next finds it. One that is in the
 /// journal keeps its keys and destinations.
-struct ReloadSteps: Sendable {
-    let live: LiveSettings
-    let former: FormerRoots
-    let journal: Journal
-    let board: DestinationBoard
+struct ReloadPlan: Sendable {
+    let shared: Shared
     let intakes: Intakes
-    let limits: BandwidthKeeper
+    let bandwidth: BandwidthControl
     let room: QueueRoom
-    let renewals: Renewals
-    let log: EventLog
+    let notifications: NotificationStage
+    let scheduler: Scheduler
     let tally: MetricsTally
     /// For what blocks.
-    let pool: BlockingPool
-    let signals: Signals
+    let pool = BlockingPool(name: "reload", threads: 1)
 
-    /// Services that begin anew with changed values.
-    struct Renewals: Sendable {
-        var notifier: Renewed<Notifier>
-        var pinger: Renewed<PingPlan>
-        var backups: Renewed<BackupRule?>
-        var history: Renewed<Duration?>
-        var keepAlive: Renewed<Int>
+    init(
+        _ shared: Shared, _ intakes: Intakes, _ bandwidth: BandwidthControl, _ room: QueueRoom,
+        _ notifications: NotificationStage, _ scheduler: Scheduler, _ tally: MetricsTally
+    ) {
+        (self.shared, self.intakes, self.bandwidth, self.room) = (shared, intakes, bandwidth, room)
+        (self.notifications, self.scheduler, self.tally) = (notifications, scheduler, tally)
     }
+
+    private var journal: Journal { shared.journal }
+    private var board: DestinationBoard { shared.destinations }
 
     /// - Returns: how many deliveries wait for destinations that are gone.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
     func take(
         _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Prepared
     ) async throws -> Int {
-        let old = live.settings
+        let old = shared.settings.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
-        let known = old.watch + live.knownRoots
-        let left = try await pool.run { [former] () throws(SystemError) in
+        let known = old.watch + shared.settings.knownRoots
+        let former = FormerRoots(stateDirectory: old.stateDirectory)
+        let left = try await pool.run { () throws(SystemError) in
             try former.remember(settings, former: known, isOwed: true)
         }
         let names = Set(settings.destinations.map(\.name))
@@ -85,24 +85,24 @@ struct ReloadSteps: Sendable {
         // Before anything is sent there.
         let notifier = try await moving(changed) { try await self.notifier(settings, trial, scope) }
 
-        log.take(output)
+        shared.log.take(output)
         tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
         board.take(changed, paused: journalled.paused, uptimes: journalled.uptimes, unproved: journalled.waiting)
         for destination in changed { board.probeNow(destination.name) }
         // Before anything is sent to them.
-        limits.replace(
+        bandwidth.replace(
             settings.bandwidth,
             destinations: board.names.filter { names.contains($0) && board[$0]?.folder == nil })
         await intakes.end(plan)
-        live.replace(settings, former: left)
+        shared.settings.replace(settings, former: left)
         intakes.begin(beginning, plan)
         let parked = await settle(names, isNew)
         await closeUnits(settings)
         room.set(settings.queueLimit)
         renew(settings, trial, scope, notifier)
         // Everybody may have something to do now.
-        signals.raiseDeliverable()
-        signals.raise(.finishable, .leftover, .destination, .limit)
+        shared.signals.raiseDeliverable()
+        shared.signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
     }
 
@@ -113,7 +113,7 @@ struct ReloadSteps: Sendable {
                 exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         } catch {
             let what = "units of folders that are no longer watched wait until the next reload or start"
-            log.emit(.agentTrouble(reason: "\(what): \(error)"))
+            shared.log.emit(.agentTrouble(reason: "\(what): \(error)"))
         }
     }
 
@@ -138,7 +138,7 @@ struct ReloadSteps: Sendable {
         if left.isEmpty, !isNew { return 0 }
         // Where the journal takes nothing, the clock goes on from what it had last: files expire later, none too soon.
         for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
-        // Where it takes nothing now, `StrayKeeper` asks it again.
+        // Where it takes nothing now, `StrayParking` asks it again.
         let arranged = try? await journal.setDestinations(Array(names), at: .now)
         if arranged == nil { board.hasStrays() }
         board.strays.raise()
@@ -163,31 +163,43 @@ struct ReloadSteps: Sendable {
     ) async throws(JournalError) -> Notifier? {
         guard scope.isNotifying else { return nil }
         return try await Notifier(
-            AgentParts.receivers(settings.notify, trial.outlets), journal: journal, log: log, listens: false)
+            NotificationReceiver.all(settings.notify, trial.outlets), journal: journal, log: shared.log, listens: false)
     }
 
     private func renew(_ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ notifier: Notifier?) {
-        if let notifier {
-            renewals.notifier.current.close()
-            notifier.listen()
-            renewals.notifier.replace(notifier)
-        }
+        if let notifier { notifications.replace(by: notifier) }
         if scope.isPinging {
-            renewals.pinger.replace(PingPlan(ping: trial.outlets.ping, settings.ping))
+            scheduler.replace(.ping, by: Pinger(shared, trial.outlets.ping, settings.ping))
         }
-        if scope.isBackingUp { renewals.backups.replace(settings.journalBackup) }
-        if scope.isKeepingHistory { renewals.history.replace(settings.historyAfter) }
-        if !scope.destinations.isEmpty { renewals.keepAlive.replace(renewals.keepAlive.current + 1) }
+        if scope.isBackingUp {
+            scheduler.replace(.backup, by: BackupJob(journal, settings.journalBackup, shared.log))
+        }
+        if scope.isKeepingHistory {
+            scheduler.replace(.history, by: HistoryPruner(shared, settings.historyAfter))
+        }
+        if !scope.destinations.isEmpty { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
     }
 }
 
-/// Who is told regularly that the agent is well.
-struct PingPlan: Sendable {
-    var ping: DeadManPing?
-    var interval: Duration
+/// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
+struct StrayParking: Service {
+    let shared: Shared
 
-    init(ping: DeadManPing?, _ settings: PingSettings?) {
-        self.ping = ping
-        interval = settings?.interval ?? .seconds(300)
+    private static let pause = Duration.seconds(30)
+
+    func run() async throws {
+        let board = shared.destinations
+        await cancelWhenGracefulShutdown {
+            var again: ContinuousClock.Instant?
+            while !Task.isCancelled {
+                await board.strays.wait(until: again)
+                // Said while they are looked for: a delivery that ends meanwhile rings again.
+                board.hasStrays()
+                let isOpen = try? await shared.journal.parkStrays(except: { board.names }, at: .now)
+                if isOpen == false { board.straysAreParked() }
+                // A journal that takes nothing now is asked again.
+                again = isOpen == nil ? .now.advanced(by: Self.pause) : nil
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletPipelines
 import InletTestSupport
 import Synchronization
@@ -9,7 +10,7 @@ import Testing
 @testable import InletAgent
 
 /// Sets the rates: at the start, at the edges of the timetable, and when a person says so.
-@Suite struct BandwidthKeeperTests {
+@Suite struct BandwidthControlTests {
     /// What was set, in its order: `*` for all together.
     private final class Taps: Sendable {
         private let values = Mutex<[String]>([])
@@ -29,10 +30,22 @@ import Testing
         return BandwidthLimits(all: Timetable(20_000, [entry], zone: "UTC"), destinations: ["a": Timetable(7000)])
     }
 
-    private static func keeper(
-        _ limits: BandwidthLimits, _ taps: Taps, _ time: VirtualTime, _ log: EventLog
-    ) -> BandwidthKeeper {
-        BandwidthKeeper(limits, destinations: ["a", "b"], valve: taps.valve, log: log, clock: time.clock)
+    private let directory: TemporaryDirectory
+    /// Nothing is asked of it.
+    private let journal: Journal
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        journal.close()
+    }
+
+    private func control(
+        of limits: BandwidthLimits, _ taps: Taps, _ time: VirtualTime, _ log: EventLog
+    ) -> BandwidthControl {
+        let destinations = ["a", "b"].map { Destination.scripted($0, ScriptedPipeline()) }
+        let shared = Shared.test(journal, log, destinations, clock: time.clock) { $0.bandwidth = limits }
+        return BandwidthControl(shared, taps.valve)
     }
 
     private static func lines(_ events: EventRecord) -> [String] {
@@ -45,15 +58,15 @@ import Testing
     @Test func `limits hold before anything is sent, and change at the edges of the timetable`() async throws {
         let (taps, time, log) = (Taps(), VirtualTime(), try EventLog(nil))
         let events = EventRecord(log)
-        let keeper = Self.keeper(Self.limits(), taps, time, log)
+        let control = self.control(of: Self.limits(), taps, time, log)
         #expect(taps.all == ["* 20000", "a 7000"])
-        try await whileRunning([keeper]) {
+        try await whileRunning([control]) {
             time.advance(to: VirtualTime.start + .seconds(16 * 60))
-            keeper.lookNow()
+            control.lookNow()
             try await eventually("the entry holds") { taps.all.count == 3 }
             // The machine slept over the other edge.
             time.advance(to: VirtualTime.start + .seconds(3 * 3600))
-            keeper.lookNow()
+            control.lookNow()
             try await eventually("it holds no more") { taps.all.count == 4 }
         }
         #expect(taps.all.suffix(2) == ["* 5000", "* 20000"])
@@ -62,10 +75,10 @@ import Testing
 
     @Test func `it wakes up for an edge by itself`() async throws {
         let (taps, time, log) = (Taps(), VirtualTime(), try EventLog(nil))
-        let keeper = Self.keeper(Self.limits(), taps, time, log)
+        let control = self.control(of: Self.limits(), taps, time, log)
         // The edge is a moment away; the clock has passed it when it wakes up.
         time.advance(to: VirtualTime.start + .seconds(15 * 60) + .milliseconds(-20 - Self.intoMinute))
-        try await whileRunning([keeper]) {
+        try await whileRunning([control]) {
             time.advance(to: VirtualTime.start + .seconds(16 * 60))
             try await eventually("the entry holds") { taps.all.last == "* 5000" }
         }
@@ -77,14 +90,14 @@ import Testing
     @Test func `a person's word holds at once, and over the timetable, until auto`() async throws {
         let (taps, time, log) = (Taps(), VirtualTime(), try EventLog(nil))
         let events = EventRecord(log)
-        let keeper = Self.keeper(Self.limits(), taps, time, log)
-        #expect(keeper.take(.rate(0), for: nil)?.rate == 0)
-        #expect(keeper.take(.rate(1234), for: "b")?.cause == .command)
-        #expect(keeper.take(.rate(1), for: "unknown") == nil)
+        let control = self.control(of: Self.limits(), taps, time, log)
+        #expect(control.take(.rate(0), for: nil)?.rate == 0)
+        #expect(control.take(.rate(1234), for: "b")?.cause == .command)
+        #expect(control.take(.rate(1), for: "unknown") == nil)
         time.advance(to: VirtualTime.start + .seconds(16 * 60))
-        #expect(keeper.take(.rate(nil), for: "a")?.rate == .some(nil))
-        #expect(keeper.standings().map(\.rate) == [0, nil, 1234])
-        #expect(keeper.take(.auto, for: nil)?.cause == .schedule)
+        #expect(control.take(.rate(nil), for: "a")?.rate == .some(nil))
+        #expect(control.standings().map(\.rate) == [0, nil, 1234])
+        #expect(control.take(.auto, for: nil)?.cause == .schedule)
         #expect(taps.all == ["* 20000", "a 7000", "* 0", "b 1234", "a off", "* 5000"])
         #expect(Self.lines(events).suffix(4) == ["* 0 command", "b 1234 command", "a off command", "* 5000 command"])
     }
@@ -98,26 +111,25 @@ import Testing
             [.scripted("a", ScriptedPipeline()), folder], paused: [], uptimes: [:], workers: 1, log: log,
             clock: time.clock)
         func open() -> [String] { board.rooms().map(\.destination).sorted() }
-        let keeper = BandwidthKeeper(
-            BandwidthLimits(), destinations: board.names, valve: BandwidthValve(), log: log, clock: time.clock,
-            shut: board.setShut)
+        let shared = Shared(.test(), journal, board, log, clock: time.clock)
+        let control = BandwidthControl(shared, BandwidthValve())
         #expect(open() == ["a", "b"])
-        #expect(keeper.take(.rate(0), for: nil) != nil)
+        #expect(control.take(.rate(0), for: nil) != nil)
         #expect(open() == ["b"])
         time.advance(to: VirtualTime.start + .seconds(3600))
         #expect(board.uptimes() == ["a": 0, "b": 3_600_000])
-        #expect(keeper.take(.rate(1), for: nil) != nil && keeper.take(.rate(0), for: "a") != nil)
+        #expect(control.take(.rate(1), for: nil) != nil && control.take(.rate(0), for: "a") != nil)
         #expect(open() == ["b"])
-        #expect(keeper.take(.auto, for: "a") != nil)
+        #expect(control.take(.auto, for: "a") != nil)
         #expect(open() == ["a", "b"])
     }
 
     @Test func `without limits nothing is set and nothing said`() async throws {
         let (taps, time, log) = (Taps(), VirtualTime(), try EventLog(nil))
         let events = EventRecord(log)
-        let keeper = Self.keeper(BandwidthLimits(), taps, time, log)
+        let control = self.control(of: BandwidthLimits(), taps, time, log)
         #expect(taps.all.isEmpty && events.names.isEmpty)
-        #expect(keeper.standings().map(\.destination) == [nil, "a", "b"])
-        #expect(keeper.standings().allSatisfy { $0.rate == nil && $0.cause == .configuration })
+        #expect(control.standings().map(\.destination) == [nil, "a", "b"])
+        #expect(control.standings().allSatisfy { $0.rate == nil && $0.cause == .configuration })
     }
 }

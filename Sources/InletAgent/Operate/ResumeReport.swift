@@ -22,7 +22,7 @@ package struct ResumeSummary: Sendable, Equatable, Codable {
 }
 
 /// Follows the files that waited at the start until each has ended, or was tried and waits again; then says so once.
-final class ResumeWatch: Sendable {
+final class ResumeReport: Sendable {
     private struct State {
         var untried: Set<Int64>
         var waiting: Set<Int64> = []
@@ -35,7 +35,7 @@ final class ResumeWatch: Sendable {
     /// nil when there was nothing to follow, or all has been said.
     private let state: Mutex<State?>
     private let log: EventLog
-    private let end = Mutex<(@Sendable () -> Void)?>(nil)
+    private let listening = Mutex<EventLog.Subscription?>(nil)
 
     /// - Parameter files: those that wait, as the journal has them at the start.
     init(_ files: [Int64], log: EventLog) {
@@ -43,8 +43,8 @@ final class ResumeWatch: Sendable {
         state = Mutex(files.isEmpty ? nil : State(untried: Set(files), summary: ResumeSummary(of: files.count)))
         if files.isEmpty { return }
         log.emit(.queueResuming(waiting: files.count))
-        let end = log.listen { [weak self] event in self?.take(event) }
-        self.end.withLock { $0 = end }
+        let subscription = log.listen { [weak self] event in self?.take(event) }
+        listening.withLock { $0 = subscription }
     }
 
     /// While it goes on.
@@ -60,11 +60,11 @@ final class ResumeWatch: Sendable {
             }
         guard let isOver else { return }
         log.emit(.queueResumed(isOver))
-        let end = end.withLock { end in
-            defer { end = nil }
-            return end
+        let subscription = listening.withLock { listening in
+            defer { listening = nil }
+            return listening
         }
-        end?()
+        subscription?.end()
     }
 
     /// - Returns: the whole summary, when this was the last.

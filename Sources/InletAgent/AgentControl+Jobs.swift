@@ -43,7 +43,7 @@ package struct SelectionOutcome: Sendable {
     }
 }
 
-extension AgentCommands {
+extension AgentControl {
     /// Files in one transaction: more would keep what is being delivered from the journal.
     private static let group = 256
 
@@ -89,7 +89,7 @@ extension AgentCommands {
             Failpoint.acted.reached()
             outcomes += these
             switch action {
-            case .retry: live?.signals.raiseDeliverable()
+            case .retry: live?.shared.signals.raiseDeliverable()
             case .cancel: ended(running)
             case .forget: break
             }
@@ -107,7 +107,7 @@ extension AgentCommands {
 
     private func retrying(_ returned: [Int64: FileIdentity] = [:]) async throws(JournalError) -> FileAction {
         let stored = try await journal.uptimes()
-        return .retry(uptimes: live?.board.uptimes() ?? stored, returned: returned)
+        return .retry(uptimes: live?.shared.destinations.uptimes() ?? stored, returned: returned)
     }
 
     /// What lies in quarantine goes back to its place first; what cannot stays there, and says where that is.
@@ -147,8 +147,8 @@ extension AgentCommands {
 
     /// Asks destinations that are down at once whether they are back; nil = all of them.
     private func probeNow(_ destination: String?) {
-        live?.board.probeNow(destination)
-        live?.signals.raise(.destination)
+        live?.shared.destinations.probeNow(destination)
+        live?.shared.signals.raise(.destination)
     }
 
     /// A person says that it is worth trying: what waits after a failed try is due, and a destination that is down is asked.

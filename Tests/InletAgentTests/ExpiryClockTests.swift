@@ -7,13 +7,13 @@ import Testing
 
 @testable import InletAgent
 
-/// What the housekeeper wakes up for.
-@Suite struct QuietHousekeeperTests {
+/// What the expiry clocks wake up for.
+@Suite struct ExpiryClockTests {
     private let directory: TemporaryDirectory
     private let journal: Journal
     private let board: DestinationBoard
     private let events: EventRecord
-    private let keeper: Housekeeper
+    private let clocks: ExpiryClocks
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -22,9 +22,8 @@ import Testing
         events = EventRecord(log)
         board = DestinationBoard(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        keeper = Housekeeper(
-            journal: journal, board: board, smallWork: SmallWork(), log: log, signals: Signals(),
-            live: .test(queueWarning: 1))
+        let shared = Shared(.test { $0.queueWarning = 1 }, journal, board, log)
+        clocks = ExpiryClocks(shared: shared, smallWork: SmallWork())
     }
 
     private func admit(_ name: String, expire: Duration?, window: DeliveryWindow? = nil) async throws {
@@ -49,19 +48,19 @@ import Testing
         defer { journal.close() }
         try await admit("windowed", expire: .seconds(60), window: closed())
         try await admit("forever", expire: nil)
-        let waiting = try await keeper.waiting()
+        let waiting = try await clocks.waiting()
         #expect(waiting.total == 2 && waiting.clocks.isEmpty)
-        #expect(await keeper.pass(waiting, false))
+        #expect(await clocks.pass(waiting, false))
         #expect(events.names == ["queue.warning"])
         try await admit("plain", expire: .seconds(60))
-        #expect(try await keeper.waiting().clocks == ["here"])
+        #expect(try await clocks.waiting().clocks == ["here"])
         // Nor does the clock of a destination that is paused, or whose limit is 0.
         #expect(board.setPaused("here", true))
-        #expect(try await keeper.waiting().clocks.isEmpty)
+        #expect(try await clocks.waiting().clocks.isEmpty)
         #expect(board.setPaused("here", false))
         board.setShut(["here"])
-        #expect(try await keeper.waiting().clocks.isEmpty)
+        #expect(try await clocks.waiting().clocks.isEmpty)
         board.setShut([])
-        #expect(try await keeper.waiting().clocks == ["here"])
+        #expect(try await clocks.waiting().clocks == ["here"])
     }
 }

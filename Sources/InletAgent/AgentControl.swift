@@ -1,79 +1,112 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
+package import InletPipelines
 package import SystemPackage
 
-/// What can be seen of an agent: the command line and the page read here, and nowhere else.
-package struct AgentView: Sendable {
+/// What may be asked of an agent, and ordered, from outside: its socket, its page and the commands come here, and nowhere else.
+/// The same whether it runs, or only its journal is there.
+package struct AgentControl: Sendable {
     package let journal: Journal
-    /// nil when no agent runs and only the journal is read.
-    package let live: LiveView?
+    /// nil when no agent runs and only its journal is used.
+    package let live: Running?
+    /// Makes a destination by its name, where no agent runs that has it.
+    private let make: @Sendable (String) -> Destination?
+    private let configured: [(name: String, type: String)]
+    /// For files that are moved back from quarantine.
+    let returning = BlockingPool(name: "quarantine", threads: 1)
 
-    package init(journal: Journal, live: LiveView? = nil) {
-        self.journal = journal
-        self.live = live
+    /// For a journal whose lock the caller holds.
+    ///
+    /// - Parameters:
+    ///   - configured: the destinations' names and types.
+    ///   - make: makes one by its name.
+    package init(
+        journal: Journal, configured: [(name: String, type: String)] = [],
+        make: @escaping @Sendable (String) -> Destination? = { _ in nil }
+    ) {
+        (self.journal, self.configured, self.make) = (journal, configured, make)
+        live = nil
     }
 
+    init(_ live: Running) {
+        (journal, self.live, configured) = (live.shared.journal, live, [])
+        make = { _ in nil }
+    }
+
+    /// The destinations' names and types. A running agent's may change.
+    package var destinations: [(name: String, type: String)] {
+        live.map { $0.destinations.map { ($0.name, $0.type) } } ?? configured
+    }
+
+    func destination(_ name: String) -> Destination? { live.map { $0.shared.destinations[name] } ?? make(name) }
+
     /// What only a running agent knows.
-    package struct LiveView: Sendable {
-        package let version: String
-        package let confinement: ConfinementReport?
-        package let startedAt: WallTime
+    package struct Running: Sendable {
+        let shared: Shared
+        let label: Agent.Label
+        package let startedAt = WallTime.now
         /// What has happened since the start, counted.
         package let tally: MetricsTally
-        let live: LiveSettings
-        let board: DestinationBoard
-        let registry: RootRegistry
         let transfers: InFlight
         let smallWork: SmallWork
-        let resumes: ResumeWatch
-        let health: JournalHealth
-        let log: EventLog
-        let restarts: ServiceRestarts
-        let bandwidth: BandwidthKeeper
+        let resumes: ResumeReport
+        let bandwidth: BandwidthControl
+        let sending: SendService
         /// A folder of another machine may take its time.
         let asking: BlockingPool
-        let shown: @Sendable () -> ShownConfig?
+        /// nil for an agent that has no configuration file.
+        let reload: Reload?
 
-        package var destinations: [DestinationBoard.Status] { board.statuses() }
-        package var roots: [IntakeStatus] { registry.statuses }
+        init(
+            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: InFlight,
+            _ smallWork: SmallWork,
+            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ admitter: Admitter, _ reload: Reload?
+        ) {
+            (self.shared, self.label, self.tally, self.transfers) = (shared, label, tally, transfers)
+            (self.smallWork, self.resumes, self.bandwidth, self.reload) = (smallWork, resumes, bandwidth, reload)
+            asking = BlockingPool(name: "send", threads: 2)
+            sending = SendService(admitter: admitter, live: shared.settings, reading: asking)
+        }
+
+        package var version: String { label.version }
+        package var confinement: ConfinementReport? { label.confinement }
+        package var destinations: [DestinationBoard.Status] { shared.destinations.statuses() }
+        package var roots: [IntakeStatus] { shared.roots.statuses }
         package var inFlight: [InFlight.Snapshot] { transfers.snapshots() }
-        /// Deliveries that wait at hand: claimed and not begun, by destination.
-        var waiting: [String: Int] { smallWork.waiting }
-        func isWaiting(_ delivery: Int64) -> Bool { smallWork.isWaiting(delivery) }
         /// How far a delivery is that its destination works on, as far as is known.
         package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }
         /// How far the files are that waited at the start; nil once all have been tried.
         package var resume: ResumeSummary? { resumes.summary }
-        package var journalIsFailing: Bool { health.isFailing }
+        package var journalIsFailing: Bool { shared.health.journal.isFailing }
         /// Why, as the log has it.
-        package var journalTrouble: String? { health.reason }
+        package var journalTrouble: String? { shared.health.journal.reason }
         /// What is wrong with the log; nil when nothing is.
-        package var logStanding: LogStanding? { log.standing }
+        package var logStanding: LogStanding? { shared.log.standing }
         /// Parts that have ended unasked, and begin anew.
-        package var incidents: [ServiceIncident] { restarts.incidents() }
+        package var incidents: [ServiceIncident] { shared.health.restarts.incidents() }
         /// What holds of the limits, all together first.
         package var limits: [BandwidthBook.Standing] { bandwidth.standings() }
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)] {
-            live.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
+            shared.settings.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
         }
         /// The configuration that holds; nil for an agent that has no file.
-        package var config: ShownConfig? { shown() }
+        package var config: ShownConfig? { shared.settings.shown }
         /// The watched folders that have a name of their own, in the configuration's order.
-        package var watched: [FilePath] { live.settings.watch.filter { $0.pattern == nil }.map(\.path) }
+        package var watched: [FilePath] { shared.settings.fixedRoots }
 
         /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read. Looks at
         /// a file only where it could be taken from: nobody learns here what there is elsewhere.
         package func route(_ path: FilePath, _ size: Int64?) async -> RouteTrial {
-            let settings = live.settings
+            let settings = shared.settings.settings
             let place = RoutePlace(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
             // What cannot be looked at is judged by its name.
             let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
             return RouteTrial(
                 place, identity: identity, size: size, table: RouteTable(settings.routes),
-                destination: { board[$0] }, at: .now)
+                destination: { shared.destinations[$0] }, at: .now)
         }
     }
 
@@ -107,7 +140,7 @@ package struct AgentView: Sendable {
 
     /// Where the open deliveries are. What a process that is gone was sending waits.
     package func queue() async throws(JournalError) -> Queue {
-        let atHand = live?.waiting ?? [:]
+        let atHand = live?.smallWork.waiting ?? [:]
         var queue = Queue()
         for (name, counts) in try await journal.queueCounts() {
             let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
@@ -151,7 +184,7 @@ package struct AgentView: Sendable {
         guard let live else { return job }
         var job = job
         for index in job.deliveries.indices
-        where job.deliveries[index].state == .claimed && live.isWaiting(job.deliveries[index].id) {
+        where job.deliveries[index].state == .claimed && live.smallWork.isWaiting(job.deliveries[index].id) {
             job.deliveries[index].state = .ready
             job.deliveries[index].attempts -= 1
         }
@@ -161,5 +194,36 @@ package struct AgentView: Sendable {
     package func balance() async throws(JournalError) -> Balance {
         let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
         return Balance(totals: try await journal.totals(), ignored: ignored)
+    }
+
+    /// What is known of a file beside its row.
+    package struct Story: Sendable {
+        package var job: Job
+        /// The parts that destinations have proved, of deliveries that have not ended.
+        package var parts: [Part]
+        /// JSON; nil while it has not finished, and when it ended long ago.
+        package var receipt: [UInt8]?
+
+        package struct Part: Sendable, Equatable {
+            package var destination: String
+            /// From 1.
+            package var number: Int
+            package var size: Int64
+            /// Without quotes.
+            package var etag: String
+        }
+    }
+
+    /// nil when the journal has no such file.
+    package func story(_ id: Int64) async throws(JournalError) -> Story? {
+        guard let job = try await job(id) else { return nil }
+        let notes = try await journal.checkpoints(ofJob: id)
+        let parts = job.deliveries.flatMap { delivery in
+            UploadNotes.parts(notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
+                .map {
+                    Story.Part(destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag)
+                }
+        }
+        return Story(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
     }
 }

@@ -1,45 +1,11 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
-package import InletPipelines
+internal import InletPipelines
 package import SystemPackage
 
-/// What can be asked of an agent: through its control socket, or on its journal while it is not running.
-package struct AgentCommands: Sendable {
-    let journal: Journal
-    /// nil when no agent runs.
-    let live: Live?
-    private let destination: @Sendable (String) -> Destination?
-    /// For files that are moved back from quarantine.
-    let returning = BlockingPool(name: "quarantine", threads: 1)
-
-    /// What a running agent is told beside its journal.
-    struct Live: Sendable {
-        var board: DestinationBoard
-        var inFlight: InFlight
-        var smallWork: SmallWork
-        var signals: Signals
-        var log: EventLog
-        var limits: BandwidthKeeper
-        var roots: RootRegistry
-        var sending: SendService
-        /// nil for an agent that has no configuration file.
-        var reload: Reload?
-    }
-
-    /// For a journal whose lock the caller holds; `destination` makes one by its name.
-    package init(journal: Journal, destination: @escaping @Sendable (String) -> Destination? = { _ in nil }) {
-        self.journal = journal
-        live = nil
-        self.destination = destination
-    }
-
-    init(journal: Journal, live: Live) {
-        self.journal = journal
-        self.live = live
-        destination = { live.board[$0] }
-    }
-
+/// What may be ordered.
+extension AgentControl {
     /// Cancels everything that waits or runs now, a group of files at a time.
     /// - Returns: how many files that were, and how many others nothing was done to, by the reason.
     package func clear() async throws(JournalError) -> (files: Int, skipped: [String: Int]) {
@@ -61,11 +27,86 @@ package struct AgentCommands: Sendable {
     func ended(_ running: [Int64]) {
         for delivery in running {
             guard let live, !live.smallWork.letGo(of: delivery) else { continue }
-            live.inFlight.cancel(delivery)
+            live.transfers.cancel(delivery)
         }
-        live?.signals.raise(.leftover, .finishable)
+        live?.shared.signals.raise(.leftover, .finishable)
         // What was cancelled may have been the last that others waited for.
-        live?.signals.raiseDeliverable()
+        live?.shared.signals.raiseDeliverable()
+    }
+
+    /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.
+    package func setPaused(
+        _ paused: Bool, _ destination: String?, by: String
+    ) async throws(JournalError) -> [String] {
+        let known = destinations.map(\.name)
+        let names = destination.map { [$0] } ?? known
+        guard names.allSatisfy({ known.contains($0) }) else { return [] }
+        for name in names {
+            Failpoint.acting.reached()
+            try await journal.setPaused(name, paused)
+            Failpoint.acted.reached()
+            if !paused { try await tryNow(name) }
+            guard let live, live.shared.destinations.setPaused(name, paused) else { continue }
+            live.shared.log.emit(
+                paused
+                    ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
+        }
+        // Also when paused: what waits at hand for it goes back to the queue.
+        live?.shared.signals.raiseDeliverable()
+        return names
+    }
+
+    /// Sets how fast may be sent to a destination, or to all together, until `auto` or the next start.
+    ///
+    /// - Returns: what holds there now; nil for a destination that there is none of, and while no agent runs.
+    package func limit(_ order: BandwidthBook.Order, for destination: String?) -> BandwidthBook.Standing? {
+        live?.bandwidth.take(order, for: destination)
+    }
+
+    /// Takes a watched folder as it is now, although it is not what was watched before.
+    ///
+    /// - Returns: false when there is no folder at `root`.
+    package func resume(root: FilePath, by: String) async throws -> Bool {
+        // One of another machine may take its time, or not answer.
+        let pool = BlockingPool(name: "mark", threads: 1)
+        defer { pool.shutdown() }
+        let found = try await pool.run { () throws in
+            var mark = try RootCaution.mark(of: root)
+            mark?.wasEmptied = RootCaution.isEmpty(root) ? true : nil
+            return mark
+        }
+        guard let mark = found else { return false }
+        try await journal.setMark(mark, of: root, at: .now)
+        live?.shared.log.emit(.watchResumed(root: root, by: by))
+        live?.shared.roots.nudge(root)
+        return true
+    }
+
+    /// Backs the journal up, as `JournalBackups.make` does. - Returns: the backup's path.
+    package func backUp(to target: FilePath?) async throws -> FilePath {
+        try await JournalBackups(journal).make(at: target, now: .now)
+    }
+
+    /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
+    ///
+    /// - Parameter again: whether what was delivered before is sent once more.
+    package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendAnswer] {
+        await live?.sending.send(paths, to: destination, again: again)
+            ?? paths.map { _ in .refused("no agent is running") }
+    }
+
+    /// Has the running agent read its configuration again. - Returns: nil when none runs that has one.
+    package func reload() async -> ReloadOutcome? { await live?.reload?.reload() }
+
+    /// The least important level that the running agent logs, and the configuration's; nil while no agent runs, or none logs.
+    package var logLevel: (now: LogSettings.Level, configured: LogSettings.Level)? {
+        guard let log = live?.shared.log, let now = log.level, let configured = log.configuredLevel else { return nil }
+        return (now, configured)
+    }
+
+    /// Logs from now on what is at least as important, until the next start or reload; false while no agent runs.
+    package func setLogLevel(_ level: LogSettings.Level, by: String) -> Bool {
+        live?.shared.log.setLevel(level, by: by) ?? false
     }
 
     /// A token for requests to a destination, as its pipeline uses it.
@@ -83,7 +124,7 @@ package struct AgentCommands: Sendable {
             throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
         }
         let token = try await give(refused)
-        live?.log.emit(.tokenGiven(destination: name, to: by))
+        live?.shared.log.emit(.tokenGiven(destination: name, to: by))
         return token
     }
 
@@ -134,40 +175,6 @@ package struct AgentCommands: Sendable {
         } catch {
             return .failure(error)
         }
-    }
-
-    /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.
-    package func setPaused(
-        _ paused: Bool, _ destination: String?, known: [String], by: String
-    ) async throws(JournalError) -> [String] {
-        let names = destination.map { [$0] } ?? known
-        guard names.allSatisfy({ known.contains($0) }) else { return [] }
-        for name in names {
-            Failpoint.acting.reached()
-            try await journal.setPaused(name, paused)
-            Failpoint.acted.reached()
-            if !paused { try await tryNow(name) }
-            guard let live, live.board.setPaused(name, paused) else { continue }
-            live.log.emit(
-                paused
-                    ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
-        }
-        // Also when paused: what waits at hand for it goes back to the queue.
-        live?.signals.raiseDeliverable()
-        return names
-    }
-
-    /// Backs the journal up, as `JournalBackups.make` does. - Returns: the backup's path.
-    package func backUp(to target: FilePath?) async throws -> FilePath {
-        try await JournalBackups(journal).make(at: target, now: .now)
-    }
-
-    /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
-    ///
-    /// - Parameter again: whether what was delivered before is sent once more.
-    package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendAnswer] {
-        await live?.sending.send(paths, to: destination, again: again)
-            ?? paths.map { _ in .refused("no agent is running") }
     }
 }
 

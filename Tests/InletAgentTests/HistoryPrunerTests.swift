@@ -8,9 +8,9 @@ import Testing
 
 @testable import InletAgent
 
-/// How the history's keeper leaves the journal to others. Time passes only where the test says so: each look at the keeper's
+/// How moving files to the history leaves the journal to others. Time passes only where the test says so: each look at the
 /// clock is a moment later than the one before.
-@Suite struct HistoryKeeperTests {
+@Suite struct HistoryPrunerTests {
     private static let tick = Duration.milliseconds(7)
     private let directory: TemporaryDirectory
     private let journal: Journal
@@ -25,14 +25,16 @@ import Testing
     }
 
     /// - Parameter rest: called instead of a rest, with its length and how many there were before it.
-    private func keeper(_ rest: @escaping @Sendable (Duration, Int) async throws -> Void = { _, _ in }) -> HistoryKeeper
-    {
+    private func pruner(
+        _ rest: @escaping @Sendable (Duration, Int) async throws -> Void = { _, _ in }
+    ) throws -> HistoryPruner {
         let (looks, rests, first) = (Steps(), Steps(), SuspendingClock.now)
         let clock = AgentClock(
             now: { VirtualTime.start }, instant: { first.advanced(by: Self.tick * looks.next()) })
-        return HistoryKeeper(journal: journal, age: .seconds(86_400), log: log, clock: clock) { duration in
-            try await rest(duration, rests.next())
-        }
+        return try #require(
+            HistoryPruner(.test(journal, log, clock: clock), .seconds(86_400)) { duration in
+                try await rest(duration, rests.next())
+            })
     }
 
     /// How many files each pass has moved, and how long it took.
@@ -64,10 +66,10 @@ import Testing
         defer { journal.close() }
         try await fill(60, ended: .seconds(2 * 86_400))
         let rests = Steps()
-        let wait = await keeper { duration, number in
+        let wait = try await pruner { duration, number in
             #expect(duration == Self.tick)
             #expect(rests.next() == number)
-        }.pass()
+        }.perform()
         // Six states: of one of them 60 files, 25 at a time.
         #expect(rests.next() == 8)
         #expect(wait == .seconds(86_400))
@@ -82,12 +84,12 @@ import Testing
         let plan = Plan(
             route: "all", category: "other", key: "k", mediaType: "text/plain", destinations: ["here"],
             retry: RetryPolicy(expire: nil))
-        let keeper = keeper { [journal] _, number in
+        let pruner = try pruner { [journal] _, number in
             let arrival = Self.arrival("new \(number)")
             _ = try await journal.admit(
                 Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: VirtualTime.start)
         }
-        _ = await keeper.pass()
+        _ = await pruner.perform()
         #expect(try await journal.pending().files == 7)
         #expect(pruned.map(\.files) == [30])
     }
@@ -96,17 +98,17 @@ import Testing
         defer { journal.close() }
         try await fill(60, ended: .seconds(2 * 86_400))
         // The files are of the fourth state.
-        let keeper = keeper { _, number in if number == 4 { throw CancellationError() } }
-        #expect(await keeper.pass() == .seconds(3600))
+        let pruner = try pruner { _, number in if number == 4 { throw CancellationError() } }
+        #expect(await pruner.perform() == .seconds(3600))
         #expect(pruned.map(\.files) == [50])
-        _ = await self.keeper().pass()
+        _ = try await self.pruner().perform()
         #expect(pruned.map(\.files) == [50, 10])
     }
 
     @Test func `what is too young yet says when it looks again`() async throws {
         defer { journal.close() }
         try await fill(1, ended: .seconds(3600))
-        let wait = await keeper().pass()
+        let wait = try await pruner().perform()
         #expect(wait == .seconds(86_400 - 3600))
         #expect(events.names.isEmpty)
     }

@@ -1,9 +1,11 @@
+internal import Foundation
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import SystemPackage
 
 /// What receivers read: one JSON object, the same at every try.
-struct NoticeText: Sendable {
+struct NotificationText: Sendable {
     /// Tells a notice from every other, of this journal and of all others.
     let id: String
     let event: String
@@ -40,10 +42,10 @@ struct NoticeText: Sendable {
     }
 
     /// A notice of nothing, by which somebody sees whether a receiver gets any.
-    static func test(_ receiver: String, host: String, at now: WallTime) -> NoticeText {
+    static func test(_ receiver: String, host: String, at now: WallTime) -> NotificationText {
         var object = JSONLine()
         object.add("receiver", receiver)
-        return NoticeText(
+        return NotificationText(
             id: "inlet-test-\(now.milliseconds)", event: "test", at: now, host: host, "test", object.finished)
     }
 
@@ -156,4 +158,81 @@ enum BatchOutcome: String, Sendable {
 extension FileState {
     /// Whether its destinations have it, by this file or by an equal one.
     var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
+}
+
+/// What a program finds in its environment, without reading JSON. Paths are bytes, as they are on the disk.
+struct NotificationDetails: Sendable, Equatable {
+    var path: [UInt8]?
+    var state: String?
+    var route: String?
+    var key: String?
+    var url: String?
+    var destination: String?
+    /// A removable volume's name.
+    var volume: String?
+
+    init() {}
+
+    /// Of several deliveries the first that has its bytes there.
+    init(_ job: Job) {
+        path = Array(job.file.fullPath.bytes)
+        state = job.file.state.rawValue
+        route = job.file.route
+        let delivery = job.deliveries.first { $0.proof != nil } ?? job.deliveries.first
+        key = delivery?.proof?.key ?? delivery?.key
+        url = delivery?.proof?.url
+        destination = delivery?.destination
+    }
+
+    init(_ batch: Batch) {
+        path = Array((batch.unit.map { batch.root.pushing($0) } ?? batch.root).bytes)
+        state = BatchOutcome(batch.counts).rawValue
+        route = batch.route
+    }
+
+    /// - Parameter payload: what the notice says of a destination (`NotificationText.destination`): it is kept nowhere else.
+    init(destination payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(Said.self, from: Data(payload))
+        (destination, state) = (said?.name, said?.state)
+    }
+
+    /// - Parameter payload: what the notice says of a removable volume (`NotificationText.volume`).
+    init(volume payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfVolume.self, from: Data(payload))
+        (volume, path) = (said?.name, said.map { Array($0.path.utf8) })
+        state = "done"
+    }
+
+    /// - Parameter payload: what the notice says of a watched folder (`NotificationText.pausedRoot`).
+    init(folder payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfFolder.self, from: Data(payload))
+        (path, state) = (said.map { Array($0.path.utf8) }, said?.state)
+    }
+
+    private struct SaidOfFolder: Decodable {
+        var path: String
+        var state: String
+    }
+
+    private struct Said: Decodable {
+        var name: String
+        var state: String
+    }
+
+    private struct SaidOfVolume: Decodable {
+        var name: String
+        var path: String
+    }
+
+    /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
+    func environment(_ event: String) -> [(name: String, value: [UInt8])] {
+        let own: [(String, String?)] = [
+            ("PATH", ProgramSearch.path),
+            ("HOME", ProcessSetup.homeDirectory?.string), ("LANG", ProcessSetup.environment("LANG") ?? "C.UTF-8"),
+            ("INLET_EVENT", event), ("INLET_STATE", state), ("INLET_ROUTE", route), ("INLET_KEY", key),
+            ("INLET_URL", url), ("INLET_DESTINATION", destination), ("INLET_VOLUME", volume),
+        ]
+        let texts = own.compactMap { name, value in value.map { (name, Array($0.utf8)) } }
+        return texts + (path.map { [("INLET_PATH", $0)] } ?? [])
+    }
 }

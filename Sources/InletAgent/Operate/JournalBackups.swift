@@ -1,6 +1,7 @@
 package import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import ServiceLifecycle
 package import SystemPackage
 
 /// The backups of a journal: each one file, whole, readable by its owner only.
@@ -130,5 +131,110 @@ package struct JournalBackups: Sendable {
             if entry.name.string.wholeMatch(of: /journal-[0-9]{14,}\.sqlite/) != nil { found.append(entry.name) }
         }
         return found.sorted { $0.string < $1.string }
+    }
+}
+
+/// Backs the journal up every so often, as `journal_backup` says. Reads and writes nothing while nothing changes.
+struct BackupJob: ScheduledJob {
+    private let backups: JournalBackups
+    private let rule: BackupRule
+    private let log: EventLog
+    /// When the journal was last changed before the newest backup.
+    private var last: WallTime?
+
+    /// After a backup that failed.
+    private static let soon = Duration.seconds(3600)
+
+    /// nil where none are wanted.
+    init?(_ journal: Journal, _ rule: BackupRule?, _ log: EventLog) {
+        guard let rule else { return nil }
+        (backups, self.rule, self.log) = (JournalBackups(journal), rule, log)
+    }
+
+    mutating func begin() async -> Duration {
+        last = await backups.newest()
+        return untilDue(after: last, now: .now)
+    }
+
+    mutating func perform() async -> Duration {
+        let change = backups.lastChange()
+        // What cannot be looked at counts as changed: the backup says what is wrong.
+        if let last, let change, change <= last { return rule.every }
+        guard await backUp() else { return min(rule.every, Self.soon) }
+        last = change ?? last
+        return rule.every
+    }
+
+    /// Not at once at every start: one that is started again and again would do nothing else.
+    func untilDue(after last: WallTime?, now: WallTime) -> Duration {
+        guard let last else { return min(rule.every, .seconds(60)) }
+        let age = max(0, now.milliseconds - last.milliseconds)
+        return max(.seconds(60), rule.every - .milliseconds(age))
+    }
+
+    private func backUp() async -> Bool {
+        do {
+            let path = try await backups.make(now: .now)
+            log.emit(.journalBackup(path: path))
+            try await backups.prune(keep: rule.keep)
+            return true
+        } catch {
+            if !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
+            return false
+        }
+    }
+}
+
+/// Looks now and then whether the journal's files are still those that are open, and saves its content when they are not:
+/// it would end with the process. Starts first and stops last, so that its last copy has everything.
+struct JournalMonitor: Service {
+    let shared: Shared
+    var interval = Duration.seconds(60)
+
+    /// Looks that pass until a journal that stays lost is saved once more.
+    private static let betweenCopies = 14
+
+    func run() async throws {
+        let pool = BlockingPool(name: "journal", threads: 1)
+        defer { pool.shutdown() }
+        // Only its sleep throws, when it is asked to stop.
+        try? await cancelWhenGracefulShutdown {
+            // Before the next copy, in looks; a copy ends with what was delivered until then.
+            var looks = 0
+            while true {
+                try await Task.sleep(for: interval, tolerance: interval / 10)
+                if await isInPlace(pool) {
+                    looks = 0
+                } else if looks > 0 {
+                    looks -= 1
+                } else if await save() {
+                    looks = Self.betweenCopies
+                }
+            }
+        }
+        if await !isInPlace(pool) { _ = await save() }
+    }
+
+    private func isInPlace(_ pool: BlockingPool) async -> Bool {
+        do throws(JournalError) {
+            try await pool.run { () throws(JournalError) in try shared.journal.requirePlace() }
+            shared.health.journal.works(for: .watch)
+            return true
+        } catch {
+            shared.health.journal.fails(error, for: .watch)
+            // What cannot be looked at now may be well.
+            if case .displaced = error { return false }
+            return true
+        }
+    }
+
+    private func save() async -> Bool {
+        do {
+            shared.log.emit(.journalBackup(path: try await JournalBackups(shared.journal).make(now: .now)))
+            return true
+        } catch {
+            shared.log.emit(.journalBackupFailed(reason: "\(error)"))
+            return false
+        }
     }
 }
