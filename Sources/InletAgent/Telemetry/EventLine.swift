@@ -1,7 +1,26 @@
 // length: one switch over all events, so that one without a line does not compile
-internal import InletCore
+package import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import SystemPackage
+
+/// One field of a log line.
+package enum EventValue: Sendable, Equatable {
+    case text(String)
+    case number(Int64)
+    case list([String])
+    case flag(Bool)
+}
+
+/// What a log line says of an event.
+package struct EventLine: Sendable {
+    package var name: String
+    package var level: LogSettings.Level
+    package var fields: [(String, EventValue)]
+
+    /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
+    var mayFlood: Bool { level >= .warning && !fields.contains { $0.0 == "job" } }
+}
 
 extension AgentEvent {
     /// The event as a log line: its stable name, its level, its fields in their order.
@@ -263,6 +282,12 @@ extension AgentEvent {
         EventLine(name: name, level: level, fields: fields)
     }
 
+    /// A place with its line and caret keeps its lines.
+    private static func shown(_ error: String) -> String {
+        error.split(separator: "\n", omittingEmptySubsequences: false).map { DisplayText.escape(String($0)) }
+            .joined(separator: "\n")
+    }
+
     private static func trouble(
         _ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String
     ) -> EventLine {
@@ -270,10 +295,54 @@ extension AgentEvent {
     }
 }
 
+/// Fields of lines that only some events have.
 extension EventLine {
     fileprivate func waiting(_ time: Duration) -> EventLine {
         var line = self
         line.fields.append(("waiting_ms", .number(time.milliseconds)))
+        return line
+    }
+
+    /// The line with how far a delivery is, where bytes do not tell.
+    fileprivate func with(_ step: StepProgress?) -> EventLine {
+        guard let step else { return self }
+        var line = self
+        line.fields += [
+            ("percent", .number(Int64(step.percent.rounded(.down)))), ("step", .text(DisplayText.escape(step.step))),
+        ]
+        return line
+    }
+
+    /// The line with a rate that is one, and with when another holds.
+    fileprivate func limited(_ rate: Int64?, _ until: WallTime?) -> EventLine {
+        var line = self
+        if let rate { line.fields.append(("bytes_per_second", .number(rate))) }
+        if let until { line.fields.append(("until", .text(until.rfc3339))) }
+        return line
+    }
+
+    /// The line with what a destination says.
+    fileprivate func saying(_ text: String?) -> EventLine {
+        guard let text else { return self }
+        var line = self
+        line.fields.append(("reason", .text(DisplayText.escape(text))))
+        return line
+    }
+
+    /// The line with a file's labels, as `name=value`.
+    fileprivate func labelled(_ labels: [String: String]) -> EventLine {
+        if labels.isEmpty { return self }
+        var line = self
+        let pairs = labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") }
+        line.fields.append(("labels", .list(pairs)))
+        return line
+    }
+
+    /// The line of an attempt that goes on with what an earlier process began.
+    fileprivate func resumed(_ isResumed: Bool) -> EventLine {
+        guard isResumed else { return self }
+        var line = self
+        line.fields.append(("resumed", .flag(true)))
         return line
     }
 }
@@ -294,4 +363,60 @@ extension EventValue {
     static func path(_ path: FilePath) -> EventValue { .text(path.display) }
     /// Text that may hold bytes from a server or a file name.
     static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+}
+
+extension EventLine {
+    /// The line as it is written, with its end: a JSON object, or text for people.
+    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
+        switch format {
+        case .json: json(time)
+        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
+        }
+    }
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
+    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
+    var words: String { name + fields.map { " \($0.0)=\($0.1.text)" }.joined() }
+
+    private func json(_ time: WallTime) -> [UInt8] {
+        var object = JSONLine()
+        object.add("ts", time.rfc3339)
+        object.add("level", "\(level)")
+        object.add("event", name)
+        for (name, value) in fields {
+            switch value {
+            case .text(let text): object.add(name, text)
+            case .number(let number): object.add(name, number)
+            case .list(let items): object.add(name, items)
+            case .flag(let isSet): object.add(name, isSet)
+            }
+        }
+        return object.finished + [UInt8(ascii: "\n")]
+    }
+}
+
+extension EventValue {
+    fileprivate var text: String {
+        let text = DisplayText.escape(plain)
+        // A quote with an accent is one letter, and still a quote.
+        let scalars = text.unicodeScalars
+        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
+        var quoted = "\"".unicodeScalars
+        for scalar in scalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("\"")
+        return String(quoted)
+    }
+
+    /// Without quotes.
+    var plain: String {
+        switch self {
+        case .text(let text): text
+        case .number(let number): String(number)
+        case .list(let items): items.joined(separator: ",")
+        case .flag(let isSet): isSet ? "yes" : "no"
+        }
+    }
 }
