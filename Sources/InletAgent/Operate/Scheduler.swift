@@ -51,7 +51,7 @@ final class Scheduler: Service {
     private static func serve(_ job: any ScheduledJob) async {
         var job = job
         var pause = await job.begin()
-        while true {
+        while !Task.isCancelled {
             // Ends early only when the job is replaced, or the agent stops.
             do { try await Task.sleep(for: pause) } catch { return }
             pause = await job.perform()
