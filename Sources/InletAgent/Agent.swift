@@ -5,8 +5,8 @@ package import InletPipelines
 package import ServiceLifecycle
 internal import SystemPackage
 
-/// The composition root. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with
-/// by `FinishingStage`; the other services keep these four honest. Read `services` to see what runs, and in what order it stops.
+/// The agent on one screen. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with by
+/// `FinishingStage`; the other services keep these four honest. What they share is in `Shared`; none of them holds another.
 package final class Agent: Sendable {
     /// What to call this agent in its first log line.
     package struct Label: Sendable {
@@ -22,12 +22,12 @@ package final class Agent: Sendable {
         }
     }
 
-    package let view: AgentView
-    package let commands: AgentCommands
+    /// What may be asked and ordered.
+    package let control: AgentControl
     /// Takes another configuration; nil for an agent that has no file of one.
     package let reload: Reload?
-    /// In start order; a service group stops them in reverse: first nothing new comes in, then running parts end, then
-    /// what has ended is finished.
+    /// In start order. A service group stops them in reverse, each when the one before has ended: first nothing new comes in,
+    /// then running parts end, then what has ended is finished, then told; last of all the journal's files are looked at.
     package let services: [any Service]
 
     /// Puts the journal in order and builds the services; nothing runs yet. The caller holds the state directory's lock.
@@ -55,45 +55,47 @@ package final class Agent: Sendable {
         door: WakeSignal? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // First of all, so that it counts what the start finds.
-        let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
-        _ = log.listen(tally.count)
-        log.emit(.agentStarted(version: label.version, configuration: label.configuration))
-        if let confinement = label.confinement { log.emit(confinement.event) }
-        let whole = settings.watching(sendRoots ?? settings.watch)
-        let former = FormerRoots(stateDirectory: settings.stateDirectory)
-        let (notifier, board, left) = try await Self.again(while: goesOn) {
-            let notifier = try await Notifier(
-                AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
-            let board = try await Self.recover(journal, destinations, whole, pace, log)
-            return (notifier, board, try await Self.remember(former, whole, journal))
+        let tally = Self.announce(settings, destinations, label, log)
+        let (notifier, shared) = try await Self.again(while: goesOn) {
+            let receivers = NotificationReceiver.all(settings.notify, outlets)
+            let notifier = try await Notifier(receivers, journal: journal, log: log)
+            return (notifier, try await Self.recover(settings, sendRoots, destinations, journal, pace, log))
         }
-        let parts = try AgentParts(
-            live: LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
-            journal: journal,
-            log: log, version: label.version,
-            begun: try await journal.begunDeliveries(limit: DeliveryAttempts.mostResumable),
-            resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
-            valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping, places: places,
-            silence: silence)
-        reload = source.map { Reload($0, parts.reloadSteps(former, tally), log: log, manager: parts.manager) }
-        let renewals = parts.renewals
+        let begun = try await journal.begunDeliveries(limit: DeliveryAttempts.mostResumable)
+        let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
+        let (transfers, lanes) = (Transfers(), Lanes())
+        let (admitter, bandwidth) = (Admission(shared), BandwidthControl(shared, valve))
+        let intakes = try RootSupervisor(shared, admitter, places)
+        let notifications = NotificationStage(notifier, shared.health.restarts)
+        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
+        let manager = SystemdNotifier(ServiceNotify())
+        let plan = ReloadPlan(shared, intakes, bandwidth, admitter.room, notifications, scheduler, tally)
+        reload = source.map { Reload($0, plan, manager) }
+        let finishing = BlockingPool(name: "finisher", threads: 2)
+
         services =
-            [parts.journalWatch] + (sendRoots == nil ? [renewals.notifier, renewals.pinger] : []) + [
-                parts.sweeper, parts.probes(Self.renewal(renew, source, reload)), renewals.keepAlive,
-                parts.limits, parts.manifests(label.version), parts.finisher, parts.workers,
-                parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
-                try parts.mounts(), parts.watchdog(door),
+            [JournalMonitor(shared: shared)] + (sendRoots == nil ? [notifications] : []) + [
+                scheduler, Leftovers(shared), Probes(shared, Self.renewal(renew, source, reload)), bandwidth,
+                ManifestWriter(shared, admitter, finishing, label),
+                FinishingStage(shared, finishing, label),
+                DeliveryStage(
+                    shared, admitter, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
+                ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
+                try MountWatcher(shared.roots, log: log), Watchdog(shared: shared, manager: manager, door: door),
             ] + (reload.map { [$0] } ?? [])
-        commands = AgentCommands(journal: journal, live: parts.commands(reload))
-        view = AgentView(journal: journal, live: parts.liveView(label, reload, tally))
+        control = AgentControl(
+            AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, admitter, reload))
     }
 
-    /// The folders of an earlier configuration of which something is left to do.
-    private static func remember(
-        _ former: FormerRoots, _ settings: Settings, _ journal: Journal
-    ) async throws -> [WatchSettings] {
-        try former.remember(
-            settings, former: try former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
+    /// - Returns: what counts all that is said from now on.
+    private static func announce(
+        _ settings: Settings, _ destinations: [Destination], _ label: Label, _ log: EventLog
+    ) -> MetricsTally {
+        let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
+        log.listen(tally.count)
+        log.emit(.agentStarted(version: label.version, configuration: label.configuration))
+        if let confinement = label.confinement { log.emit(confinement.event) }
+        return tally
     }
 
     /// A start waits for the disk of the journal where somebody says that it shall.
@@ -117,11 +119,12 @@ package final class Agent: Sendable {
         return { name in source.renew(name, reload.config) }
     }
 
-    /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked
-    /// before any of it goes.
+    /// Frees the claims of a process that died, finds out how the destinations stand, and takes up the folders of an earlier
+    /// configuration of which something is left to do. Destinations for which work waits are asked before any of it goes.
     private static func recover(
-        _ journal: Journal, _ destinations: [Destination], _ settings: Settings, _ pace: ProbePace, _ log: EventLog
-    ) async throws -> DestinationRegistry {
+        _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination], _ journal: Journal,
+        _ pace: ProbePace, _ log: EventLog
+    ) async throws -> Shared {
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
@@ -133,22 +136,19 @@ package final class Agent: Sendable {
         let board = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
             workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
+        var whole = settings
+        whole.watch = sendRoots ?? settings.watch
         _ = try await journal.closeUnits(
-            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
-        return board
+            exceptOf: whole.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+        let former = FormerRoots(stateDirectory: settings.stateDirectory)
+        let left = try former.remember(
+            whole, former: try former.beside(whole.watch).roots, isOwed: try await journal.mayFinishMore())
+        let live = LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? []))
+        return Shared(live, journal, board, log)
     }
 
     /// The destinations for which something waits that may go, or that work on something.
     static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
         Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
-    }
-}
-
-extension Settings {
-    /// The same with other watched folders.
-    fileprivate func watching(_ watch: [WatchSettings]) -> Settings {
-        var settings = self
-        settings.watch = watch
-        return settings
     }
 }

@@ -32,7 +32,7 @@ final class Signals: Sendable {
     private let limit = WakeSignal()
     private let batch = WakeSignal()
 
-    private subscript(_ signal: Signal) -> WakeSignal {
+    subscript(_ signal: Signal) -> WakeSignal {
         switch signal {
         case .deliverable(let lane):
             deliverable.withLock { signals in
@@ -67,16 +67,5 @@ final class Signals: Sendable {
     /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
     func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
         await self[signal].wait(until: deadline)
-    }
-
-    /// The loop of a service: does what is due, and waits for the signal, until the task is cancelled.
-    ///
-    /// - Parameter doDue: returns when something is due next; nil = nothing is before the signal is raised.
-    func loop(on signal: Signal, _ doDue: () async -> ContinuousClock.Instant?) async {
-        while !Task.isCancelled {
-            let next = await doDue()
-            if let next, next <= .now { continue }
-            await wait(for: signal, until: next)
-        }
     }
 }

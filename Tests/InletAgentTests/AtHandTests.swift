@@ -41,7 +41,7 @@ import Testing
         let gate = Gate()
         let scene = try Scene()
         try await run(scene, gate) { stage in
-            let view = stage.agent.view
+            let view = stage.agent.control
             #expect(try await view.waiting() == ["here": Self.files - Self.connections])
             let seen = try await view.jobs(FileFilter(limit: 100)).flatMap(\.deliveries)
             #expect(seen.count { $0.state == .claimed && $0.attempts == 1 } == Self.connections)
@@ -74,11 +74,11 @@ import Testing
         let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let work = Lanes()
-        let housekeeper = Housekeeper(
-            journal: journal, board: board, lanes: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
-        #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
-        work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
-        #expect(try await housekeeper.pass(housekeeper.waiting(), false))
+        let shared = Shared(.test { $0.queueWarning = 2 }, journal, board, log)
+        let clocks = ExpiryClocks(shared: shared, lanes: work)
+        #expect(try await clocks.pass(clocks.waiting(), false) == false)
+        work.state.withLock { $0.stock.add(claims) }
+        #expect(try await clocks.pass(clocks.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }
 
@@ -111,12 +111,12 @@ import Testing
         let scene = try Scene()
         try await run(scene, gate) { stage in
             let job = try await waiting(scene, stage)
-            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             let cancelled = try await stage.finished(job.file.path, .cancelled)
             #expect(cancelled.deliveries[0].code == .cancelled)
             try await eventually("its finish is said") { stage.events.count("job.finished") == 1 }
             try await eventually("nobody holds it") {
-                try await stage.agent.commands.act(.forget, on: job.file.id) == .done
+                try await stage.agent.control.act(.forget, on: job.file.id) == .done
             }
             #expect(scene.here.record.running == Self.connections)
             gate.open()
@@ -129,7 +129,7 @@ import Testing
         let gate = Gate()
         let scene = try Scene()
         try await run(scene, gate) { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             try await eventually("all but what runs is back") {
                 try await stage.journal.deliveryCounts(.claimed) == ["here": Self.connections]
             }

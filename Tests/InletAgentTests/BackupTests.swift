@@ -89,10 +89,9 @@ import Testing
         throws
     {
         defer { journal.close() }
-        let keeper = BackupKeeper(
-            backups: JournalBackups(journal), rule: BackupRule(every: .seconds(86_400)), log: try EventLog(nil))
+        let job = try #require(BackupJob(journal, BackupRule(every: .seconds(86_400)), try EventLog(nil)))
         let now = WallTime.now
         let last = age.map { WallTime(milliseconds: now.milliseconds - $0 * 1000) }
-        #expect(keeper.untilDue(after: last, now: now) == .seconds(wait))
+        #expect(job.untilDue(after: last, now: now) == .seconds(wait))
     }
 }

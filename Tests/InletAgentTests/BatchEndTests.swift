@@ -21,7 +21,7 @@ import Testing
             #expect(field("files", stage) == .number(3) && field("delivered", stage) == .number(2))
             #expect(field("counts", stage) == .list(["delivered: 2", "failed: 1"]))
             let failed = try await stage.finished("gigs/X/bad", .failed)
-            #expect(try await stage.agent.commands.act(.retry, on: failed.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: failed.file.id) == .done)
             try await eventually("its new end is said") { stage.events.count("batch.ended") == 2 }
             #expect(field("outcome", stage) == .text("complete"))
             #expect(field("counts", stage) == .list(["delivered: 3"]))

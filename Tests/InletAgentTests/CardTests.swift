@@ -34,7 +34,7 @@ import Testing
             try await eventually("it is safe to remove") { stage.events.count("volume.done") == 1 }
             try reader.pull("one")
             try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
-            try await eventually("nothing is watched") { stage.agent.view.live?.roots.isEmpty == true }
+            try await eventually("nothing is watched") { stage.agent.control.live?.roots.isEmpty == true }
             try reader.shoot("100CANON/b.jpg", on: "A")
             try reader.insert("A", at: "two")
             try await stage.finished("100CANON/b.jpg")
@@ -146,7 +146,7 @@ import Testing
             try await eventually("the other is seen") { stage.events.count("volume.done") == 2 }
             let ends = stage.events.volumeEnds
             #expect(ends.map(\.files) == [1, 0] && ends.map(\.others) == [1, 0])
-            let said = ends.map { String(decoding: NoticeText.volume($0), as: UTF8.self) }
+            let said = ends.map { String(decoding: NotificationText.volume($0), as: UTF8.self) }
             #expect(said[0].contains("the one file of") && said[0].contains("; 1 other file is on it"), "\(said)")
             #expect(said[1].contains("no file of") && !said[1].contains("deliver"), "\(said)")
         }
@@ -255,7 +255,8 @@ import Testing
             try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
             #expect(try await stage.job("a").file.state == .pending)
             #expect(
-                stage.agent.view.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true)
+                stage.agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
+            )
         }
         try await scene.run { stage in try await stage.finished("a") }
     }
@@ -268,7 +269,7 @@ import Testing
             defer { try? reader.uncover(stage.root) }
             try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
             try scene.drop("new")
-            #expect(try await stage.agent.commands.resume(root: stage.root, by: "test"))
+            #expect(try await stage.agent.control.resume(root: stage.root, by: "test"))
             try await stage.finished("new")
             #expect(stage.events.count("watch.resumed") == 1)
         }
@@ -277,12 +278,12 @@ import Testing
 
 @Suite struct VolumeNoticeTests {
     @Test func `a notice of a paused folder says which and why`() throws {
-        let payload = NoticeText.pausedRoot("/srv/drop", reason: "it is empty")
+        let payload = NotificationText.pausedRoot("/srv/drop", reason: "it is empty")
         let said = String(decoding: payload, as: UTF8.self)
         for part in [#""path":"/srv/drop""#, #""state":"paused""#, "it is empty"] {
             #expect(said.contains(part), "\(said)")
         }
-        let environment = NoticeDetails(folder: payload).environment("root_paused")
+        let environment = NotificationDetails(folder: payload).environment("root_paused")
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/srv/drop".utf8) })
         #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
     }
@@ -298,11 +299,11 @@ import Testing
         // What could not be read may be the only copy.
         #expect(end().isDone && !end { $0.unproved = 1 }.isDone && !end { $0.unread = 1 }.isDone)
         #expect(!end { $0.missing = 1 }.isDone && !end { $0.unmarked = 1 }.isDone)
-        let payload = String(decoding: NoticeText.volume(end()), as: UTF8.self)
+        let payload = String(decoding: NotificationText.volume(end()), as: UTF8.self)
         for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#] {
             #expect(payload.contains(part), "\(payload)")
         }
-        let environment = NoticeDetails(volume: Array(payload.utf8)).environment("volume_done")
+        let environment = NotificationDetails(volume: Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
     }
@@ -340,7 +341,7 @@ import Testing
             ),
         ]
         for (end, text) in rows {
-            let payload = String(decoding: NoticeText.volume(end), as: UTF8.self)
+            let payload = String(decoding: NotificationText.volume(end), as: UTF8.self)
             #expect(payload.contains(#""text":"\#(text)""#), "\(payload)")
             #expect(!payload.contains("safe") && !payload.contains("proved"))
         }
@@ -352,7 +353,7 @@ import Testing
             try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         }
         func told(_ journal: Journal, _ ends: VolumeEnd...) async throws -> Int {
-            let desk = NoticeDesk(receivers: 0)
+            let desk = NotificationQueue(receivers: 0)
             for end in ends { desk.hear(.volumeDone(end)) }
             #expect(await desk.flush(journal))
             return try await journal.outboxBacklog().waiting

@@ -16,7 +16,7 @@ import Testing
         let gate = Gate()
         scene.here.always(.hold(gate, .deliver))
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             for number in 0..<30 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 30 }
             try await stage.journal.setPaused("here", false)
@@ -42,12 +42,12 @@ import Testing
         scene.route.match.extensions = ["jpg"]
         let file = try scene.directory.write([1, 2, 3], to: "elsewhere/measurements.odd")
         try await scene.run { stage in
-            guard case .refused(let reason) = await stage.agent.commands.send(file, to: nil) else {
+            guard case .refused(let reason) = await stage.agent.control.send(file, to: nil) else {
                 Issue.record("taken without a route")
                 return
             }
             #expect(reason.contains("--to"))
-            guard case .queued(let id) = await stage.agent.commands.send(file, to: "here") else {
+            guard case .queued(let id) = await stage.agent.control.send(file, to: "here") else {
                 Issue.record("not queued")
                 return
             }

@@ -10,7 +10,7 @@ import Testing
 /// Writers as they are, against a running agent.
 @Suite struct CompletionTests {
     private func unsettled(_ stage: Stage) -> IntakeStatus.Unsettled? {
-        stage.agent.view.live?.roots.first?.unsettled.first
+        stage.agent.control.live?.roots.first?.unsettled.first
     }
 
     @Test func `a file that never settles is shown with the process that holds it, logged once, never given up`()

@@ -17,7 +17,7 @@ import Testing
         let scene = try Scene()
         scene.here.haveAll()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             let file = try scene.drop("a")
             try await stage.job("a")
             if isRootAway {
@@ -25,7 +25,7 @@ import Testing
             } else {
                 try remove(file)
             }
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             let job = try await stage.job("a", "delivered") { $0.deliveries[0].state == .delivered }
             #expect(job.deliveries[0].proof?.key == "a")
             #expect(scene.here.record.concluded.map(\.key) == ["a"] && scene.here.record.orders.isEmpty)
@@ -69,7 +69,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             let job = try await stage.finished("a").file.id
-            let commands = stage.agent.commands
+            let commands = stage.agent.control
             let error = await #expect(throws: DeliveryError.self) { try await commands.undo(job, type: "scripted") }
             #expect(error?.verdict == .outage(after: nil))
             #expect(error?.reason == "there is deleted\n\(DeliveryError.outage.reason)")

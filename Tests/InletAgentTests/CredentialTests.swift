@@ -14,19 +14,23 @@ import Testing
     private struct Setting {
         let log: EventLog
         let events: EventRecord
-        let board: DestinationRegistry
-        var now: @Sendable () -> WallTime = { .now }
+        let shared: Shared
+        private let directory: TemporaryDirectory
+        var board: DestinationRegistry { shared.destinations }
 
-        init(_ destination: Destination) throws {
+        init(_ destination: Destination, now: @escaping @Sendable () -> WallTime = { .now }) throws {
+            directory = try TemporaryDirectory()
             log = try EventLog(nil)
             events = EventRecord(log)
-            board = DestinationRegistry([destination], paused: [], uptimes: [:], workers: 1, log: log)
+            let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+            shared = .test(journal, log, [destination], clock: AgentClock(now: now))
         }
 
-        /// Runs a keeper that asks again at once, and `body` beside it.
+        /// Has the credentials kept alive, again at once, and runs `body` beside it.
         func keeping(_ body: () async throws -> Void) async throws {
-            let keeper = KeepAlive(board: board, log: log, signals: Signals(), interval: .milliseconds(5), now: now)
-            let group = ServiceGroup(quietly: [keeper])
+            defer { shared.journal.close() }
+            let scheduler = Scheduler([.keepAlive: KeepAlive(shared, interval: .milliseconds(5))])
+            let group = ServiceGroup(quietly: [scheduler])
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
                 try await body()
@@ -54,10 +58,9 @@ import Testing
         let looks = Count()
         var destination = Destination.scripted("here", ScriptedPipeline())
         destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.outage }
-        destination.renewal = { LoginRenewal(at: start, lasts: .seconds(7 * 86_400), remedy: "log in again") }
-        var setting = try Setting(destination)
+        destination.renewal = { (start, "log in again") }
         // Each look is eight hours after the one before.
-        setting.now = { start + .seconds(8 * 3600 * looks.add()) }
+        let setting = try Setting(destination) { start + .seconds(8 * 3600 * looks.add()) }
         try await setting.keeping { try await eventually("eight days pass") { looks.value >= 24 } }
         let warnings = setting.events.all.map(\.line).filter { $0.name == "destination.login_old" }
         // The 16th look is 5 days and 8 hours after the renewal, the 19th and the 22nd a day later each.
@@ -93,7 +96,7 @@ import Testing
         scene.destinations[0].accessToken = { _ async throws(DeliveryError) in Secret("token-1") }
         scene.destinations.append(.scripted("plain", ScriptedPipeline()))
         try await scene.run { stage in
-            let token = try await stage.agent.commands.accessToken("here", by: "uid 7")
+            let token = try await stage.agent.control.accessToken("here", by: "uid 7")
             #expect(token.reveal() == "token-1")
             let line = try #require(stage.events.all.map(\.line).first { $0.name == "destination.token_given" })
             #expect(line.fields.contains { $0.0 == "to" && $0.1 == .text("uid 7") })
@@ -101,7 +104,7 @@ import Testing
                 ("plain", "destination 'plain' has no tokens to give"), ("x", "no destination is called 'x'"),
             ] {
                 let error = await #expect(throws: DeliveryError.self) {
-                    try await stage.agent.commands.accessToken(name, by: "uid 7")
+                    try await stage.agent.control.accessToken(name, by: "uid 7")
                 }
                 #expect(error?.reason == reason)
             }

@@ -141,8 +141,8 @@ import Testing
         scene.here.script("a", .hold(gate, .fail(.changed)))
         try await scene.run { [scene] stage in
             func pause(_ isPaused: Bool) async throws {
-                _ = try await stage.agent.commands.setPaused(
-                    isPaused, "library", known: ["here", "library"], by: "test")
+                _ = try await stage.agent.control.setPaused(
+                    isPaused, "library", by: "test")
             }
             try await pause(true)
             try put("old!", in: scene)
@@ -167,7 +167,7 @@ import Testing
             try scene.drop("a")
             let job = try await stage.job("a", "claimed") { $0.deliveries[0].state == .claimed }
             try await eventually("it has noted its upload") { scene.here.record.running == 1 }
-            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             // By itself it would take an hour.
             try await eventually("the transfer has ended") { scene.here.record.running == 0 }
             try await stage.finished("a", .cancelled)
@@ -183,9 +183,9 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("a", .delivered)
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) != .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) != .done)
         }
     }
 
@@ -193,11 +193,11 @@ import Testing
         let scene = try Scene()
         let away = scene.directory.path.appending("away")
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             try scene.drop("a")
             try await stage.job("a")
             try move(stage.root, to: away)
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             let job = try await stage.job("a", "put off") { $0.deliveries[0].code == .sourceGone }
             #expect(job.deliveries[0].state == .ready && job.deliveries[0].attempts == 0)
         }
@@ -206,11 +206,11 @@ import Testing
     @Test func `a file that vanishes before its turn ends as gone`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             let file = try scene.drop("a")
             try await stage.job("a")
             try remove(file)
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             let job = try await stage.finished("a", .gone)
             #expect(job.file.code == .sourceGone)
             #expect(scene.here.record.orders.isEmpty)

@@ -11,7 +11,7 @@ import Testing
 /// server has lost its disk.
 @Suite struct EmptyRootTests {
     private func isGuarded(_ stage: Stage) -> Bool {
-        stage.agent.view.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
+        stage.agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
     }
 
     @Test func `a folder that somebody empties while it is watched is no alarm, then or later`() async throws {
@@ -68,7 +68,7 @@ import Testing
         try await scene.run { stage in
             try await eventually("it is watched") { stage.events.count("watch.added") == 1 }
             // Not after half a minute.
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
             #expect(try await stage.jobs().count == 2)
             #expect(stage.events.count("watch.guard") == 0)
@@ -84,7 +84,7 @@ import Testing
         try remove(scene.root.appending("a"))
         try await scene.run { stage in
             try await eventually("it is guarded") { isGuarded(stage) }
-            #expect(try await stage.agent.commands.resume(root: stage.root, by: "test"))
+            #expect(try await stage.agent.control.resume(root: stage.root, by: "test"))
             try await eventually("it is watched") { stage.events.count("watch.added") == 1 && !isGuarded(stage) }
         }
     }
@@ -93,7 +93,7 @@ import Testing
         var scene = try Scene()
         (scene.watch[0].mode, scene.watch[0].poll) = (.poll, .milliseconds(20))
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             try scene.drop("a")
             try await stage.job("a")
             // Found by a pass that began when the first was there.
@@ -109,7 +109,7 @@ import Testing
             }
             // Renaming has changed their ctime.
             try await eventually("both are known") { stage.events.count("job.known") == 2 }
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
             #expect(scene.here.record.orders.count == 2)
         }

@@ -173,8 +173,8 @@ import Testing
     @Test func `a listener that ends hears nothing more`() throws {
         let log = try EventLog(nil)
         let record = EventRecord(log)
-        let end = log.listen { _ in Issue.record("heard after its end") }
-        end()
+        let subscription = log.listen { _ in Issue.record("heard after its end") }
+        subscription.end()
         log.emit(.journalFree)
         #expect(record.names == ["journal.free"])
     }

@@ -14,7 +14,7 @@ import Testing
 @Suite struct HeldDeliveryTests {
     /// An agent that is told something by its own events.
     private final class Told: Sendable {
-        let commands = Mutex<AgentCommands?>(nil)
+        let commands = Mutex<AgentControl?>(nil)
     }
 
     @Test
@@ -32,13 +32,13 @@ import Testing
         try await scene.run { stage in
             try scene.drop("big")
             try await eventually("it has begun") { scene.here.record.running == 1 }
-            try await stage.job("big", "elsewhere") { $0.deliveries[1].state == .delivered }
-            #expect(stage.agent.commands.limit(.rate(0), for: "here") != nil)
-            let waiting = try await stage.job("big", "back") { $0.deliveries[0].state == .ready }.deliveries[0]
-            #expect(waiting.attempts == 0 && waiting.code == nil)
+            #expect(other.record.orders.isEmpty)
+            #expect(stage.agent.control.limit(.rate(0), for: "here") != nil)
+            let waiting = try await stage.job("big", "elsewhere") { $0.deliveries[1].state == .delivered }.deliveries[0]
+            #expect(waiting.state == .ready && waiting.attempts == 0 && waiting.code == nil)
             #expect(waiting.reason == "was sent back while a limit of bandwidth was 0")
             #expect(scene.here.record.orders.count == 1)
-            #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
+            #expect(stage.agent.control.limit(.auto, for: "here") != nil)
             let job = try await stage.finished("big")
             #expect(job.deliveries[0].attempts == 1 && job.deliveries[0].reason == nil)
             // With what the first attempt left.
@@ -55,7 +55,7 @@ import Testing
             _ = told.commands.withLock(\.self)?.limit(.rate(0), for: "here")
         }
         try await scene.run { stage in
-            told.commands.withLock { $0 = stage.agent.commands }
+            told.commands.withLock { $0 = stage.agent.control }
             try scene.drop("a")
             try await eventually("it is back") { stage.events.count("job.retry") == 1 }
             #expect(scene.here.record.orders.isEmpty)
@@ -64,7 +64,7 @@ import Testing
             }
             #expect(codes == [.heldByLimit])
             told.commands.withLock { $0 = nil }
-            #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
+            #expect(stage.agent.control.limit(.auto, for: "here") != nil)
             #expect(try await stage.finished("a").deliveries[0].attempts == 1)
         }
     }

@@ -49,7 +49,7 @@ import Testing
             defer { mount.thaw() }
             for number in 1...12 { try scene.drop(FilePath("far/\(number)")) }
             try await eventually("its deliveries hang") {
-                stage.agent.view.live?.inFlight.count { $0.ref.destination == "far" } ?? 0 >= scene.workers
+                stage.agent.control.live?.inFlight.count { $0.ref.destination == "far" } ?? 0 >= scene.workers
             }
             for number in 0..<12 {
                 try scene.drop(FilePath("near/\(number)"))

@@ -33,8 +33,10 @@ import Testing
         let journal = try open()
         defer { journal.close() }
         let log = try EventLog(nil)
-        let (record, health) = (EventRecord(log), JournalHealth(log: log))
-        let watch = JournalWatch(journal: journal, health: health, log: log, interval: .milliseconds(1))
+        let record = EventRecord(log)
+        let shared = Shared.test(journal, log)
+        let health = shared.health.journal
+        let watch = JournalMonitor(shared: shared, interval: .milliseconds(1))
         try await whileRunning([watch]) {
             for suffix in suffixes {
                 try remove(suffix)

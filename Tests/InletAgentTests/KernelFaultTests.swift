@@ -54,7 +54,7 @@ import Testing
             do {
                 try await eventually("all has arrived", within: .seconds(90)) {
                     let isThere = try list.missing(library, scene.here).isEmpty
-                    let balance = try await stage.agent.view.balance()
+                    let balance = try await stage.agent.control.balance()
                     return isThere && balance.pending == 0
                 }
             } catch {
@@ -93,10 +93,12 @@ import Testing
                 // By its name, or by the folder that it is in.
                 KernelFaults.plan(faults)?.injected.isEmpty == false
             }
-            try await eventually("status says so") { try await StatusReport(stage.agent.view).health?.state != .ok }
+            try await eventually("status says so") { try await StatusReport(stage.agent.control).health?.state != .ok }
             KernelFaults.end(faults)
             try await stage.finished("keep/late")
-            try await eventually("all is well again") { try await StatusReport(stage.agent.view).health?.state == .ok }
+            try await eventually("all is well again") {
+                try await StatusReport(stage.agent.control).health?.state == .ok
+            }
         }
     }
 }
@@ -178,7 +180,7 @@ private final class WrittenList {
 
     func tell(_ stage: Stage, _ library: FilePath, _ error: String) async throws {
         let missing = try missing(library, scene.here)
-        let status = try await StatusReport(stage.agent.view)
+        let status = try await StatusReport(stage.agent.control)
         Issue.record("seed \(seed): \(error): \(missing); \(status.files); \(status.health?.sentence ?? "")")
         #expect(status.health?.state != .ok, "seed \(seed)")
     }
@@ -197,7 +199,7 @@ private final class WrittenList {
             #expect(path.starts(with: "delete"), said)
             #expect(try stored(library).contains(content) && stored(scene.here).contains(content), said)
         }
-        let status = try await StatusReport(stage.agent.view)
+        let status = try await StatusReport(stage.agent.control)
         #expect(status.seen == status.files.values.reduce(0, +) + status.ignored, said)
     }
 }

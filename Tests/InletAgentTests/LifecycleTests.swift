@@ -35,7 +35,7 @@ import Testing
             try scene.drop("a")
             try await eventually("its note is durable") {
                 let running = scene.here.record.running == 1
-                return running && stage.agent.view.live?.inFlight.count == 1
+                return running && stage.agent.control.live?.inFlight.count == 1
             }
         }
         try await scene.run { stage in
@@ -71,7 +71,7 @@ import Testing
         let gate = Gate()
         scene.here.always(.hold(gate, .prove))
         try await scene.run { stage in
-            let commands = stage.agent.commands
+            let commands = stage.agent.control
             let answers = await withTaskGroup(of: SendAnswer.self) { group in
                 for _ in 0..<16 { group.addTask { await commands.send(file, to: nil) } }
                 return await group.reduce(into: []) { $0.append($1) }
@@ -95,7 +95,7 @@ import Testing
         try scene.directory.write(Array(repeating: 1, count: 101), to: "elsewhere/70")
         let absent = scene.directory.path.appending("absent")
         try await scene.run { stage in
-            let answers = await stage.agent.commands.send([files[3], absent] + files, to: nil)
+            let answers = await stage.agent.control.send([files[3], absent] + files, to: nil)
             try #require(answers.count == files.count + 2)
             #expect(answers[0] == answers[5])
             #expect(answers[1] == .refused("\(absent.display): not a regular file, or not there"))
@@ -109,7 +109,7 @@ import Testing
             try await eventually("all are sent") {
                 try await stage.journal.totals()[.delivered]?.files == files.count - 1
             }
-            let again = await stage.agent.commands.send(files, to: nil)
+            let again = await stage.agent.control.send(files, to: nil)
             for (before, now) in zip(answers.dropFirst(2), again) {
                 guard case .queued(let id) = before, case .known(id, let what) = now else {
                     #expect(before == now)
@@ -130,7 +130,7 @@ import Testing
             scene.destinations[0].address = address
             var answer: SendAnswer?
             try await scene.run { stage in
-                answer = await stage.agent.commands.send([file], to: nil, again: again).first
+                answer = await stage.agent.control.send([file], to: nil, again: again).first
                 try await eventually("it has ended") { try await stage.jobs().allSatisfy { $0.file.finishedAt != nil } }
                 let job = try #require(try await stage.jobs().first)
                 #expect(try await stage.jobs().count == 1 && job.deliveries.map(\.key) == ["film.mov"])
@@ -148,7 +148,7 @@ import Testing
     @Test func `a file whose destination left the configuration is parked until it comes back`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             try scene.drop("a")
             try await stage.job("a")
             try await stage.journal.setPaused("here", false)
@@ -169,18 +169,18 @@ import Testing
         scene.route.onSuccess = .delete
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let first) = await stage.agent.commands.send(file, to: nil) else {
+            guard case .queued(let first) = await stage.agent.control.send(file, to: nil) else {
                 Issue.record("not queued")
                 return
             }
             try await eventually("it is sent") { try await stage.journal.job(first)?.file.finishedAt != nil }
             #expect(isThere(file))
-            guard case .known(first, _) = await stage.agent.commands.send(file, to: "here") else {
+            guard case .known(first, _) = await stage.agent.control.send(file, to: "here") else {
                 Issue.record("not known")
                 return
             }
             try scene.directory.write([1, 2], to: "elsewhere/a")
-            guard case .queued(let second) = await stage.agent.commands.send(file, to: nil) else {
+            guard case .queued(let second) = await stage.agent.control.send(file, to: nil) else {
                 Issue.record("not queued")
                 return
             }
@@ -195,12 +195,12 @@ import Testing
         scene.here.script("a", .fail(.hopeless))
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let id) = await stage.agent.commands.send(file, to: nil) else {
+            guard case .queued(let id) = await stage.agent.control.send(file, to: nil) else {
                 Issue.record("not queued")
                 return
             }
             try await eventually("it has failed") { try await stage.journal.job(id)?.file.finishedAt != nil }
-            #expect(await stage.agent.commands.send(file, to: nil) == .queued(job: id))
+            #expect(await stage.agent.control.send(file, to: nil) == .queued(job: id))
             try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
         }
     }
@@ -208,7 +208,7 @@ import Testing
     @Test func `what cannot be sent is refused with the reason`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let commands = stage.agent.commands
+            let commands = stage.agent.control
             let file = try scene.directory.write([1], to: "elsewhere/a")
             #expect(
                 await commands.send(file, to: "hear")
@@ -224,8 +224,8 @@ import Testing
     @Test func `clear cancels what waits, and what is ended can be forgotten`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let commands = stage.agent.commands
-            _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
+            let commands = stage.agent.control
+            _ = try await commands.setPaused(true, "here", by: "test")
             for name in ["a", "b", "c"] as [FilePath] { try scene.drop(name) }
             try await eventually("all wait") { try await stage.jobs().count == 3 }
             #expect(try await commands.clear().files == 3)

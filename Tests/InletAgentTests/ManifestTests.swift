@@ -118,7 +118,7 @@ import Testing
             try await written(stage, 2)
             let failed = try await stage.finished("A001/b.mov", .failed)
             try DurableFile.remove(blocked)
-            #expect(try await stage.agent.commands.act(.retry, on: failed.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: failed.file.id) == .done)
             try await written(stage, 4)
             let target = scene.directory.path.pushing("library/cards/A001")
             let generations = try names(in: target.appending("ascmhl")).filter { $0.hasSuffix(".mhl") }

@@ -92,7 +92,7 @@ import Testing
             try await stage.finished("a")
             try await stage.finished("late")
             try await stage.finished("bad", .failed)
-            let tally = try #require(stage.agent.view.live?.tally)
+            let tally = try #require(stage.agent.control.live?.tally)
             // The journal has it a moment before it is said.
             try await eventually("all ends are counted") {
                 tally.figures.files["all"] == [.delivered: 2, .failed: 1]

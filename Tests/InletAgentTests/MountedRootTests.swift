@@ -27,11 +27,11 @@ import Testing
             for name in ["share/a", "share/sub/b", "local/c"] as [FilePath] { try await stage.finished(name) }
             #expect(stage.modes == ["inotify", "poll"])
             try await eventually("the mount's two folders are polled") {
-                stage.agent.view.live?.roots.first.map { $0.polled == 2 && $0.directories == 4 } ?? false
+                stage.agent.control.live?.roots.first.map { $0.polled == 2 && $0.directories == 4 } ?? false
             }
             overlay.unmount()
             try await eventually("it is noticed that the mount has gone") {
-                stage.agent.view.live?.roots.first?.polled == 0
+                stage.agent.control.live?.roots.first?.polled == 0
             }
             try scene.drop("share/d")
             try await stage.finished("share/d")

@@ -22,12 +22,12 @@ import Testing
     }
 
     @Test func `who does not answer is asked after 5 s, then twice as long each time, at most an hour`() {
-        let delays = (1...12).map { NoticeSchedule.delay($0).components.seconds }
+        let delays = (1...12).map { NotificationSchedule.delay($0).components.seconds }
         #expect(delays == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600])
     }
 
     @Test func `no answer holds the line, and its Retry-After counts where it is longer`() {
-        var schedule = NoticeSchedule()
+        var schedule = NotificationSchedule()
         let away = NoticeOutcome.unanswered(after: nil, reason: "away")
         #expect(
             schedule.event(away, of: notice(), at: Self.start) == .again(at: Self.start + .seconds(5), holdsLine: true))
@@ -41,11 +41,11 @@ import Testing
     }
 
     @Test func `a refused notice steps aside, a program's for a few times only`() {
-        var schedule = NoticeSchedule()
+        var schedule = NotificationSchedule()
         let refused = NoticeOutcome.refused(reason: "no", tries: 5)
         for attempts in 0..<4 {
             let again = schedule.event(refused, of: notice(attempts: attempts), at: Self.start)
-            #expect(again == .again(at: Self.start + NoticeSchedule.delay(attempts + 1), holdsLine: false))
+            #expect(again == .again(at: Self.start + NotificationSchedule.delay(attempts + 1), holdsLine: false))
         }
         #expect(schedule.event(refused, of: notice(attempts: 4), at: Self.start) == .giveUp)
         #expect(schedule.event(.gone(reason: "410"), of: notice(), at: Self.start) == .giveUp)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func `one notice that is refused pauses nothing, several in a row do, longer and longer`() {
-        var schedule = NoticeSchedule()
+        var schedule = NotificationSchedule()
         let refused = NoticeOutcome.refused(reason: "no", tries: nil)
         var pauses: [Int64?] = []
         for id in [1, 1, 2, 2, 3, 4] as [Int64] {
@@ -62,7 +62,7 @@ import Testing
         }
         #expect(pauses == [nil, nil, 5, 5, 10, 20])
         for id in 5...40 as ClosedRange<Int64> { _ = schedule.event(refused, of: notice(id: id), at: Self.start) }
-        #expect(schedule.pausedUntil == Self.start + NoticeSchedule.longestDelay && schedule.isFailing)
+        #expect(schedule.pausedUntil == Self.start + NotificationSchedule.longestDelay && schedule.isFailing)
         _ = schedule.event(.taken, of: notice(id: 41), at: Self.start)
         #expect(!schedule.isFailing)
         _ = schedule.event(refused, of: notice(id: 42), at: Self.start)
@@ -72,7 +72,7 @@ import Testing
     @Test func `three days are enough, unless it was hardly tried`() {
         let away = NoticeOutcome.unanswered(after: nil, reason: "away")
         let late = Self.start + .seconds(3 * 86_400)
-        var schedule = NoticeSchedule()
+        var schedule = NotificationSchedule()
         #expect(schedule.event(away, of: notice(attempts: 7), at: late) == .giveUp)
         #expect(schedule.event(away, of: notice(attempts: 6), at: late) != .giveUp)
         #expect(schedule.event(away, of: notice(attempts: 99), at: late + .seconds(-1)) != .giveUp)
@@ -83,8 +83,8 @@ import Testing
         (.destinationDown, "destination"), (.destinationUp, "destination"),
     ])
     func `a notice is one JSON object with the same bytes each time`(_ event: NoticeEvent, _ key: String) throws {
-        let text = NoticeText(notice(event), identity: "j1", host: "box")
-        #expect(text.body == NoticeText(notice(event, attempts: 3), identity: "j1", host: "box").body)
+        let text = NotificationText(notice(event), identity: "j1", host: "box")
+        #expect(text.body == NotificationText(notice(event, attempts: 3), identity: "j1", host: "box").body)
         let expected =
             "{\"id\":\"inlet-j1-7\",\"event\":\"\(event.rawValue)\",\"at\":\"\(Self.start.rfc3339)\",\"host\":\"box\","
             + "\"\(key)\":{\"a\":1}}"
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func `a batch that ended in part is told with what arrived, where, and with what did not, and why`() {
-        let told = NoticeText.batch(batch([.delivered: 1, .failed: 1]), [job(2, .failed), job(1)])
+        let told = NotificationText.batch(batch([.delivered: 1, .failed: 1]), [job(2, .failed), job(1)])
         let expected =
             #"{"batch":3,"name":"A001","path":"/in/A001","route":"all","outcome":"partial","state":"failed","#
             + #""files":2,"counts":{"delivered":1,"failed":1},"created_at":"\#(Self.start.rfc3339)","#
@@ -144,8 +144,8 @@ import Testing
     func `of a large batch a thousand files are named, what did not arrive first, and the others counted`(
         _ delivered: Int, _ left: Int?
     ) throws {
-        let jobs = [job(5000, .failed)] + (1...Int64(NoticeText.mostFiles - 1)).map { job($0) }
-        let told = NoticeText.batch(batch([.delivered: delivered, .failed: 1]), jobs)
+        let jobs = [job(5000, .failed)] + (1...Int64(NotificationText.mostFiles - 1)).map { job($0) }
+        let told = NotificationText.batch(batch([.delivered: delivered, .failed: 1]), jobs)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(told)) as? [String: Any])
         #expect(object["outcome"] as? String == "partial" && object["files"] as? Int == delivered + 1)
         #expect(object["counts"] as? [String: Int] == ["delivered": delivered, "failed": 1])
@@ -164,13 +164,13 @@ import Testing
         (.cancelled, .cancelled),
     ])
     func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {
-        #expect(NoticeOutlet.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
+        #expect(NotificationReceiver.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
     }
 
     @Test func `a program reads its notice as one whole line`() async {
         // `read` takes a line without its end for the end of the input.
         let words = ["/bin/sh", "-c", "IFS= read -r line && ! read -r more && case $line in {*}) ;; *) exit 9 ;; esac"]
-        let outlet = NoticeOutlet(
+        let outlet = NotificationReceiver(
             NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)), webhook: nil,
             pool: BlockingPool(name: "hook", threads: 1))
         #expect(await outlet.test(at: Self.start) == .taken)

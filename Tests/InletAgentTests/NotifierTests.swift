@@ -13,9 +13,9 @@ import Testing
 @Suite struct NotifierTests {
     private func hook(
         _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
-    ) -> NoticeOutlet {
+    ) -> NotificationReceiver {
         let words = ["/bin/sh", "-c", script, "sh", argument.string]
-        return NoticeOutlet(
+        return NotificationReceiver(
             NotifySettings(
                 name: name, receiver: .exec(words), events: Set(events), timeout: .seconds(60)),
             webhook: nil, pool: BlockingPool(name: "hook", threads: 4))
@@ -65,7 +65,7 @@ import Testing
         let settings = NotifySettings(
             name: "ops", receiver: .webhook(Secret("http://127.0.0.1:\(server.port)/")),
             events: Set(NoticeEvent.allCases), timeout: .seconds(60))
-        let outlet = NoticeOutlet(
+        let outlet = NotificationReceiver(
             settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
         let notifier = try await Notifier([outlet], journal: journal, log: log)
         try await whileRunning([notifier]) {

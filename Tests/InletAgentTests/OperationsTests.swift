@@ -17,23 +17,24 @@ import Testing
         let manager = try DatagramSocket(at: directory.path.appending("notify"))
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let heartbeat = Heartbeat(roots: ["/drop"])
+        let shared = Shared.test(journal, try EventLog(nil)) { $0.watch = [WatchSettings(path: "/drop")] }
         let nudges = Count()
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
         let door = WakeSignal()
         let watchdog = Watchdog(
-            manager: ManagerNews(ServiceNotify(environment: { environment[$0] })), heartbeat: heartbeat,
-            journal: journal,
-            log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1), door: door,
-            nudge: {
-                nudges.add()
-                heartbeat.beat(.intake("/drop"))
-                if workersLive.value > 0 { heartbeat.beat(.workers) }
-            })
+            shared: shared, manager: SystemdNotifier(ServiceNotify(environment: { environment[$0] })), door: door)
         let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
+            tasks.addTask {
+                while !manager.all.contains("STOPPING=1") {
+                    await shared.signals.wait(for: .deliverable(.small), until: .now.advanced(by: .milliseconds(20)))
+                    nudges.add()
+                    shared.health.heartbeat.beat(.intake("/drop"))
+                    if workersLive.value > 0 { shared.health.heartbeat.beat(.workers) }
+                }
+            }
             door.raise()
             try await eventually("it was nudged") { nudges.value >= 5 }
             #expect(manager.all == ["READY=1"])
@@ -51,9 +52,9 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         let watchdog = Watchdog(
-            manager: ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
-            heartbeat: Heartbeat(roots: []), journal: journal, log: try EventLog(nil),
-            ready: .agentReady(roots: 1, destinations: 1), door: WakeSignal(), nudge: {})
+            shared: .test(journal, try EventLog(nil)),
+            manager: SystemdNotifier(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
+            door: WakeSignal())
         let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
@@ -66,7 +67,7 @@ import Testing
     @Test func `a reload is spoken of only between the start and the stop`() throws {
         let directory = try TemporaryDirectory()
         let socket = try DatagramSocket(at: directory.path.appending("notify"))
-        let news = ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? socket.path.string : nil })
+        let news = SystemdNotifier(ServiceNotify { $0 == "NOTIFY_SOCKET" ? socket.path.string : nil })
         news.reloading()
         news.reloaded()
         #expect(socket.all.isEmpty)
@@ -92,28 +93,25 @@ import Testing
     {
         let scene = try Scene()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             let log = try EventLog(nil)
             let events = EventRecord(log)
-            let keeper = Housekeeper(
-                journal: stage.journal,
-                board: DestinationRegistry(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
-                lanes: Lanes(), log: log, signals: Signals(),
-                live: .test())
+            let clocks = ExpiryClocks(
+                shared: .test(stage.journal, log, scene.destinations, paused: ["here"]), lanes: Lanes())
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
-            var isLong = try await keeper.pass(keeper.waiting(), false)
+            var isLong = try await clocks.pass(clocks.waiting(), false)
             #expect(!isLong && events.names.isEmpty)
             try scene.drop("21")
             let last = try await stage.job("21")
             for _ in 1...3 {
-                isLong = try await keeper.pass(keeper.waiting(), isLong)
+                isLong = try await clocks.pass(clocks.waiting(), isLong)
                 #expect(isLong && events.names == ["queue.warning"])
             }
             let fields = try #require(events.all.first).line.fields
             #expect(fields.map(\.0) == ["waiting", "limit"] && fields.map(\.1) == [.number(21), .number(20)])
-            #expect(try await stage.agent.commands.act(.cancel, on: last.file.id) == .done)
-            isLong = try await keeper.pass(keeper.waiting(), isLong)
+            #expect(try await stage.agent.control.act(.cancel, on: last.file.id) == .done)
+            isLong = try await clocks.pass(clocks.waiting(), isLong)
             #expect(!isLong && events.names == ["queue.warning", "queue.calm"])
         }
     }

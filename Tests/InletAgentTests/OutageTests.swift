@@ -33,11 +33,11 @@ import Testing
             #expect(job.deliveries[0].attempts == 0)
             try scene.drop("b")
             try await stage.job("b")
-            guard case .credentialsRefused? = stage.agent.view.live?.destinations.first?.state else {
+            guard case .credentialsRefused? = stage.agent.control.live?.destinations.first?.state else {
                 Issue.record("the destination is not marked as refusing its credentials")
                 return
             }
-            #expect(stage.agent.view.live?.destinations.first?.lastError == DeliveryError.refused.reason)
+            #expect(stage.agent.control.live?.destinations.first?.lastError == DeliveryError.refused.reason)
             #expect(scene.here.record.orders.count == 1)
         }
     }
@@ -65,14 +65,14 @@ import Testing
     @Test func `a paused destination is left alone until it is resumed`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let commands = stage.agent.commands
-            #expect(try await commands.setPaused(true, nil, known: ["here"], by: "test") == ["here"])
-            #expect(try await commands.setPaused(true, "nowhere", known: ["here"], by: "test") == [])
+            let commands = stage.agent.control
+            #expect(try await commands.setPaused(true, nil, by: "test") == ["here"])
+            #expect(try await commands.setPaused(true, "nowhere", by: "test") == [])
             try scene.drop("a")
             try await stage.job("a")
-            #expect(stage.agent.view.live?.destinations.first?.isPaused == true)
+            #expect(stage.agent.control.live?.destinations.first?.isPaused == true)
             #expect(scene.here.record.orders.isEmpty)
-            _ = try await commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await commands.setPaused(false, "here", by: "test")
             try await stage.finished("a")
             #expect(stage.events.names.contains("destination.resumed"))
         }
@@ -81,13 +81,13 @@ import Testing
     @Test func `a pause outlives a restart`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
         }
         try scene.drop("a")
         try await scene.run { stage in
             try await stage.job("a")
             #expect(scene.here.record.orders.isEmpty)
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             try await stage.finished("a")
         }
     }

@@ -21,13 +21,13 @@ import Testing
         let names = (0..<6).map { "\($0)" }
         let root = scene.root
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             for name in names { try scene.drop(FilePath(name), name) }
             try await eventually("all are admitted") { try await stage.jobs().count == names.count }
             let seed = UInt64.random(in: 0...UInt64.max)
             let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: seed, count: 12, every: 2))
             defer { KernelFaults.end(faults) }
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             for name in names {
                 let job = try await stage.finished(FilePath(name))
                 #expect(job.deliveries.map(\.attempts) == [1], "seed \(seed)")
@@ -187,7 +187,7 @@ import Testing
             #expect(rename(new.string, file.string) == 0)
             try await eventually("the new one is looked at") { stage.events.count("job.known") == 1 }
             #expect(try await stage.job("a").file.identity == first.file.identity)
-            #expect(try await stage.agent.commands.act(.cancel, on: first.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: first.file.id) == .done)
         }
     }
 

@@ -13,7 +13,6 @@ import Testing
     private let directory: TemporaryDirectory
     private let journal: Journal
     private let lines = Words()
-    private let heartbeat = Heartbeat(roots: [])
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -36,13 +35,11 @@ import Testing
         let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }
         let settings = PingSettings(url: Secret("http://127.0.0.1:\(server.port)/id"), interval: .milliseconds(30))
-        let isFailing = Words()
-        let pinger = Pinger(
-            ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat, journal: journal,
-            isJournalFailing: { !isFailing.all.isEmpty }, log: try EventLog(nil), nudge: { heartbeat.beat(.workers) })
-        try await whileRunning([pinger]) {
+        let shared = Shared.test(journal, try EventLog(nil))
+        let scheduler = Scheduler([.ping: Pinger(shared, try factory.ping(settings), settings)])
+        try await whileRunning([scheduler]) {
             try await eventually("it is well") { lines.all.contains("GET /id HTTP/1.1") }
-            isFailing.add("the disk is full")
+            shared.health.journal.fails(.full(journal.path))
             try await eventually("it is not") { lines.all.contains("POST /id/fail HTTP/1.1") }
         }
         #expect(lines.all.first == "GET /id/start HTTP/1.1")
@@ -57,10 +54,9 @@ import Testing
             url: Secret("http://127.0.0.1:\(server.port)/id-canary"), interval: .milliseconds(20))
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let pinger = Pinger(
-            ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat,
-            journal: journal, isJournalFailing: { false }, log: log, nudge: {}, patience: .zero)
-        try await whileRunning([pinger]) {
+        let shared = Shared.test(journal, log)
+        let scheduler = Scheduler([.ping: Pinger(shared, try factory.ping(settings), settings, patience: .zero)])
+        try await whileRunning([scheduler]) {
             try await eventually("it is told") { lines.all.count { $0.contains("/fail") } >= 3 }
         }
         #expect(events.count("notification.failed") == 1)

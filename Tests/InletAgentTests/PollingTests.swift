@@ -26,10 +26,10 @@ import Testing
             try scene.drop("new/deep/d")
             for name in ["b", "early/c", "new/deep/d"] as [FilePath] { try await stage.finished(name) }
             try await eventually("four folders are polled") {
-                stage.agent.view.live?.roots.first?.polled == 4
+                stage.agent.control.live?.roots.first?.polled == 4
             }
             try remove(stage.root.appending("new"))
-            try await eventually("two are left") { stage.agent.view.live?.roots.first?.polled == 2 }
+            try await eventually("two are left") { stage.agent.control.live?.roots.first?.polled == 2 }
             try scene.drop("new/deep/e")
             try await stage.finished("new/deep/e")
             #expect(scene.here.record.orders.count == 5)
@@ -88,7 +88,7 @@ import Testing
             try await stage.job("card/a")
             try await stage.finished("loose")
             try await eventually("the status shows it") {
-                stage.agent.view.live?.roots.first?.unsettled.first?.path.lastComponent == "card"
+                stage.agent.control.live?.roots.first?.unsettled.first?.path.lastComponent == "card"
             }
             #expect(stage.events.count("batch.closed") == 0)
         }

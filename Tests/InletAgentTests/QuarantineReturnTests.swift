@@ -24,7 +24,7 @@ import Testing
             let file = try scene.drop("sub/a", "mine")
             let job = try await stage.finished("sub/a", .failed)
             #expect(isThere(lying(stage)) && !isThere(file))
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             let sent = try await stage.finished("sub/a")
             #expect(sent.file.id == job.file.id && sent.file.disposition == Disposition.kept)
             #expect(try text(file) == "mine")
@@ -41,7 +41,7 @@ import Testing
             let job = try await stage.finished("sub/a", .failed)
             try scene.drop("sub/a", "another")
             try await stage.finished("sub/a")
-            guard case .skipped(let why) = try await stage.agent.commands.act(.retry, on: job.file.id) else {
+            guard case .skipped(let why) = try await stage.agent.control.act(.retry, on: job.file.id) else {
                 Issue.record("it was not refused")
                 return
             }
@@ -60,7 +60,7 @@ import Testing
             let job = try await stage.finished("sub/a", .failed)
             let elsewhere = scene.directory.path.appending("elsewhere")
             try move(lying(stage), to: elsewhere)
-            let outcome = try await stage.agent.commands.act(.retry, on: job.file.id)
+            let outcome = try await stage.agent.control.act(.retry, on: job.file.id)
             guard case .skipped(let why) = outcome else {
                 Issue.record("it was not refused")
                 return
@@ -69,7 +69,7 @@ import Testing
             #expect(try await stage.journal.job(job.file.id)?.file.state == .failed)
             // Another file in its place is not sent in its name.
             try scene.directory.write(Array("not it".utf8), to: "drop/.inlet/failed/sub/a")
-            guard case .skipped(let other) = try await stage.agent.commands.act(.retry, on: job.file.id) else {
+            guard case .skipped(let other) = try await stage.agent.control.act(.retry, on: job.file.id) else {
                 Issue.record("it was not refused")
                 return
             }
@@ -77,7 +77,7 @@ import Testing
             // Back in quarantine it can be retried after all.
             try remove(lying(stage))
             try move(elsewhere, to: lying(stage))
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("sub/a")
         }
     }

@@ -64,7 +64,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("a")
             let folder = scene.receipts.pushing(FilePath(day(job)))
             #expect(try names(in: folder) == ["\(job.file.id)-a.json"])
@@ -107,7 +107,7 @@ import Testing
             try scene.drop("sub/a")
             let job = try await stage.finished("sub/a", .failed)
             #expect(try names(in: stage.root.appending("sub")) == ["a", "a.inlet-receipt.json"])
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("sub/a")
             #expect(try names(in: stage.root.appending("sub")) == [])
             #expect(try names(in: stage.root.pushing(".inlet/done/sub")) == ["a", "a.inlet-receipt.json"])

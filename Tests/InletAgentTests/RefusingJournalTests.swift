@@ -38,18 +38,18 @@ struct RefusingJournalTests {
     func `one that cannot be read is parked and said, and the others get their turn`(smallLimit: Int64) async throws {
         let scene = try scene(smallLimit)
         try await scene.run { stage in
-            let commands = stage.agent.commands
-            _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
+            let commands = stage.agent.control
+            _ = try await commands.setPaused(true, "here", by: "test")
             try scene.drop("a")
             try await stage.job("a")
             try scene.drop("b")
             try await stage.job("b")
             try sql(scene, Self.damage)
-            _ = try await commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await commands.setPaused(false, "here", by: "test")
             try await stage.finished("b")
             try await eventually("it is said") { stage.events.count("file.trouble") == 1 }
             #expect(try await stage.journal.deliveryCounts(.parked) == ["here": 1])
-            let job = try #require(try await stage.agent.view.jobs(FileFilter()).first { $0.file.path == "a" })
+            let job = try #require(try await stage.agent.control.jobs(FileFilter()).first { $0.file.path == "a" })
             #expect(job.file.state == .pending)
             #expect(job.deliveries[0].code == .internalFault && job.deliveries[0].attempts == 0)
             #expect(job.deliveries[0].reason?.contains("damaged") == true)

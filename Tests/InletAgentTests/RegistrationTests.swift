@@ -94,7 +94,7 @@ import Testing
                 job.file.reason
                     == "\(DeliveryError.hopeless.reason); the file stays stored in 'here' as ship.glb")
             #expect(isThere(file) && scene.here.record.stored.count == 1)
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("ship.glb")
             #expect(scene.here.attempts(at: "ship.glb") == 1 && spaces.attempts(at: "ship.glb") == 2)
         }
@@ -117,7 +117,7 @@ import Testing
         let scene = try Self.scene(spaces)
         let outside = try scene.directory.write([1], to: "elsewhere/ship.glb")
         try await scene.run { stage in
-            guard case .queued(let id) = await stage.agent.commands.send(outside, to: "spaces") else {
+            guard case .queued(let id) = await stage.agent.control.send(outside, to: "spaces") else {
                 Issue.record("not queued")
                 return
             }
@@ -125,7 +125,7 @@ import Testing
             #expect(spaces.record.orders[0].path == "ship.glb")
             #expect(spaces.record.orders[0].root == outside.removingLastComponent())
             #expect(spaces.record.orders[0].upstream.map(\.path) == ["ship.glb"])
-            guard case .known(let known, _) = await stage.agent.commands.send(outside, to: "spaces"), known == id else {
+            guard case .known(let known, _) = await stage.agent.control.send(outside, to: "spaces"), known == id else {
                 Issue.record("not known")
                 return
             }

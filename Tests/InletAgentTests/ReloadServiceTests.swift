@@ -35,14 +35,14 @@ import Testing
         try await site.scene().run { stage in
             try await eventually("the first is asked") { ear.heard(" /old").count >= 3 }
             site.write(ReloadSite.text(top: "\(address)/new\""))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).changes == ["ping_url"])
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes == ["ping_url"])
             try await eventually("the other is asked") { !ear.heard(" /new/start").isEmpty }
             let before = ear.heard(" /old").count
             try await eventually("it goes on") { ear.heard(" /new").count >= 20 }
             // One that was on its way may be read later.
             #expect(ear.heard(" /old").count <= before + 1)
             site.write(ReloadSite.text())
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).changes == ["ping_url"])
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes == ["ping_url"])
         }
     }
 
@@ -63,7 +63,7 @@ import Testing
                 return !ear.heard(" /old").isEmpty && backlog == OutboxBacklog()
             }
             site.write(text("/new"))
-            #expect(try !ReloadSite.done(await stage.agent.commands.reload()).changes.isEmpty)
+            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
             try scene.drop("b")
             try await stage.finished("b")
             try await eventually("the other is told") {
@@ -84,11 +84,11 @@ import Testing
             try scene.drop("a")
             try await stage.finished("a")
             site.write(ReloadSite.text(top: "journal_history: { after: off }\njournal_backup: { every: 1m }"))
-            #expect(try !ReloadSite.done(await stage.agent.commands.reload()).changes.isEmpty)
+            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
             try await eventually("it is backed up") { stage.events.count("journal.backup") > 0 }
             #expect(stage.events.count("journal.pruned") == 0)
             site.write(ReloadSite.text(top: "journal_history: { after: 1s }"))
-            #expect(try !ReloadSite.done(await stage.agent.commands.reload()).changes.isEmpty)
+            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
             try await eventually("it is history") { stage.events.count("journal.pruned") > 0 }
         }
     }
@@ -106,9 +106,9 @@ import Testing
             try scene.drop("bad")
             try await eventually("both run") { there.record.running == 2 }
             site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).parked == 0)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
             site.write(ReloadSite.text(to: "[there]"))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).parked == 0)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
             try scene.drop("next")
             try await stage.finished("next")
             #expect(there.record.running == 2)

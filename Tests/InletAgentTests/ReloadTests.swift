@@ -23,7 +23,7 @@ import Testing
             try scene.drop("a")
             try await eventually("it runs") { here.record.running == 1 }
             site.write(ReloadSite.text(to: "[there]", key: "new/{name}"))
-            let outcome = try ReloadSite.done(await stage.agent.commands.reload())
+            let outcome = try ReloadSite.done(await stage.agent.control.reload())
             #expect(outcome.changes == ["routes[all].key", "routes[all].to"] && outcome.parked == 0)
             try scene.drop("b")
             try await stage.finished("b")
@@ -45,15 +45,15 @@ import Testing
             try await stage.finished("a")
             try scene.directory.write(Array("x".utf8), to: "second/b")
             site.write(ReloadSite.text(roots: ["second"]))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).changes.count == 2)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes.count == 2)
             try await stage.finished("b")
-            try await eventually("one folder is watched") { stage.agent.view.live?.roots.count == 1 }
+            try await eventually("one folder is watched") { stage.agent.control.live?.roots.count == 1 }
             try scene.drop("late")
             try scene.directory.write(Array("y".utf8), to: "second/c")
             try await stage.finished("c")
             #expect(try await stage.jobs().map(\.file.path.string).sorted() == ["a", "b", "c"])
             site.write(ReloadSite.text())
-            _ = try ReloadSite.done(await stage.agent.commands.reload())
+            _ = try ReloadSite.done(await stage.agent.control.reload())
             try await stage.finished("late")
             #expect(site.here.attempts(at: "a") == 1)
         }
@@ -68,13 +68,13 @@ import Testing
         try await scene.run { stage in
             try scene.drop("running")
             try await eventually("it runs") { there.record.running == 1 }
-            _ = try await stage.agent.commands.setPaused(true, "there", known: ["there"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "there", by: "test")
             try scene.drop("waiting")
             try await stage.job("waiting", "delivered here") { job in
                 job.deliveries.contains { $0.destination == "here" && $0.state == .delivered }
             }
             site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).parked == 1)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 1)
             try await stage.job("waiting", "parked") { $0.deliveries.contains { $0.state == .parked } }
             gate.open()
             try await stage.finished("running")
@@ -83,10 +83,10 @@ import Testing
             try await stage.finished("alone")
 
             site.write(ReloadSite.text(to: "[here, there]"))
-            _ = try ReloadSite.done(await stage.agent.commands.reload())
+            _ = try ReloadSite.done(await stage.agent.control.reload())
             // Its pause is in the journal.
             #expect(there.attempts(at: "waiting") == 0)
-            _ = try await stage.agent.commands.setPaused(false, "there", known: ["there"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "there", by: "test")
             try await stage.finished("waiting")
             #expect(there.attempts(at: "waiting") == 1 && here.attempts(at: "waiting") == 1)
         }
@@ -102,11 +102,11 @@ import Testing
             try scene.drop("a")
             try await eventually("it runs") { there.record.running == 1 }
             site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).parked == 0)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
             gate.open()
             try await stage.job("a", "parked") { $0.deliveries[0].state == .parked }
             site.write(ReloadSite.text(to: "[there]"))
-            _ = try ReloadSite.done(await stage.agent.commands.reload())
+            _ = try ReloadSite.done(await stage.agent.control.reload())
             try await stage.finished("a")
             #expect(there.attempts(at: "a") == 2)
         }
@@ -116,9 +116,9 @@ import Testing
         let site = try ReloadSite(ReloadSite.text())
         let scene = try site.scene()
         try await scene.run { stage in
-            let before = stage.agent.view.live?.config
+            let before = stage.agent.control.live?.config
             site.write(ReloadSite.text(to: "[nowhere]", key: "new/{name}"))
-            guard case .refused(let faults)? = await stage.agent.commands.reload() else {
+            guard case .refused(let faults)? = await stage.agent.control.reload() else {
                 Issue.record("it was taken")
                 return
             }
@@ -127,7 +127,7 @@ import Testing
                 if case .configRefused(_, let errors) = event { errors } else { nil }
             }
             #expect(refused == [faults.map(\.text)])
-            #expect(stage.agent.view.live?.config == before)
+            #expect(stage.agent.control.live?.config == before)
             try scene.drop("a")
             try await stage.finished("a")
             #expect(site.here.record.stored.keys.sorted() == ["a"])
@@ -139,10 +139,10 @@ import Testing
         let scene = try site.scene()
         try await scene.run { stage in
             site.write(ReloadSite.text(top: "workers: 9\nlimits: { bandwidth: 0, queue_warning: 3 }"))
-            let changes = try ReloadSite.done(await stage.agent.commands.reload()).changes
+            let changes = try ReloadSite.done(await stage.agent.control.reload()).changes
             #expect(changes.sorted() == ["limits.bandwidth", "limits.queue_warning", "workers"])
-            #expect(stage.agent.view.live?.limits.first?.rate == 0)
-            #expect(stage.agent.view.live?.destinations.allSatisfy(\.isShut) == true)
+            #expect(stage.agent.control.live?.limits.first?.rate == 0)
+            #expect(stage.agent.control.live?.destinations.allSatisfy(\.isShut) == true)
             let restart = stage.events.all.compactMap { event -> [String]? in
                 if case .configReloaded(_, _, _, let restart, _) = event { restart } else { nil }
             }
@@ -150,7 +150,7 @@ import Testing
             try scene.drop("a")
             try await stage.job("a")
             site.write(ReloadSite.text())
-            #expect(try ReloadSite.done(await stage.agent.commands.reload()).changes.count == 2)
+            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes.count == 2)
             try await stage.finished("a")
         }
     }
@@ -166,7 +166,7 @@ import Testing
             try scene.drop("a")
             try await eventually("it runs") { site.here.record.running == 1 }
             site.write(ReloadSite.text(roots: ["second"]))
-            _ = try ReloadSite.done(await stage.agent.commands.reload())
+            _ = try ReloadSite.done(await stage.agent.control.reload())
             gate.open()
             try await stage.finished("a")
         }

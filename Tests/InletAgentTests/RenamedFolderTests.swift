@@ -64,7 +64,7 @@ import Testing
             let file = try scene.drop("a.txt", "the same")
             try await eventually("it is being sent") { scene.here.attempts(at: "a.txt") == 1 }
             try move(file, to: stage.root.appending("b.txt"))
-            try await eventually("its new name is seen") { stage.agent.view.live?.roots.first?.settling == 1 }
+            try await eventually("its new name is seen") { stage.agent.control.live?.roots.first?.settling == 1 }
             gate.open()
             let job = try await stage.job("b.txt", "delivered") { $0.file.state == .delivered }
             #expect(try await stage.jobs().map(\.file.id) == [job.file.id])

@@ -15,7 +15,7 @@ import Testing
     private func waiting(_ names: [String]) async throws -> Scene {
         let scene = try Scene()
         try await scene.run { stage in
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             for name in names { try scene.drop(FilePath(name)) }
             try await eventually("all are known") { try await stage.jobs().count == names.count }
         }
@@ -25,7 +25,7 @@ import Testing
 
     /// Takes back what `waiting` has paused.
     private func resume(_ stage: Stage) async throws {
-        _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+        _ = try await stage.agent.control.setPaused(false, "here", by: "test")
     }
 
     @Test func `a start with work asks once before anything goes, and tells in the end what was resumed`() async throws
@@ -36,14 +36,14 @@ import Testing
         scene.here.script("5", .wait(.seconds(3600)))
         try await scene.run { stage in
             #expect(stage.events.count("queue.resuming") == 1)
-            #expect(stage.agent.view.live?.resume == ResumeSummary(of: 9))
+            #expect(stage.agent.control.live?.resume == ResumeSummary(of: 9))
             try await resume(stage)
             try await eventually("it is said") { stage.events.count("queue.resumed") == 1 }
             guard case .queueResumed(let summary)? = stage.events.all.first(where: { $0.line.name == "queue.resumed" })
             else { return }
             #expect(summary == ResumeSummary(of: 9, resumed: 7, failed: 1, waiting: 1))
             #expect(summary.text == "7 of 9 resumed, 1 failed, 1 waiting again")
-            #expect(stage.agent.view.live?.resume == nil)
+            #expect(stage.agent.control.live?.resume == nil)
             #expect(stage.events.count("destination.up") == 0, "it was never down")
             try scene.drop("new")
             try await stage.finished("new")
@@ -101,7 +101,7 @@ import Testing
 
     /// When the destination is asked again that refuses our credentials; nil while it does not refuse them.
     private func nextProbe(_ stage: Stage) -> WallTime? {
-        guard case .credentialsRefused(_, let time)? = stage.agent.view.live?.destinations.first?.state else {
+        guard case .credentialsRefused(_, let time)? = stage.agent.control.live?.destinations.first?.state else {
             return nil
         }
         return time
@@ -147,7 +147,7 @@ import Testing
             #expect(other.record.calls.contains("probe"))
             #expect(scene.here.record.orders.isEmpty)
             #expect(
-                stage.agent.view.live?.destinations.first { $0.name == "here" }?.state == .unproved)
+                stage.agent.control.live?.destinations.first { $0.name == "here" }?.state == .unproved)
             probes.open()
             try await stage.finished("a")
         }
@@ -174,7 +174,7 @@ import Testing
             let failed = try await stage.job("a")
             #expect(failed.deliveries[0].code == .agentCrashed && failed.deliveries[0].attempts == 0)
             try await eventually("it is said") { stage.events.count("job.failed") == 1 }
-            #expect(try await stage.agent.commands.act(.retry, on: failed.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: failed.file.id) == .done)
             try await stage.finished("a")
         }
     }

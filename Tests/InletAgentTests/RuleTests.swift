@@ -69,7 +69,7 @@ private final class Moments: Sendable {
             for number in 0..<20 { try scene.drop(FilePath("b\(number)")) }
             try await eventually("one is on its way") { scene.here.record.running == 1 }
             try await eventually("all are known") { try await stage.jobs().count == 21 }
-            #expect(stage.agent.view.live?.destinations.map(\.state) == [.trial])
+            #expect(stage.agent.control.live?.destinations.map(\.state) == [.trial])
             #expect(scene.here.record.mostRunning == 1)
             gate.open()
             try await eventually("all have arrived") { scene.here.record.stored.count == 21 }

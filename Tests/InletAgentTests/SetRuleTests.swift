@@ -158,7 +158,7 @@ import Testing
 
     /// The job of a sent file, once it is delivered.
     private func send(_ stage: Stage, _ path: FilePath, to destination: String? = nil) async throws -> Job {
-        let answer = await stage.agent.commands.send(path, to: destination)
+        let answer = await stage.agent.control.send(path, to: destination)
         var sent: Int64?
         if case .queued(let id) = answer { sent = id }
         let id = try #require(sent, "\(answer)")
@@ -175,7 +175,7 @@ import Testing
         try await scene.run { stage in
             let job = try await send(stage, clip)
             #expect(job.deliveries.map(\.fields) == [["label": "x"]])
-            guard case .refused(let reason) = await stage.agent.commands.send(broken, to: nil) else {
+            guard case .refused(let reason) = await stage.agent.control.send(broken, to: nil) else {
                 Issue.record("it was queued")
                 return
             }

@@ -24,7 +24,7 @@ import Testing
 
     private func waits(_ stage: Stage, _ name: FilePath, _ why: String) async throws {
         try await eventually("\(name) shows as \(why)") {
-            stage.agent.view.live?.roots.first?.unsettled.contains {
+            stage.agent.control.live?.roots.first?.unsettled.contains {
                 $0.path == stage.root.pushing(name) && $0.why == why
             } == true
         }

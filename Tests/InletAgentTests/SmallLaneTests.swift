@@ -86,11 +86,11 @@ import Testing
         scene.here.always(.hold(gate, .deliver))
         try await scene.run { stage in
             try await fill(scene, stage)
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             gate.open()
             try await eventually("all is given back") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
             #expect(scene.here.record.orders.count == Self.connections)
-            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             try await eventually("all has arrived") { scene.here.record.stored.count == Self.files }
         }
         #expect(scene.here.record.orders.count == Self.files)
@@ -110,7 +110,7 @@ import Testing
         try await both.run { stage in
             for number in 0..<Self.connections { try both.drop(FilePath("\(number).big")) }
             try await eventually("all connections are taken") { both.here.record.running == Self.connections }
-            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here", "other"], by: "test")
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
             try both.drop("small")
             try await stage.finished("small")
             #expect(both.here.record.running == Self.connections)
@@ -129,12 +129,12 @@ import Testing
                 try await stage.jobs().first { job in
                     job.deliveries[0].state == .claimed && !begun.contains(job.deliveries[0].key ?? "")
                 })
-            #expect(try await stage.agent.commands.act(.cancel, on: waiting.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: waiting.file.id) == .done)
             gate.open()
             try await stage.finished(waiting.file.path, .cancelled)
             try await eventually("the others have arrived") { scene.here.record.stored.count == Self.files - 1 }
             #expect(scene.here.record.orders.count == Self.files - 1)
-            #expect(try await stage.agent.commands.act(.retry, on: waiting.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: waiting.file.id) == .done)
             try await stage.finished(waiting.file.path)
         }
         #expect(scene.here.record.stored.count == Self.files)

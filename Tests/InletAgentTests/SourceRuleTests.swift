@@ -30,14 +30,14 @@ struct SourceRuleTests {
             try await stage.finished("plain")
             try await eventually("it is said") { !reasons(stage).isEmpty }
             #expect(reasons(stage).first?.hasPrefix("2 files in this folder") == true, "\(reasons(stage))")
-            try await eventually("they are counted") { stage.agent.view.live?.roots.first?.ignored == 2 }
+            try await eventually("they are counted") { stage.agent.control.live?.roots.first?.ignored == 2 }
             #expect(Set(scene.here.record.stored.keys) == ["plain"])
             // The folder of the names that stay is told nothing of these.
             try remove(secret)
             try remove(scene.root.appending("one"))
             let job = try await stage.finished("two")
             #expect(job.file.identity.size == 6 && reasons(stage).count == 1)
-            try await eventually("none is left alone") { stage.agent.view.live?.roots.first?.ignored == 0 }
+            try await eventually("none is left alone") { stage.agent.control.live?.roots.first?.ignored == 0 }
         }
     }
 

@@ -94,7 +94,7 @@ struct Stage: Sendable {
                 shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
         let log = try EventLog(nil)
         events = EventRecord(log)
-        _ = log.listen(scene.onEvent)
+        log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
@@ -138,7 +138,7 @@ extension Stage {
     }
 }
 
-extension AgentCommands {
+extension AgentControl {
     /// What comes of one file that a person names.
     func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
         await send([path], to: destination).first ?? .refused("there is no answer")
@@ -151,7 +151,7 @@ final class EventRecord: Sendable {
     private let kept = AgentLog()
 
     init(_ log: EventLog) {
-        _ = log.listen { [self] event in
+        log.listen { [self] event in
             events.withLock { $0.append(event) }
             kept.add("\(event.line.name) \(event.line.fields)")
             Happening.ring()
@@ -203,9 +203,20 @@ extension DestinationRegistry {
 
 extension LiveSettings {
     /// A configuration that watches nothing.
-    static func test(queueWarning: Int? = nil) -> LiveSettings {
+    static func test(_ change: (inout Settings) -> Void = { _ in }) -> LiveSettings {
         var settings = Settings(stateDirectory: "/")
-        settings.queueWarning = queueWarning ?? settings.queueWarning
+        change(&settings)
         return LiveSettings(settings)
+    }
+}
+
+extension Shared {
+    /// What a part of the agent that runs alone is given.
+    static func test(
+        _ journal: Journal, _ log: EventLog, _ destinations: [Destination] = [], paused: Set<String> = [],
+        clock: AgentClock = AgentClock(), _ change: (inout Settings) -> Void = { _ in }
+    ) -> Shared {
+        let board = DestinationRegistry(destinations, paused: paused, uptimes: [:], workers: 1, log: log, clock: clock)
+        return Shared(.test(change), journal, board, log, clock: clock)
     }
 }

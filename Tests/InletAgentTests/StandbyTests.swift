@@ -21,7 +21,7 @@ import Testing
                     try await a.finished(name)
                 }
                 #expect(try await b.jobs().isEmpty)
-                let said = try #require(b.agent.view.live?.roots.first?.state)
+                let said = try #require(b.agent.control.live?.roots.first?.state)
                 guard case .standby(let holder) = said else {
                     Issue.record("\(said)")
                     return

@@ -54,7 +54,7 @@ import Testing
     ]) func `twenty files wait while something else answers in the service's place`(_ action: FaultAction) async throws
     {
         try await deliver(20, while: action, times: 12) { stage in
-            let status = stage.agent.view.live?.destinations.first
+            let status = stage.agent.control.live?.destinations.first
             // The step, with its address: whichever of the files' was answered last.
             let steps = ["asking for an upload URL at http", "creating the upload at http"]
             let said = status?.lastError ?? ""

@@ -64,9 +64,9 @@ import Testing
         try await scene.run { stage in
             try scene.drop("sub/deep/a")
             try await stage.finished("sub/deep/a")
-            try await eventually("three folders are polled") { stage.agent.view.live?.roots.first?.polled == 3 }
+            try await eventually("three folders are polled") { stage.agent.control.live?.roots.first?.polled == 3 }
             try Self.swap("sub", scene)
-            try await eventually("one is left") { stage.agent.view.live?.roots.first?.polled == 1 }
+            try await eventually("one is left") { stage.agent.control.live?.roots.first?.polled == 1 }
             try await Self.expectUntouched(victim, stage, scene, jobs: 1)
         }
     }

@@ -34,8 +34,8 @@ import Testing
             scene.here.script("b", .fail(.outage))
             try scene.drop("b")
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
-            let commands = stage.agent.commands
-            _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
+            let commands = stage.agent.control
+            _ = try await commands.setPaused(true, "here", by: "test")
             let job = try await stage.job("a")
             #expect(try await commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is let go") { scene.here.record.abandoned.map(\.key) == ["a"] }
@@ -50,7 +50,7 @@ import Testing
             try await stall(scene)
             let job = try await stage.job("a")
             let before = WallTime.now
-            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("it was asked") { scene.here.record.abandoned.count == 1 }
             var next: WallTime?
             try await eventually("it is put off") {
@@ -95,7 +95,7 @@ import Testing
             try await stall(scene)
             let job = try await stage.job("a")
             let before = WallTime.now
-            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is put off") {
                 let next = try await stage.journal.nextLeftover()
                 return scene.here.record.abandoned.count == 1 && next.map { $0 >= before + .seconds(10) } ?? false
@@ -115,11 +115,11 @@ import Testing
         try await scene.run { stage in
             try await stall(scene)
             let job = try await stage.job("a")
-            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("the leftover is gone") { stage.events.count("transfer.aborted") == 1 }
             #expect(try await stage.journal.nextLeftover() == nil)
             try await stage.finished("a", .cancelled)
-            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
             try await stage.finished("a")
             #expect(scene.here.record.notes == [[:], areGood ? ["upload": [1]] : [:]])
         }

@@ -48,7 +48,7 @@ import Testing
             try await stage.job("gigs/X/a")
             try await stage.job("gigs/X/raw/b")
             try await eventually("the status says so") {
-                stage.agent.view.live?.roots.first?.unsettled.first?.why
+                stage.agent.control.live?.roots.first?.unsettled.first?.why
                     == "waiting for its marker gigs/X/DONE"
             }
             #expect(files(scene) == ["gigs/loose"])
@@ -221,7 +221,7 @@ import Testing
             #expect(isThere(stage.root.pushing(".inlet/done/one.mp4.done")))
             #expect(isThere(stage.root.appending("two.mp4")))
             #expect(stage.events.count("file.awaited") == 1)
-            #expect(stage.agent.view.live?.roots.first?.settling == 0)
+            #expect(stage.agent.control.live?.roots.first?.settling == 0)
         }
     }
 
@@ -251,7 +251,7 @@ import Testing
             try await scene.run { stage in
                 try scene.drop("one.mp4.done", "")
                 try await eventually("it is seen as busy") {
-                    stage.agent.view.live?.roots.first?.unsettled.first?.busy == true
+                    stage.agent.control.live?.roots.first?.unsettled.first?.busy == true
                 }
                 #expect(try await stage.jobs().isEmpty)
             }

@@ -62,7 +62,7 @@ import Testing
                 let tally = sandbox.tally
                 #expect((tally.presigns, tally.puts, tally.jobs, tally.cancels) == (100, 100, 100, 0))
                 #expect(Set(sandbox.jobs().map(\.videoURL)).count == 100)
-                #expect(stage.agent.view.live?.inFlight.isEmpty == true)
+                #expect(stage.agent.control.live?.inFlight.isEmpty == true)
                 #expect(try await stage.jobs().count { $0.file.state == .pending } == 100)
             }
             // First, so that no connection of ours outlives its server.

@@ -35,13 +35,13 @@ import Testing
         try await scene.run { stage in
             try scene.drop("film")
             try await eventually("it is asked again and again") { scene.here.record.orders.count == 4 }
-            let running = try #require(stage.agent.view.live?.inFlight.first)
+            let running = try #require(stage.agent.control.live?.inFlight.first)
             // What was reported last holds until something else is.
             #expect(running.step == StepProgress(percent: 80, step: "scoring"))
             gate.open()
             let job = try await stage.finished("film")
             #expect(job.deliveries[0].attempts == 1 && job.deliveries[0].reason == nil)
-            #expect(stage.agent.view.live?.step(job.deliveries[0].id) == nil)
+            #expect(stage.agent.control.live?.step(job.deliveries[0].id) == nil)
             let lines = stage.events.all.map(\.line)
             #expect(lines.filter { $0.name == "job.started" }.map(\.level) == [.info, .debug, .debug, .debug])
             let waits = lines.filter { $0.name == "job.waiting" }

@@ -116,7 +116,7 @@ import Testing
 
     private func unsettled(_ path: FilePath, _ why: String, _ stage: Stage) async throws {
         try await eventually("\(path) waits: \(why)") {
-            let waiting = stage.agent.view.live?.roots.first?.unsettled ?? []
+            let waiting = stage.agent.control.live?.roots.first?.unsettled ?? []
             return waiting.contains { $0.path == stage.root.pushing(path) && $0.why?.contains(why) == true }
         }
     }
@@ -134,7 +134,7 @@ import Testing
             try await stage.finished("a")
             #expect(try await stage.jobs().map(\.file.path) == ["a"])
             try await eventually("all three are counted") {
-                stage.agent.view.live?.roots.first?.ignored == 3
+                stage.agent.control.live?.roots.first?.ignored == 3
             }
             #expect(stage.events.count("file.ignored") == 1)
         }
@@ -194,7 +194,7 @@ import Testing
                 try scene.drop("b")
                 try await stage.finished("b")
                 try await eventually("it is seen as busy") {
-                    stage.agent.view.live?.roots.first?.unsettled.first?.busy == true
+                    stage.agent.control.live?.roots.first?.unsettled.first?.busy == true
                 }
                 #expect(try await stage.jobs().map(\.file.path) == ["b"])
             }
@@ -285,9 +285,9 @@ import Testing
             for name in ["a.txt", "b.txt", "c.pdf"] as [FilePath] { try scene.drop(name) }
             try scene.drop("d.jpg")
             try await stage.finished("d.jpg")
-            try await eventually("they are counted") { stage.agent.view.live?.roots.first?.ignored == 3 }
+            try await eventually("they are counted") { stage.agent.control.live?.roots.first?.ignored == 3 }
             #expect(stage.events.count("file.ignored") == 2)
-            let balance = try await stage.agent.view.balance()
+            let balance = try await stage.agent.control.balance()
             #expect(balance.seen == 4 && balance.ignored == 3 && balance.pending == 0)
         }
     }

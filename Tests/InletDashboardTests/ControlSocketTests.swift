@@ -20,8 +20,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let commands = AgentCommands(journal: journal) { $0 == destination?.name ? destination : nil }
-        let control = LocalControl(view: AgentView(journal: journal), commands: commands, configured: [])
+        let control = LocalControl(
+            AgentControl(journal: journal) { $0 == destination?.name ? destination : nil })
         let socket = directory.path.appending("control.sock")
         let server = ControlServer(path: socket, control: control)
         let client = ControlClient(socket: socket)

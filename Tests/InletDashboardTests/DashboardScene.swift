@@ -36,34 +36,30 @@ struct DashboardScene: Sendable {
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
         standing = DashboardStanding(url: DashboardServer.url(settings.listen))
-        let view = AgentView(journal: journal, live: try Self.live(directory.path, roots, resuming: resuming, log))
         control = LocalControl(
-            view: view, commands: AgentCommands(journal: journal), configured: [("disk", "folder")],
-            dashboard: standing)
+            AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: standing
+        )
         server = DashboardServer(
             settings, control: control, pulse: pulse, standing: standing, log: log, bounds: bounds)
     }
 
-    private static func live(
-        _ folder: FilePath, _ roots: [IntakeStatus], resuming: [Int64], _ log: EventLog
-    ) throws -> AgentView.LiveView {
+    private static func running(
+        _ journal: Journal, _ folder: FilePath, _ roots: [IntakeStatus], resuming: [Int64], _ log: EventLog
+    ) throws -> AgentControl.Running {
         var settings = Settings(stateDirectory: folder)
         (settings.watch, settings.routes) = ([WatchSettings(path: folder)], [route])
-        let registry = RootRegistry()
+        let shown = ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now)
+        let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
+        let shared = Shared(LiveSettings(settings, shown: shown), journal, board, log)
         for status in roots {
             let mailbox = try RootMailbox(status.root)
             mailbox.publish(status)
-            registry.enter(mailbox)
+            shared.roots.enter(mailbox)
         }
-        return AgentView.LiveView(
-            version: "1.2.3", confinement: nil, startedAt: .now,
-            tally: MetricsTally(destinations: ["disk"], routes: ["all"]), live: LiveSettings(settings),
-            board: DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log), registry: registry,
-            transfers: Transfers(), lanes: Lanes(), resumes: ResumeWatch(resuming, log: log),
-            health: JournalHealth(log: log), log: log, restarts: ServiceRestarts(log: log),
-            bandwidth: BandwidthKeeper(BandwidthLimits(), destinations: [], valve: BandwidthValve(), log: log),
-            asking: BlockingPool(name: "asking", threads: 1),
-            shown: { ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now) })
+        return AgentControl.Running(
+            shared, Agent.Label(version: "1.2.3", configuration: "test"),
+            MetricsTally(destinations: ["disk"], routes: ["all"]), Transfers(), Lanes(),
+            ResumeReport(resuming, log: log), BandwidthControl(shared, BandwidthValve()), Admission(shared), nil)
     }
 
     /// Runs `body` while the port is served.

@@ -12,8 +12,8 @@ import Testing
 /// What `/metrics` says of a real journal, and of an agent on it.
 @Suite struct MetricsPageTests {
     /// Each series with its value, as `name{label="value"}`.
-    private static func series(_ view: AgentView, _ tally: MetricsTally? = nil) async throws -> [String: Double] {
-        let text = try await MetricsPage(view: view, tally: tally).text()
+    private static func series(_ agent: AgentControl, _ tally: MetricsTally? = nil) async throws -> [String: Double] {
+        let text = try await MetricsPage(agent, tally: tally).text()
         let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
         let pairs = lines.compactMap { line in
             line.lastIndex(of: " ").map { (String(line[..<$0]), Double(line[line.index(after: $0)...]) ?? .nan) }
@@ -28,7 +28,7 @@ import Testing
         defer { place.journal.close() }
         for name in ["a", "b", "c"] { try await place.admit(name) }
         try await place.settle(.ended(.failed, code: .badRequest, reason: "no"))
-        let page = try await Self.series(AgentView(journal: place.journal))
+        let page = try await Self.series(AgentControl(journal: place.journal))
         #expect(page["inlet_files{state=\"failed\"}"] == 1 && page["inlet_files{state=\"pending\"}"] == 2)
         #expect(page["inlet_file_bytes{state=\"pending\"}"] == 18 && page["inlet_files{state=\"delivered\"}"] == 0)
         #expect(page["inlet_queue_waiting"] == 2)
@@ -45,7 +45,7 @@ import Testing
         let later = WallTime.now + .seconds(3600)
         try await place.settle(.again(at: later, countsAttempt: true, code: .timedOut, reason: "busy"))
         try await place.settle(.waiting(until: later, saying: "it works on it"))
-        let page = try await Self.series(AgentView(journal: place.journal))
+        let page = try await Self.series(AgentControl(journal: place.journal))
         let open = ["waiting", "retrying", "held", "parked", "sending", "working"].map {
             page["inlet_deliveries_open{destination=\"here\",state=\"\($0)\"}"]
         }
@@ -60,7 +60,7 @@ import Testing
         let proof = Proof(key: "k", size: 1 << 40, method: .size)
         tally.count(.jobDelivered(ref, proof, duration: .seconds(90)))
         tally.count(.jobFinished(job: 1, path: "/in/a", state: .delivered, disposition: "kept", route: "all"))
-        let page = try await Self.series(AgentView(journal: place.journal), tally)
+        let page = try await Self.series(AgentControl(journal: place.journal), tally)
         #expect(page["inlet_deliveries_total{destination=\"here\",result=\"delivered\"}"] == 1)
         #expect(page["inlet_deliveries_total{destination=\"there\",result=\"failed\"}"] == 0)
         #expect(page["inlet_delivered_bytes_total{destination=\"here\"}"] == Double(1 << 40))
@@ -86,7 +86,7 @@ import Testing
         var status = IntakeStatus(root: "/in", state: state)
         (status.mode, status.watches) = (mode, 3)
         var page = PrometheusText()
-        MetricsPage(view: AgentView(journal: place.journal)).addRoots([status], to: &page)
+        MetricsPage(AgentControl(journal: place.journal)).addRoots([status], to: &page)
         #expect(page.text.contains("inlet_root_up{root=\"/in\"} \(Int(expected))\n"), "\(page.text)")
         #expect(page.text.contains("inlet_watches{root=\"/in\"} 3\n"))
     }
@@ -96,7 +96,7 @@ import Testing
         defer { place.journal.close() }
         let log = try EventLog(nil)
         let agent = try await place.agent(log)
-        let page = try await Self.series(agent.view)
+        let page = try await Self.series(agent.control)
         let root = PrometheusText.escape(place.root.display, quotes: true)
         #expect(page["inlet_info{version=\"test\"}"] == 1 && page["inlet_journal_failing"] == 0)
         #expect(try #require(page["inlet_start_time_seconds"]) > 1.7e9)
@@ -112,7 +112,7 @@ import Testing
             #expect(try #require(page[name]) > 0)
         }
         log.emit(.watchOverflow(root: place.root))
-        #expect(try await Self.series(agent.view)["inlet_watch_overflows_total"] == 1)
+        #expect(try await Self.series(agent.control)["inlet_watch_overflows_total"] == 1)
     }
 
     @Test func `what an earlier process left is in the metrics from the start, and what has become of it`() async throws
@@ -130,7 +130,7 @@ import Testing
             "inlet_resumed_files{result=\"failed\"}", "inlet_resumed_files{result=\"waiting\"}",
         ]
         func figures() async throws -> [Double?] {
-            let page = try await Self.series(agent.view)
+            let page = try await Self.series(agent.control)
             #expect(page["inlet_recovered_deliveries_total"] == 1)
             return recovery.map { page[$0] }
         }
@@ -144,13 +144,13 @@ import Testing
         #expect(try await figures() == [1, 1, 0, 1])
         log.emit(.jobFinished(job: jobs[2], path: path, state: .failed, disposition: "kept", route: "all"))
         #expect(try await figures() == [0, 1, 1, 1], "it is still said once all have been tried")
-        #expect(try await Self.series(agent.view)["inlet_delivery_resumes_total{destination=\"here\"}"] == 1)
+        #expect(try await Self.series(agent.control)["inlet_delivery_resumes_total{destination=\"here\"}"] == 1)
     }
 
     @Test func `every metric is on the page of an agent, with the labels that the documents name`() async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }
-        let text = try await MetricsPage(view: place.agent(EventLog(nil)).view).text()
+        let text = try await MetricsPage(place.agent(EventLog(nil)).control).text()
         for metric in Metric.allCases {
             let name = metric.kind == .histogram ? metric.rawValue + "_count" : metric.rawValue
             let lines = text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
@@ -174,7 +174,7 @@ import Testing
         }
         let ref = AgentEvent.JobRef(job: 9, delivery: 9, path: path, route: "all", destination: "here")
         log.emit(.jobDelivered(ref, Proof(key: "k", size: 7, method: .size), duration: .milliseconds(20)))
-        let answer = try Promtool.check(try await MetricsPage(view: agent.view).text())
+        let answer = try Promtool.check(try await MetricsPage(agent.control).text())
         #expect(answer.code == 0 && answer.said.isEmpty, "\(answer.said)")
     }
 

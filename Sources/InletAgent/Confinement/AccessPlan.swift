@@ -1,6 +1,6 @@
 package import InletConfig
 package import InletCore
-internal import InletLinux
+package import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
@@ -134,5 +134,145 @@ extension Settings {
         let place = Deriver.folder(in: stateDirectory).string + "/"
         return told.map { CommandPattern($0) }
             + routes.flatMap { $0.derive.map { CommandPattern($0.command, place: place) } }
+    }
+}
+
+/// The file system as far as rules depend on it.
+package struct AccessGround: Sendable {
+    package var mounts: MountTable
+    /// Where something is meant to be mounted, as fstab(5) says, now or later.
+    package var planned: [FilePath]
+    /// Where a path leads, without symlinks; nil where nothing is.
+    package var resolve: @Sendable (FilePath) -> FilePath?
+
+    package init(
+        mounts: MountTable, planned: [FilePath] = [], resolve: @escaping @Sendable (FilePath) -> FilePath?
+    ) {
+        (self.mounts, self.planned) = (mounts, planned)
+        self.resolve = resolve
+    }
+
+    /// Where something is meant to be mounted that the path would lie on, and is not.
+    fileprivate func missing(at path: FilePath) -> FilePath? {
+        planned.first { point in path.isWithin(point) && !mounts.mounts.contains { $0.point == point } }
+    }
+
+    /// This machine's. Blocks.
+    package static func current() throws(SystemError) -> AccessGround {
+        AccessGround(mounts: try MountTable.current(), planned: MountTable.plannedPoints()) { $0.realPath }
+    }
+}
+
+extension AccessPlan.Need {
+    fileprivate var isFile: Bool { kind == .file || kind == .possibleFile }
+}
+
+extension AccessPlan {
+    /// What the libraries and the agent itself read: resolver, certificates, time zones, file types, what the kernel says of
+    /// processes, mounts, disks and processors.
+    private static let systemFolders: [FilePath] = [
+        "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
+        "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
+        "/run/resolvconf",
+        "/run/NetworkManager", "/run/connman", "/run/nscd", "/var/lib/ca-certificates",
+    ]
+    /// Often symlinks to elsewhere.
+    private static let systemFiles: [FilePath] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"]
+    private static let written: [FilePath] = ["/dev/null"]
+
+    /// The rules by which an agent can do its work, also with folders that come later.
+    package func rules(on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+        var rules: [AccessRule] = []
+        for need in needs {
+            for rule in try self.rules(for: need, on: ground) { rules.append(rule) }
+        }
+        rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
+        rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
+        rules += Self.written.compactMap { ground.resolve($0).map { AccessRule($0, mayWrite: true) } }
+        // One for each place: the stronger.
+        var strongest: [FilePath: Bool] = [:]
+        for rule in rules { strongest[rule.path] = strongest[rule.path] ?? false || rule.mayWrite }
+        return strongest.map { AccessRule($0.key, mayWrite: $0.value) }.sorted { $0.path.string < $1.path.string }
+    }
+
+    /// The first place that this needs and `rules` do not allow; nil when there is none.
+    package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
+        needs.first { need in
+            if need.kind == .former || need.kind == .own { return false }
+            let places = need.isFile ? Self.folders(of: need.path, on: ground) : [need.path]
+            if places.isEmpty { return need.kind == .file }
+            return !places.allSatisfy { place in
+                let real = Self.nearest(place, on: ground)
+                return rules.contains { $0.covers(AccessRule(real, mayWrite: need.mayWrite)) }
+            }
+        }?.path
+    }
+
+    /// The first program that this names and `known` does not.
+    package func beyond(_ known: [CommandPattern]) -> String? {
+        commands.first { !known.contains($0) }?.words.first
+    }
+
+    /// The list of former folders lies where the agent writes: what it says opens no place that holds the agent's own files,
+    /// or the system's, nor one below the system's.
+    private func isModest(_ real: FilePath, on ground: AccessGround) -> Bool {
+        let steered = needs.filter { $0.isFile || $0.kind == .folder }.map(\.path)
+        let programs = commands.flatMap(\.words).filter { $0.hasPrefix("/") }.map { FilePath($0) }
+        let own = (steered + programs).compactMap { ground.resolve($0) }
+        let system = Self.systemFolders + Self.written + ["/root", "/boot", "/sys", "/dev", "/bin", "/sbin"]
+        return !own.contains { $0.isWithin(real) }
+            && !system.contains { $0.isWithin(real) || real.isWithin($0) }
+    }
+
+    private func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+        if need.isFile {
+            return Self.folders(of: need.path, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
+        }
+        if need.kind == .former {
+            guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
+            return [AccessRule(real, mayWrite: need.mayWrite)]
+        }
+        if need.kind == .own {
+            // Who may write to the watched folder may put a link there.
+            guard let real = ground.resolve(need.path), let name = real.lastComponent,
+                ground.resolve(need.path.removingLastComponent())?.appending(name) == real
+            else { return [] }
+            return [AccessRule(real, mayWrite: need.mayWrite)]
+        }
+        let real = Self.nearest(need.path, on: ground)
+        if real == "/" { throw .missing(need.path) }
+        guard need.kind == .coming else { return [AccessRule(real, mayWrite: need.mayWrite)] }
+        // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
+        if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
+            let above = Self.nearest(point.removingLastComponent(), on: ground)
+            if above == "/" { throw .mounted(point, type: "what fstab names") }
+            return [AccessRule(above, mayWrite: need.mayWrite)]
+        }
+        guard let mount = ground.mounts.mount(of: real), mount.point != "/" else {
+            return [AccessRule(real, mayWrite: need.mayWrite)]
+        }
+        let above = mount.point.removingLastComponent()
+        if above != "/" { return [AccessRule(above, mayWrite: need.mayWrite)] }
+        if mount.comesAndGoes { throw .mounted(mount.point, type: mount.type) }
+        return [AccessRule(real, mayWrite: need.mayWrite)]
+    }
+
+    /// The path, or the nearest folder above it that is there, without symlinks.
+    private static func nearest(_ path: FilePath, on ground: AccessGround) -> FilePath {
+        var path = path
+        while path != "/", !path.isEmpty {
+            if let real = ground.resolve(path) { return real }
+            path.removeLastComponent()
+        }
+        return "/"
+    }
+
+    /// The folders in which a file and what it leads to can be replaced; the file itself where that folder is `/`.
+    private static func folders(of file: FilePath, on ground: AccessGround) -> [FilePath] {
+        let real = ground.resolve(file)
+        let named = ground.resolve(file.removingLastComponent())
+        return [named, real?.removingLastComponent()].compactMap { folder in
+            folder == "/" ? real : folder
+        }
     }
 }

@@ -166,20 +166,14 @@ extension AgentEvent.JobRef {
     }
 }
 
-/// One field of a log line.
-package enum EventValue: Sendable, Equatable {
-    case text(String)
-    case number(Int64)
-    case list([String])
-    case flag(Bool)
+/// Lines about the queue as a whole, and about files that belong together.
+extension AgentEvent {
+    static func expired(_ file: FileRow, _ destination: String) -> AgentEvent {
+        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    }
 }
 
-/// What a log line says of an event.
-package struct EventLine: Sendable {
-    package var name: String
-    package var level: LogSettings.Level
-    package var fields: [(String, EventValue)]
-
-    /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
-    var mayFlood: Bool { level >= .warning && !fields.contains { $0.0 == "job" } }
+extension Batch {
+    /// Files that are where they belong.
+    var arrived: Int { counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 } }
 }

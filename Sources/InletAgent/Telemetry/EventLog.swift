@@ -62,11 +62,20 @@ package final class EventLog: Sendable {
     }
 
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
-    /// - Returns: what ends it.
-    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> @Sendable () -> Void {
+    /// - Returns: what ends it; it goes on where nobody keeps that.
+    @discardableResult
+    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> Subscription {
         let id = nextListener.add(1, ordering: .relaxed).newValue
         listeners.withLock { $0[id] = body }
-        return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
+        return Subscription(log: self, id: id)
+    }
+
+    /// Somebody who hears every event.
+    package struct Subscription: Sendable {
+        fileprivate weak let log: EventLog?
+        fileprivate let id: UInt64
+
+        package func end() { log?.listeners.withLock { $0[id] = nil } }
     }
 
     /// What is wrong with the log now; nil when nothing is.

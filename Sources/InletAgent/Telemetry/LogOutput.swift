@@ -1,7 +1,7 @@
 internal import InletCore
 internal import InletLinux
 internal import Synchronization
-internal import SystemPackage
+package import SystemPackage
 
 /// How a write went.
 struct LogWrite: Sendable, Equatable {
@@ -117,5 +117,208 @@ extension LogSettings.Level {
         case .warning: 4
         case .error: 3
         }
+    }
+}
+
+/// systemd's journal, with each field of a line as a field there. While nobody takes the entries they go to standard error.
+final class JournalOutput: LogOutput {
+    /// How long a journal that does not take anything is left alone.
+    private static let pause = Duration.seconds(10)
+
+    private struct State {
+        /// Why lines go to standard error; nil while they do not.
+        var trouble: String?
+        var nextTry: ContinuousClock.Instant?
+    }
+
+    private let path: FilePath
+    private let socket: JournalSocket?
+    private let fallback = StreamOutput(.errors)
+    private let state = Mutex(State())
+    private let clock = ContinuousClock()
+
+    init(_ path: FilePath) {
+        self.path = path
+        // Without it lines go to standard error, and it is tried again.
+        socket = try? JournalSocket(path)
+    }
+
+    var silence: String { "systemd's journal takes no lines" }
+
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+        let now = clock.now
+        return state.withLock { state in
+            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state) }
+            state.nextTry = nil
+            for (index, line) in lines.enumerated() {
+                do throws(SystemError) {
+                    guard let socket else { throw SystemError(call: "socket", path: path, code: .tooManyOpenFiles) }
+                    try socket.send(line.journalMessage)
+                } catch {
+                    // Each entry would wait as long.
+                    if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
+                    state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
+                    return elsewhere(lines[index...], format, at: time, state)
+                }
+            }
+            state.trouble = nil
+            return LogWrite()
+        }
+    }
+
+    private func elsewhere(
+        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ state: State
+    ) -> LogWrite {
+        LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: state.trouble)
+    }
+}
+
+extension EventLine {
+    /// The line as the journal has it: text for people, and a field for each field.
+    var journalMessage: JournalMessage {
+        var message = JournalMessage()
+        message.add("MESSAGE", words)
+        message.add("PRIORITY", String(level.priority))
+        message.add("SYSLOG_IDENTIFIER", "inlet")
+        message.add("INLET_EVENT", name)
+        for (name, value) in fields { message.add(JournalMessage.fieldName("INLET_", name), value.plain) }
+        return message
+    }
+}
+
+/// The file that lines go to: followed when somebody moves it away, set aside when it is full.
+struct LogFile: ~Copyable {
+    /// How often the name is asked whether it still is our file.
+    private static let lookInterval = Duration.seconds(1)
+    /// After files could not be set aside, how long the log goes on as it is.
+    private static let rotationPause = Duration.seconds(60)
+
+    private let rotation: LogRotation
+    private var file: AppendFile
+    private var standing: AppendFile.Standing
+    private var nextLook: ContinuousClock.Instant
+    private var nextRotation: ContinuousClock.Instant
+    /// Whether the file ends within a line: the disk was full, or a process died.
+    private var isTorn: Bool
+
+    init(_ path: FilePath, _ rotation: LogRotation, now: ContinuousClock.Instant) throws(SystemError) {
+        self.rotation = rotation
+        let file = try AppendFile(path)
+        standing = try file.standing()
+        isTorn = !file.endsWithLine()
+        self.file = file
+        nextLook = now.advanced(by: Self.lookInterval)
+        nextRotation = now
+    }
+
+    /// Adds whole lines.
+    ///
+    /// - Returns: how many of them are not in the file, and why.
+    mutating func write(_ lines: [UInt8], at now: ContinuousClock.Instant) -> (lost: Int, error: SystemError?) {
+        if now >= nextLook { look(at: now) }
+        if standing.isRegular, now >= nextRotation, rotation.isDue(size: standing.size, adding: lines.count) {
+            rotate(at: now)
+        }
+        let text = isTorn ? [Self.newline] + lines : lines
+        let (written, error) = file.append(text)
+        let kept = error == nil ? written : Self.kept(text, written) { file.takeBack($0) }
+        standing.size += Int64(kept)
+        if kept > 0 { isTorn = text[kept - 1] != Self.newline }
+        return (text[kept...].count { $0 == Self.newline }, error)
+    }
+
+    static let newline = UInt8(ascii: "\n")
+
+    /// How much of `text` stays, of which so much was written: half a line is taken back, which nobody could read, if it can be.
+    static func kept(_ text: [UInt8], _ written: Int, _ takeBack: (Int) -> Bool) -> Int {
+        let whole = (text[..<written].lastIndex(of: newline) ?? -1) + 1
+        return whole < written && takeBack(written - whole) ? whole : written
+    }
+
+    /// Makes the next write look who has the name.
+    mutating func lookSoon(_ now: ContinuousClock.Instant) { nextLook = now }
+
+    /// Goes on in a new file when the name is another file's now, or nobody's (logrotate(8)).
+    private mutating func look(at now: ContinuousClock.Instant) {
+        nextLook = now.advanced(by: Self.lookInterval)
+        if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
+            standing = there
+        } else {
+            reopen()
+        }
+    }
+
+    /// Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
+    private mutating func reopen() {
+        guard let new = try? AppendFile(file.path), let there = try? new.standing() else { return }
+        isTorn = !new.endsWithLine()
+        standing = there
+        file = new
+    }
+
+    private mutating func rotate(at now: ContinuousClock.Instant) {
+        // Behind a link it is the file that is full, not the link.
+        let path = file.path.resolved
+        let steps = rotation.steps { number in
+            ((try? AppendFile.standing(at: LogRotation.path(path, number))) ?? nil) != nil
+        }
+        do throws(SystemError) {
+            for step in steps {
+                switch step {
+                case .rename(let old, let new):
+                    try AppendFile.move(LogRotation.path(path, old), over: LogRotation.path(path, new))
+                    if old == 0 { reopen() }
+                case .remove(let number): try AppendFile.remove(LogRotation.path(path, number))
+                }
+            }
+        } catch {
+            // It goes on in the file that it has, until then.
+            nextRotation = now.advanced(by: Self.rotationPause)
+        }
+    }
+}
+
+/// When a log file is set aside, and which name becomes which.
+package struct LogRotation: Sendable, Equatable {
+    /// What is done to the files, in this order; 0 is the log itself, 1 the newest that was set aside.
+    package enum Step: Sendable, Equatable {
+        case rename(from: Int, to: Int)
+        case remove(Int)
+    }
+
+    /// Bytes; nil = never.
+    package var maxSize: Int64?
+    /// How many that were set aside are kept; from 1.
+    package var keep: Int
+
+    package init(maxSize: Int64?, keep: Int) {
+        self.maxSize = maxSize
+        self.keep = keep
+    }
+
+    /// Whether a log of `size` bytes is set aside before `count` more are added. An empty one never is, whatever is added.
+    package func isDue(size: Int64, adding count: Int) -> Bool {
+        guard let maxSize else { return false }
+        return size > 0 && size + Int64(count) > maxSize
+    }
+
+    /// Each rename frees the name that the next one takes, so that none is lost when the process dies between two: what is
+    /// left then is a gap, and the next time only the files before the first gap move. The oldest is only written over where
+    /// there is no gap. Files beyond `keep`, of a time when it was larger, go as far as their numbers have no gap.
+    package func steps(_ isThere: (Int) -> Bool) -> [Step] {
+        var gap = 1
+        while gap < keep, isThere(gap) { gap += 1 }
+        var steps = (0..<gap).reversed().map { Step.rename(from: $0, to: $0 + 1) }
+        var beyond = keep + 1
+        while isThere(beyond), steps.count < 2000 {
+            steps.append(.remove(beyond))
+            beyond += 1
+        }
+        return steps
+    }
+
+    /// `PATH`, `PATH.1`, `PATH.2` …
+    package static func path(_ log: FilePath, _ number: Int) -> FilePath {
+        number > 0 ? FilePath(bytes: log.bytes + Array(".\(number)".utf8)) : log
     }
 }

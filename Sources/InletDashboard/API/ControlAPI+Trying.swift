@@ -7,7 +7,7 @@ internal import InletLinux
 extension LocalControl {
     /// What keeps all of a job's deliveries that wait; empty when any may go now.
     func obstacles(_ job: Int64, at now: WallTime) async throws -> [String] {
-        guard let job = try await view.job(job), job.file.state == .pending else { return [] }
+        guard let job = try await agent.job(job), job.file.state == .pending else { return [] }
         let away = awayDestinations()
         let ready = job.deliveries.filter { $0.state == .ready }
         let reasons = ready.map { delivery -> String? in
@@ -26,7 +26,7 @@ extension LocalControl {
     /// - Parameter destination: the only one that is meant; nil = all.
     func obstacles(to destination: String?, at now: WallTime) -> [String] {
         let away = awayDestinations().filter { destination == nil || $0.key == destination }
-        let windows = (view.live?.windows ?? []).compactMap { route, window in
+        let windows = (agent.live?.windows ?? []).compactMap { route, window in
             window.opening(at: now).map { "route \(route): \(Self.closed(window, until: $0))" }
         }
         return Set(away.values).sorted() + windows
@@ -38,7 +38,7 @@ extension LocalControl {
 
     /// The destinations of `names` to which nothing is sent although they are not paused, as the end of a sentence.
     func stillAway(_ names: [String]) -> String {
-        guard view.live != nil else { return "" }
+        guard agent.live != nil else { return "" }
         let away = awayDestinations()
         return Set(names.compactMap { away[$0] }).sorted().map { "; \($0)" }.joined()
     }

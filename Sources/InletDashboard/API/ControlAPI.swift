@@ -50,36 +50,23 @@ package protocol ControlAPI: Sendable {
     func config() async throws -> ConfigReport?
 }
 
-/// The API on an agent of this process, or on the journal of one that does not run.
+/// The API on an agent of this process, or on the journal of one that does not run: says what came of it, in reports.
 package struct LocalControl: ControlAPI {
-    let view: AgentView
-    let commands: AgentCommands
-    private let known: [(name: String, type: String)]
+    let agent: AgentControl
     let by: String
     private let dashboard: DashboardStanding?
 
     /// - Parameters:
-    ///   - configured: the destinations' names and types, where no agent runs that knows them.
     ///   - by: who asks, for the log.
     ///   - dashboard: nil where nothing listens on a port.
-    package init(
-        view: AgentView, commands: AgentCommands, configured: [(name: String, type: String)], by: String = "a person",
-        dashboard: DashboardStanding? = nil
-    ) {
-        self.view = view
-        self.commands = commands
-        known = configured
+    package init(_ agent: AgentControl, by: String = "a person", dashboard: DashboardStanding? = nil) {
+        self.agent = agent
         self.by = by
         self.dashboard = dashboard
     }
 
-    /// The destinations' names and types. A running agent's may change.
-    var configured: [(name: String, type: String)] {
-        view.live.map { $0.destinations.map { ($0.name, $0.type) } } ?? known
-    }
-
     package func status() async throws -> StatusReport {
-        var report = try await StatusReport(view, configured: configured)
+        var report = try await StatusReport(agent)
         report.dashboard = dashboard?.current
         return report
     }
@@ -89,43 +76,43 @@ package struct LocalControl: ControlAPI {
     }
 
     func jobs(_ filter: FileFilter) async throws -> [JobReport] {
-        try await view.jobs(filter).map { JobReport($0) }
+        try await agent.jobs(filter).map { JobReport($0) }
     }
 
     package func jobs(_ selection: JobSelection) async throws -> [JobReport] {
         var filter = try selection.filter(at: .now)
         filter.limit = min(filter.limit, selection.limit == nil ? 100 : 10_000)
-        return try await view.jobs(filter).map { JobReport($0) }
+        return try await agent.jobs(filter).map { JobReport($0) }
     }
 
     package func act(
         _ action: JobAction, on selection: JobSelection, dryRun: Bool
     ) async throws -> SelectionReport {
-        let outcome = try await commands.act(action, on: try selection.filter(at: .now), dryRun: dryRun)
+        let outcome = try await agent.act(action, on: try selection.filter(at: .now), dryRun: dryRun)
         var report = SelectionReport(outcome, dryRun: dryRun)
         if outcome.hurried > 0 { report.waits_for = obstacles(to: selection.destination, at: .now) }
         return report
     }
 
     package func job(_ id: Int64) async throws -> JobReport? {
-        guard let job = try await view.job(id) else { return nil }
-        return JobReport(job, batch: try await view.journal.batch(of: id))
+        guard let job = try await agent.job(id) else { return nil }
+        return JobReport(job, batch: try await agent.journal.batch(of: id))
     }
 
     package func batches(limit: Int) async throws -> [JobReport.Batch] {
-        try await view.journal.batches(limit: limit).map { JobReport.Batch($0) }
+        try await agent.journal.batches(limit: limit).map { JobReport.Batch($0) }
     }
 
     package func offload(_ batch: Int64?) async throws -> OffloadReport? {
-        guard let found = try await view.journal.batch(batch) else { return nil }
-        return OffloadReport(found, try await view.journal.jobs(ofBatch: found.id), at: .now)
+        guard let found = try await agent.journal.batch(batch) else { return nil }
+        return OffloadReport(found, try await agent.journal.jobs(ofBatch: found.id), at: .now)
     }
 
     package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
-        guard try await view.journal.job(job) != nil else {
+        guard try await agent.journal.job(job) != nil else {
             return CommandReport(done: false, message: "there is no job \(job)")
         }
-        switch try await commands.act(action, on: job) {
+        switch try await agent.act(action, on: job) {
         case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
         case .hurried:
             let obstacles = try await obstacles(job, at: .now)
@@ -138,7 +125,7 @@ package struct LocalControl: ControlAPI {
                 case .cancel: "is cancelled"
                 case .forget: "is forgotten"
                 }
-            let obstacles = action == .retry && view.live != nil ? try await obstacles(job, at: .now) : []
+            let obstacles = action == .retry && agent.live != nil ? try await obstacles(job, at: .now) : []
             return CommandReport(
                 done: true, message: "job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
         }
@@ -149,7 +136,7 @@ package struct LocalControl: ControlAPI {
             return CommandReport(done: false, message: "there is no job \(job)")
         }
         do {
-            let said = try await commands.undo(job, type: type)
+            let said = try await agent.undo(job, type: type)
             guard said.isEmpty else {
                 return CommandReport(done: true, message: said.joined(separator: "\n"), job: job)
             }
@@ -162,14 +149,14 @@ package struct LocalControl: ControlAPI {
 
     package func accessToken(_ destination: String, after refused: Secret?) async throws -> TokenReport {
         do throws(DeliveryError) {
-            return TokenReport(token: try await commands.accessToken(destination, after: refused, by: by))
+            return TokenReport(token: try await agent.accessToken(destination, after: refused, by: by))
         } catch {
             return TokenReport(message: "\(error)")
         }
     }
 
     package func clear() async throws -> CommandReport {
-        let (files, skipped) = try await commands.clear()
+        let (files, skipped) = try await agent.clear()
         let left = skipped.sorted { $0.key < $1.key }.map { "; \(Self.files($0.value)) skipped: \($0.key)" }
         return CommandReport(done: true, message: "\(Self.files(files)) cancelled" + left.joined())
     }
@@ -177,8 +164,7 @@ package struct LocalControl: ControlAPI {
     private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
-        let known = configured.map(\.name)
-        let names = try await commands.setPaused(paused, destination, known: known, by: by)
+        let names = try await agent.setPaused(paused, destination, by: by)
         if names.isEmpty, let destination { return unknownDestination(destination) }
         return CommandReport(
             done: true,
@@ -189,12 +175,12 @@ package struct LocalControl: ControlAPI {
     /// Takes a watched folder as it is now, which was paused because it is not what it was.
     package func resume(root: FilePath) async throws -> CommandReport {
         let root = watched(root)
-        if let live = view.live, !live.watched.contains(root) {
+        if let live = agent.live, !live.watched.contains(root) {
             return CommandReport(done: false, message: "\(root.display) is not watched")
         }
         let isThere: Bool
         do {
-            isThere = try await commands.resume(root: root, by: by)
+            isThere = try await agent.resume(root: root, by: by)
         } catch let error as SystemError {
             return CommandReport(done: false, message: "\(root.display) cannot be looked at: \(error)")
         }
@@ -203,18 +189,18 @@ package struct LocalControl: ControlAPI {
     }
 
     package func receipts(limit: Int) async throws -> [String] {
-        try await view.journal.receipts(limit: limit).map { String(decoding: $0, as: UTF8.self) }
+        try await agent.journal.receipts(limit: limit).map { String(decoding: $0, as: UTF8.self) }
     }
 
     package func proofs(_ wish: ProofWish) async throws -> ProofPage {
-        let (page, next) = try await view.journal.delivered(wish.filter, after: wish.after, limit: ProofPage.size)
+        let (page, next) = try await agent.journal.delivered(wish.filter, after: wish.after, limit: ProofPage.size)
         return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
     }
 
     package func send(
         _ paths: [FilePath], to destination: String?, again: Bool
     ) async throws -> [CommandReport] {
-        await commands.send(paths, to: destination, again: again).map { answer in
+        await agent.send(paths, to: destination, again: again).map { answer in
             switch answer {
             case .known(let job, let what): CommandReport(done: true, message: what, job: job, known: true)
             case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
@@ -225,7 +211,7 @@ package struct LocalControl: ControlAPI {
 
     package func backUp(to target: FilePath?) async throws -> CommandReport {
         do {
-            let path = try await commands.backUp(to: target)
+            let path = try await agent.backUp(to: target)
             return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
         } catch {
             return CommandReport(done: false, message: "no backup was made: \(error)")
@@ -233,7 +219,7 @@ package struct LocalControl: ControlAPI {
     }
 
     package func originals(_ question: ContentQuestion) async throws -> [ContentReport] {
-        let found = try await view.journal.originals(question)
+        let found = try await agent.journal.originals(question)
         return question.destinations.compactMap { name in
             found[name].map {
                 ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)
@@ -241,13 +227,18 @@ package struct LocalControl: ControlAPI {
         }
     }
 
+    package func reload() async throws -> ReloadReport { ReloadReport(await agent.reload()) }
+
+    package func config() async throws -> ConfigReport? { agent.live?.config.map { ConfigReport($0) } }
+
     func unknownDestination(_ name: String) -> CommandReport {
-        let hint = Suggestion.nearest(to: name, in: configured.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
+        let hint =
+            Suggestion.nearest(to: name, in: agent.destinations.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
         return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
     /// The same API, on behalf of somebody else.
     func acting(for who: String) -> LocalControl {
-        LocalControl(view: view, commands: commands, configured: known, by: who, dashboard: dashboard)
+        LocalControl(agent, by: who, dashboard: dashboard)
     }
 }

@@ -60,7 +60,7 @@ extension LocalControl {
     package func follow(_ jobs: [Int64]) async throws -> FollowReport {
         let jobs = Array(jobs.prefix(FollowReport.most))
         let away = awayDestinations()
-        let found = try await view.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }
+        let found = try await agent.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }
         var report = FollowReport(ends: [], moving: [])
         for (id, job) in zip(jobs, found) {
             let shown = job.map { FollowReport.File($0) }
@@ -80,8 +80,8 @@ extension LocalControl {
 
     /// Those that nothing can be sent to now, in words.
     func awayDestinations() -> [String: String] {
-        guard let live = view.live else {
-            return Dictionary(uniqueKeysWithValues: configured.map { ($0.name, "\($0.name) is not running") })
+        guard let live = agent.live else {
+            return Dictionary(uniqueKeysWithValues: agent.destinations.map { ($0.name, "\($0.name) is not running") })
         }
         let shut = live.limits.filter { $0.rate == 0 }
         // Those that are about to be asked, or asked for time themselves, are there.
@@ -105,9 +105,9 @@ extension LocalControl {
     }
 
     private func moving(_ job: Int64) async throws -> [StatusReport.Transfer] {
-        let running = (view.live?.inFlight ?? []).filter { $0.ref.job == job }
+        let running = (agent.live?.inFlight ?? []).filter { $0.ref.job == job }
         if !running.isEmpty { return running.map { StatusReport.transfer($0) } }
-        return try await view.journal.waiting(limit: StatusReport.mostWaiting).filter { $0.file == job }
-            .map { StatusReport.transfer($0, view.live?.step($0.id)) }
+        return try await agent.journal.waiting(limit: StatusReport.mostWaiting).filter { $0.file == job }
+            .map { StatusReport.transfer($0, agent.live?.step($0.id)) }
     }
 }

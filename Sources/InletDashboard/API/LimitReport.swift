@@ -81,15 +81,15 @@ package struct LimitWish: Codable, Sendable {
 }
 
 extension LocalControl {
-    package func limits() async throws -> [LimitReport] { view.live?.limits.map { LimitReport($0) } ?? [] }
+    package func limits() async throws -> [LimitReport] { agent.live?.limits.map { LimitReport($0) } ?? [] }
 
     package func limit(_ wish: LimitWish) async throws -> CommandReport {
         let (order, fault) = LimitWish.order(wish.limit)
         guard let order else { return CommandReport(done: false, message: "'\(wish.limit)' \(fault)") }
-        guard view.live != nil else {
+        guard agent.live != nil else {
             return CommandReport(done: false, message: "no agent is running; what it may send is in its configuration")
         }
-        guard let standing = commands.limit(order, for: wish.destination) else {
+        guard let standing = agent.limit(order, for: wish.destination) else {
             return unknownDestination(wish.destination ?? "")
         }
         return CommandReport(done: true, message: LimitReport(standing).text)

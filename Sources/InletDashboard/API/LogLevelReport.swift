@@ -26,7 +26,7 @@ package struct LogLevelWish: Codable, Sendable {
 extension LocalControl {
     /// nil while no agent runs.
     package func logLevel() -> LogLevelReport? {
-        commands.logLevel.map { now, configured in
+        agent.logLevel.map { now, configured in
             LogLevelReport(level: now.rawValue, configured: now == configured ? nil : configured.rawValue)
         }
     }
@@ -39,7 +39,7 @@ extension LocalControl {
                 done: false,
                 message: "'\(DisplayText.escape(wish.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }
-        guard commands.setLogLevel(level, by: by), let report = logLevel() else {
+        guard agent.setLogLevel(level, by: by), let report = logLevel() else {
             return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")
         }
         return CommandReport(done: true, message: "log level: \(report.text)")

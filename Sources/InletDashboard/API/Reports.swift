@@ -155,10 +155,10 @@ package struct StatusReport: Codable, Sendable {
     /// What the running agent has given up of the file system.
     package var confinement: ConfinementReport?
 
-    /// What `view` shows now. `configured` names the destinations to list while no agent runs.
-    package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
-        let balance = try await view.balance()
-        let open = try await view.queue()
+    /// What is so now.
+    package init(_ agent: AgentControl) async throws(JournalError) {
+        let balance = try await agent.balance()
+        let open = try await agent.queue()
         let waiting = open.byDestination
         queue = Queue(
             total: open.inFlight + open.waiting + open.held + open.parked, in_flight: open.inFlight,
@@ -166,9 +166,9 @@ package struct StatusReport: Codable, Sendable {
             failed: balance.totals[.failed]?.files ?? 0, expired: balance.totals[.expired]?.files ?? 0,
             oldest_waiting: open.oldest?.rfc3339,
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
-        let paused = try await view.journal.paused()
-        (running, confinement, version) = (view.live != nil, view.live?.confinement, view.live?.version)
-        (started_at, journal_reason) = (view.live?.startedAt.rfc3339, view.live?.journalTrouble)
+        let paused = try await agent.journal.paused()
+        (running, confinement, version) = (agent.live != nil, agent.live?.confinement, agent.live?.version)
+        (started_at, journal_reason) = (agent.live?.startedAt.rfc3339, agent.live?.journalTrouble)
         journal_failing = journal_reason != nil
         seen = balance.seen
         (pending, ignored) = (balance.pending, balance.ignored)
@@ -176,24 +176,24 @@ package struct StatusReport: Codable, Sendable {
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
         bytes = Dictionary(
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
-        oldest_pending = try await view.journal.oldestPending()?.rfc3339
+        oldest_pending = try await agent.journal.oldestPending()?.rfc3339
         destinations =
-            view.live?.destinations.map { Self.destination($0, waiting) }
-            ?? configured.map {
+            agent.live?.destinations.map { Self.destination($0, waiting) }
+            ?? agent.destinations.map {
                 Destination(
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
-        (resuming, limits, windows, incidents, log) = Self.live(view)
-        roots = view.live?.roots.map(Self.root) ?? []
-        in_flight = view.live?.inFlight.map(Self.transfer) ?? []
-        in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
-            Self.transfer(delivery, view.live?.step(delivery.id))
+        (resuming, limits, windows, incidents, log) = Self.live(agent)
+        roots = agent.live?.roots.map(Self.root) ?? []
+        in_flight = agent.live?.inFlight.map(Self.transfer) ?? []
+        in_flight += try await agent.journal.waiting(limit: Self.mostWaiting).map { delivery in
+            Self.transfer(delivery, agent.live?.step(delivery.id))
         }
-        let backlog = try await view.journal.outboxBacklog()
+        let backlog = try await agent.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
-        (stuck, forbidden, gone_soon, away) = try await Self.troubles(view.journal)
+        (stuck, forbidden, gone_soon, away) = try await Self.troubles(agent.journal)
         health = Health(self)
     }
 
@@ -216,14 +216,14 @@ package struct StatusReport: Codable, Sendable {
     }
 
     private static func live(
-        _ view: AgentView
+        _ agent: AgentControl
     ) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?, Log?) {
-        let incidents = view.live?.incidents ?? []
+        let incidents = agent.live?.incidents ?? []
         return (
-            view.live?.resume, view.live?.limits.map { LimitReport($0) },
-            view.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) },
+            agent.live?.resume, agent.live?.limits.map { LimitReport($0) },
+            agent.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) },
             incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) },
-            view.live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
+            agent.live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
         )
     }
 

@@ -82,7 +82,7 @@ extension RouteAnswer.Delivery: Described {
 extension LocalControl {
     /// The watched folder that is meant, by its name or by what is shown of it: a name that is no text is shown escaped.
     func watched(_ root: FilePath) -> FilePath {
-        let known = view.live?.watched ?? []
+        let known = agent.live?.watched ?? []
         if known.contains(root) { return root }
         return known.first { $0.display == root.string } ?? root
     }
@@ -92,7 +92,7 @@ extension LocalControl {
 
     /// - Throws: `APIFault` where the question cannot be answered.
     func route(_ question: RouteQuestion) async throws -> RouteAnswer {
-        guard let live = view.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
+        guard let live = agent.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
         guard !question.path.isEmpty, !question.path.utf8.contains(0) else {
             throw APIFault.badRequest("'path' names no file")
         }

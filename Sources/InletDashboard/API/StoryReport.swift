@@ -23,7 +23,7 @@ struct StoryReport: Encodable, Sendable {
     var receipt: JSONValue?
 
     /// - Parameter batch: the files that it belongs to.
-    init(_ story: AgentView.Story, _ job: JobReport, pulse: Pulse?) {
+    init(_ story: AgentControl.Story, _ job: JobReport, pulse: Pulse?) {
         self.job = job
         events = pulse?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = pulse?.since?.rfc3339

@@ -9,7 +9,7 @@ struct APIDesk: Sendable {
     var control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
     var pulse: Pulse?
-    var version: String { control.view.live?.version ?? "" }
+    var version: String { control.agent.live?.version ?? "" }
     let seats = Seats(Seats.streams)
     /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
     let largeSeats: Seats?

@@ -28,5 +28,5 @@ extension Endpoints {
     static let metrics = Endpoint(
         method: .get, path: "/metrics", summary: "Figures in Prometheus' text format.", need: .read,
         answer: .text(MetricsPage.contentType)
-    ) { _, desk in .text(try await MetricsPage(view: desk.control.view).text(), type: MetricsPage.contentType) }
+    ) { _, desk in .text(try await MetricsPage(desk.control.agent).text(), type: MetricsPage.contentType) }
 }

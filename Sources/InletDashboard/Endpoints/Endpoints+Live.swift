@@ -7,7 +7,7 @@ internal import InletCore
 extension Endpoints {
     static let live: [Endpoint] = [
         .get("rates", "Bytes per second of the last hour, in steps of ten seconds.") { _, desk in
-            try pulse(desk).rates(desk.control.view.live?.inFlight ?? [])
+            try pulse(desk).rates(desk.control.agent.live?.inFlight ?? [])
         },
         .getList("log", "The newest events, newest last.", query: logFilters) { call, desk in
             try pulse(desk).newest(

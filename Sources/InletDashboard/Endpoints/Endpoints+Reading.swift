@@ -22,7 +22,7 @@ extension Endpoints {
         },
         .get("jobs/{id}/story", "All that is known of one file.") { call, desk in
             let id = try call.number("id")
-            guard let story = try await desk.control.view.story(id), let job = try await desk.control.job(id) else {
+            guard let story = try await desk.control.agent.story(id), let job = try await desk.control.job(id) else {
                 throw noJob(call)
             }
             return StoryReport(story, job, pulse: desk.pulse)
@@ -52,7 +52,7 @@ extension Endpoints {
     private static let mostReported = 20_000
 
     private static func refuseHuge(_ id: Int64?, _ desk: APIDesk) async throws {
-        guard let batch = try await desk.control.view.journal.batch(id) else { return }
+        guard let batch = try await desk.control.agent.journal.batch(id) else { return }
         let files = JobReport.Batch(batch).files.values.reduce(0, +)
         if files > mostReported {
             throw APIFault.conflict(

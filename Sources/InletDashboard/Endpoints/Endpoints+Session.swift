@@ -21,7 +21,7 @@ extension Endpoints {
             method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
             need: .nothing, answer: .json(.named(ReadyReport.self)), others: [503]
         ) { call, desk in
-            let reasons = Readiness(desk.control.view.live).reasons
+            let reasons = Readiness(desk.control.agent.live).reasons
             let mayKnow = call.visitor.access >= .read
             let report = ReadyReport(
                 ready: reasons.isEmpty, reasons: reasons.isEmpty || !mayKnow ? nil : reasons)

@@ -113,7 +113,7 @@ struct EventStream: Sendable {
                 round.changes = changes
                 round.change()
             }
-            let inFlight = desk.control.view.live?.inFlight ?? []
+            let inFlight = desk.control.agent.live?.inFlight ?? []
             pulse.look(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {

@@ -28,7 +28,7 @@ package final class Pulse: Sendable {
         // Numbers go on growing from one process to the next, so that a reader who was away knows what is new to him.
         let ring = EventRing(after: now.milliseconds * 1000)
         state = Mutex(State(ring: ring, rates: RateHistory(from: now)))
-        _ = log.listen { [weak self] in self?.hear($0) }
+        log.listen { [weak self] in self?.hear($0) }
     }
 
     private func hear(_ event: AgentEvent) {

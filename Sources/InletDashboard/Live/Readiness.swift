@@ -33,7 +33,7 @@ struct Readiness: Sendable, Equatable {
     }
 
     /// Of a running agent.
-    init(_ live: AgentView.LiveView?) {
+    init(_ live: AgentControl.Running?) {
         guard let live else {
             self.init(reasons: ["no agent is running"])
             return

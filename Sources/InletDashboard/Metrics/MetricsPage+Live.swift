@@ -29,7 +29,7 @@ extension MetricsPage {
         page.add(.recovered, figures.recovered)
     }
 
-    func addDestinations(_ live: AgentView.LiveView, to page: inout PrometheusText) {
+    func addDestinations(_ live: AgentControl.Running, to page: inout PrometheusText) {
         for destination in live.destinations {
             let label = [(name: "destination", value: destination.name)]
             let state = BreakerWord(destination.state)

@@ -5,26 +5,26 @@ internal import InletLinux
 
 /// What `/metrics` answers. The journal keeps its sums, so that a page costs the same with a million files as with none.
 package struct MetricsPage: Sendable {
-    private let view: AgentView
+    private let agent: AgentControl
     private let tally: MetricsTally?
 
     /// The media type of `text`.
     package static let contentType = PrometheusText.contentType
 
-    /// - Parameter tally: nil takes that of the view's agent; a page of a journal without an agent has only gauges.
-    package init(view: AgentView, tally: MetricsTally? = nil) {
-        self.view = view
-        self.tally = tally ?? view.live?.tally
+    /// - Parameter tally: nil takes that of the agent; a page of a journal without an agent has only gauges.
+    package init(_ agent: AgentControl, tally: MetricsTally? = nil) {
+        self.agent = agent
+        self.tally = tally ?? agent.live?.tally
     }
 
     /// The page as it is now. Throws `JournalError`.
     package func text() async throws -> String {
         var page = PrometheusText()
         addAgent(to: &page)
-        addFiles(try await view.journal.totals(), to: &page)
-        addQueue(try await view.queue(), to: &page)
+        addFiles(try await agent.journal.totals(), to: &page)
+        addQueue(try await agent.queue(), to: &page)
         if let figures = tally?.figures { addCounters(figures, to: &page) }
-        if let live = view.live {
+        if let live = agent.live {
             addDestinations(live, to: &page)
             addRoots(live.roots, to: &page)
             addRecovery(live.resume ?? tally?.figures.resume, to: &page)
@@ -34,12 +34,12 @@ package struct MetricsPage: Sendable {
     }
 
     private func addAgent(to page: inout PrometheusText) {
-        if let live = view.live {
+        if let live = agent.live {
             page.add(.info, true, [("version", live.version)])
             page.add(.startTime, .real(Double(live.startedAt.milliseconds) / 1000))
             page.add(.journalFailing, live.journalIsFailing)
         }
-        page.add(.journalWrites, .histogram(view.journal.writeTimes))
+        page.add(.journalWrites, .histogram(agent.journal.writeTimes))
     }
 
     private func addFiles(_ totals: [FileState: StateTotal], to page: inout PrometheusText) {
@@ -49,11 +49,11 @@ package struct MetricsPage: Sendable {
         }
     }
 
-    private func addQueue(_ queue: AgentView.Queue, to page: inout PrometheusText) {
+    private func addQueue(_ queue: AgentControl.Queue, to page: inout PrometheusText) {
         page.add(.queueWaiting, queue.waiting)
         let waited = queue.oldest.map { max(0, (WallTime.now - $0).seconds) } ?? 0
         page.add(.oldestWaiting, .real(waited))
-        let configured = view.live?.destinations.map(\.name) ?? []
+        let configured = agent.live?.destinations.map(\.name) ?? []
         for name in Set(configured).union(queue.counts.keys) {
             let counts = queue.counts[name] ?? QueueCounts()
             let places = [

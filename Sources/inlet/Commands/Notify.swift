@@ -39,8 +39,8 @@ struct Notify: AsyncParsableCommand {
             defer { factory.shutdown() }
             let outlets = try config.makeOutlets(factory)
             let pool = BlockingPool(name: "hook", threads: 1)
-            let outlet = NoticeOutlet(settings, webhook: outlets.webhooks[name], pool: pool)
-            try report(await outlet.test(at: .now))
+            let receiver = NotificationReceiver(settings, webhook: outlets.webhooks[name], pool: pool)
+            try report(await receiver.test(at: .now))
         }
 
         private func report(_ outcome: NoticeOutcome) throws {

@@ -18,7 +18,7 @@ struct DemoStage: Sendable {
         self.place = place
         self.control = control
         let (lines, ended) = (lines, ended)
-        _ = log.listen { event in
+        log.listen { event in
             if case .jobStarted(let ref, _, _, _, _, _) = event { lines.begin(ref.delivery) }
             if let line = Self.line(event, place.drop, lines) {
                 lines.put(line)

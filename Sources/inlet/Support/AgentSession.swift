@@ -53,9 +53,7 @@ struct AgentSession: Sendable {
         patience?.ends()
         ProcessMemory.releaseColdPages()
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
-        let control = LocalControl(
-            view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) },
-            dashboard: standing)
+        let control = LocalControl(agent.control, dashboard: standing)
         self.control = control
         let pulse = pulse
         self.dashboard = dashboard.flatMap { settings in

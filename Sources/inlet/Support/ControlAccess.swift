@@ -112,12 +112,11 @@ enum ControlAccess {
         defer { journal.close() }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        let commands = AgentCommands(journal: journal) { name in
+        let agent = AgentControl(journal: journal, configured: config.configuredDestinations) { name in
             // Work that needs a destination which cannot be made waits for an agent, as for one that is not configured.
             config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
         }
-        let control = LocalControl(
-            view: AgentView(journal: journal), commands: commands, configured: config.configuredDestinations)
+        let control = LocalControl(agent)
         let value = try await body(control)
         // The lock is held until here.
         _ = state.path

@@ -1,0 +1,229 @@
+package import InletCore
+package import InletJournal
+internal import InletLinux
+package import InletPipelines
+package import SystemPackage
+
+/// What may be asked of an agent, and ordered, from outside: its socket, its page and the commands come here, and nowhere else.
+/// The same whether it runs, or only its journal is there.
+package struct AgentControl: Sendable {
+    package let journal: Journal
+    /// nil when no agent runs and only its journal is used.
+    package let live: Running?
+    /// Makes a destination by its name, where no agent runs that has it.
+    private let make: @Sendable (String) -> Destination?
+    private let configured: [(name: String, type: String)]
+    /// For files that are moved back from quarantine.
+    let returning = BlockingPool(name: "quarantine", threads: 1)
+
+    /// For a journal whose lock the caller holds.
+    ///
+    /// - Parameters:
+    ///   - configured: the destinations' names and types.
+    ///   - make: makes one by its name.
+    package init(
+        journal: Journal, configured: [(name: String, type: String)] = [],
+        make: @escaping @Sendable (String) -> Destination? = { _ in nil }
+    ) {
+        (self.journal, self.configured, self.make) = (journal, configured, make)
+        live = nil
+    }
+
+    init(_ live: Running) {
+        (journal, self.live, configured) = (live.shared.journal, live, [])
+        make = { _ in nil }
+    }
+
+    /// The destinations' names and types. A running agent's may change.
+    package var destinations: [(name: String, type: String)] {
+        live.map { $0.destinations.map { ($0.name, $0.type) } } ?? configured
+    }
+
+    func destination(_ name: String) -> Destination? { live.map { $0.shared.destinations[name] } ?? make(name) }
+
+    /// What only a running agent knows.
+    package struct Running: Sendable {
+        let shared: Shared
+        let label: Agent.Label
+        package let startedAt = WallTime.now
+        /// What has happened since the start, counted.
+        package let tally: MetricsTally
+        let transfers: Transfers
+        let lanes: Lanes
+        let resumes: ResumeReport
+        let bandwidth: BandwidthControl
+        let sending: SendService
+        /// A folder of another machine may take its time.
+        let asking: BlockingPool
+        /// nil for an agent that has no configuration file.
+        let reload: Reload?
+
+        init(
+            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: Transfers,
+            _ lanes: Lanes,
+            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ admitter: Admission, _ reload: Reload?
+        ) {
+            (self.shared, self.label, self.tally, self.transfers) = (shared, label, tally, transfers)
+            (self.lanes, self.resumes, self.bandwidth, self.reload) = (lanes, resumes, bandwidth, reload)
+            asking = BlockingPool(name: "send", threads: 2)
+            sending = SendService(admission: admitter, live: shared.settings, reading: asking)
+        }
+
+        package var version: String { label.version }
+        package var confinement: ConfinementReport? { label.confinement }
+        package var destinations: [DestinationRegistry.Status] { shared.destinations.statuses() }
+        package var roots: [IntakeStatus] { shared.roots.statuses }
+        package var inFlight: [Transfers.Snapshot] { transfers.snapshots() }
+        /// How far a delivery is that its destination works on, as far as is known.
+        package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }
+        /// How far the files are that waited at the start; nil once all have been tried.
+        package var resume: ResumeSummary? { resumes.summary }
+        package var journalIsFailing: Bool { shared.health.journal.isFailing }
+        /// Why, as the log has it.
+        package var journalTrouble: String? { shared.health.journal.reason }
+        /// What is wrong with the log; nil when nothing is.
+        package var logStanding: LogStanding? { shared.log.standing }
+        /// Parts that have ended unasked, and begin anew.
+        package var incidents: [ServiceIncident] { shared.health.restarts.incidents() }
+        /// What holds of the limits, all together first.
+        package var limits: [BandwidthBook.Standing] { bandwidth.standings() }
+        /// The windows of the routes that have one.
+        package var windows: [(route: String, window: DeliveryWindow)] {
+            shared.settings.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
+        }
+        /// The configuration that holds; nil for an agent that has no file.
+        package var config: ShownConfig? { shared.settings.shown }
+        /// The watched folders that have a name of their own, in the configuration's order.
+        package var watched: [FilePath] { shared.settings.fixedRoots }
+
+        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read. Looks at
+        /// a file only where it could be taken from: nobody learns here what there is elsewhere.
+        package func route(_ path: FilePath, _ size: Int64?) async -> RouteTrial {
+            let settings = shared.settings.settings
+            let place = RoutePlace(path, in: settings.watch)
+            let file = place.root.map { RootedPath($0, place.relative) }
+            // What cannot be looked at is judged by its name.
+            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
+            return RouteTrial(
+                place, identity: identity, size: size, table: RouteTable(settings.routes),
+                destination: { shared.destinations[$0] }, at: .now)
+        }
+    }
+
+    /// The balance: every file seen is in exactly one state.
+    package struct Balance: Sendable {
+        package var totals: [FileState: StateTotal]
+        package var ignored: Int
+        package var seen: Int { totals.values.reduce(ignored) { $0 + $1.files } }
+        package var pending: Int { totals[.pending]?.files ?? 0 }
+    }
+
+    /// Where the open deliveries are.
+    package struct Queue: Sendable {
+        /// That are being sent, or that their destinations work on.
+        package var inFlight = 0
+        /// That wait for a worker or for their time, in the journal or at hand.
+        package var waiting = 0
+        /// Those of `waiting` that were tried before.
+        package var retrying = 0
+        /// That wait for another file, or for their unit.
+        package var held = 0
+        /// Whose destination is not configured.
+        package var parked = 0
+        /// When the file of the oldest of `waiting` was admitted.
+        package var oldest: WallTime?
+        /// `waiting` by destination; those without any are left out.
+        package var byDestination: [String: Int] = [:]
+        /// All by destination, as the journal counts them, with what waits at hand as what waits.
+        package var counts: [String: QueueCounts] = [:]
+    }
+
+    /// Where the open deliveries are. What a process that is gone was sending waits.
+    package func queue() async throws(JournalError) -> Queue {
+        let atHand = live?.lanes.waiting ?? [:]
+        var queue = Queue()
+        for (name, counts) in try await journal.queueCounts() {
+            let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
+            let waiting = counts.waiting + waitingClaims
+            queue.inFlight += counts.claimed - waitingClaims + counts.working
+            queue.waiting += waiting
+            queue.retrying += counts.retrying
+            queue.held += counts.held
+            queue.parked += counts.parked
+            if counts.waiting > 0, let oldest = counts.oldest { queue.oldest = min(queue.oldest ?? oldest, oldest) }
+            if waiting > 0 { queue.byDestination[name] = waiting }
+            queue.counts[name] = counts
+            queue.counts[name]?.waiting = waiting
+            queue.counts[name]?.claimed = counts.claimed - waitingClaims
+        }
+        if queue.waiting > 0, queue.oldest == nil { queue.oldest = try await journal.oldestPending() }
+        return queue
+    }
+
+    /// Deliveries that wait, by destination, as `queue` counts them.
+    package func waiting() async throws(JournalError) -> [String: Int] { try await queue().byDestination }
+
+    /// Files that a filter lets through, newest first. What waits at hand is shown as what it is to people: it waits, and no
+    /// attempt has been made.
+    package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
+        try await journal.jobs(filter).map(asSeen)
+    }
+
+    /// The same for one file; nil when the journal has no such id.
+    package func job(_ id: Int64) async throws(JournalError) -> Job? { try await journal.job(id).map(asSeen) }
+
+    /// The same for many files, in their order, as far as somebody wants to go on: the first of which `goesOn` says no is the
+    /// last. nil for those that the journal does not have.
+    package func jobs(
+        _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
+    ) async throws(JournalError) -> [Job?] {
+        try await journal.jobs(ids) { goesOn(asSeen($0)) }.map { $0.map(asSeen) }
+    }
+
+    private func asSeen(_ job: Job) -> Job {
+        guard let live else { return job }
+        var job = job
+        for index in job.deliveries.indices
+        where job.deliveries[index].state == .claimed && live.lanes.isWaiting(job.deliveries[index].id) {
+            job.deliveries[index].state = .ready
+            job.deliveries[index].attempts -= 1
+        }
+        return job
+    }
+
+    package func balance() async throws(JournalError) -> Balance {
+        let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
+        return Balance(totals: try await journal.totals(), ignored: ignored)
+    }
+
+    /// What is known of a file beside its row.
+    package struct Story: Sendable {
+        package var job: Job
+        /// The parts that destinations have proved, of deliveries that have not ended.
+        package var parts: [Part]
+        /// JSON; nil while it has not finished, and when it ended long ago.
+        package var receipt: [UInt8]?
+
+        package struct Part: Sendable, Equatable {
+            package var destination: String
+            /// From 1.
+            package var number: Int
+            package var size: Int64
+            /// Without quotes.
+            package var etag: String
+        }
+    }
+
+    /// nil when the journal has no such file.
+    package func story(_ id: Int64) async throws(JournalError) -> Story? {
+        guard let job = try await job(id) else { return nil }
+        let notes = try await journal.checkpoints(ofJob: id)
+        let parts = job.deliveries.flatMap { delivery in
+            UploadNotes.parts(notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
+                .map {
+                    Story.Part(destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag)
+                }
+        }
+        return Story(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
+    }
+}

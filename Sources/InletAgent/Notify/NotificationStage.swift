@@ -1,0 +1,288 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// Tells those who are to be told of what happens. A reload replaces them: telling the old ones is cancelled, and what is not
+/// told yet waits in the journal for the new ones.
+final class NotificationStage: Service {
+    private let current: Mutex<Notifier>
+    private let replaced = WakeSignal()
+    private let restarts: ServiceRestarts
+
+    init(_ notifier: Notifier, _ restarts: ServiceRestarts) {
+        current = Mutex(notifier)
+        self.restarts = restarts
+    }
+
+    func replace(by next: Notifier) {
+        let former = current.withLock { current in
+            defer { current = next }
+            return current
+        }
+        former.close()
+        next.listen()
+        replaced.raise()
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                let notifier = self.current.withLock(\.self)
+                await withDiscardingTaskGroup { group in
+                    group.addTask {
+                        await self.restarts.keep("sending notifications") { try await notifier.run() }
+                    }
+                    await self.replaced.wait(until: nil)
+                    group.cancelAll()
+                }
+            }
+        }
+    }
+}
+
+/// Tells the receivers of `notify:` what the outbox holds for them: each in its order, one notice at a time, none held up by
+/// another. What could not be told stays in the journal; without receivers there is nothing to do.
+struct Notifier: Service {
+    private let journal: Journal
+    private let receivers: [NotificationReceiver]
+    private let queue: NotificationQueue
+    private let identity: String
+    private let log: EventLog
+    /// Rows of the outbox.
+    private let limit: Int
+    private let hearing = Hearing()
+
+    private static let journalPause = Duration.seconds(10)
+
+    /// Writes down who is told of what: from then on the journal keeps notices for them.
+    ///
+    /// - Parameter listens: whether it hears at once what happens; otherwise from `listen` on.
+    init(
+        _ receivers: [NotificationReceiver], journal: Journal, log: EventLog, limit: Int = 100_000, listens: Bool = true
+    ) async throws(JournalError) {
+        let sinks = receivers.map {
+            NoticeSink(name: $0.settings.name, events: $0.settings.events, routes: $0.settings.routes)
+        }
+        let change = try await journal.setSinks(sinks, at: .now)
+        for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
+            log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
+        }
+        let queue = NotificationQueue(receivers: receivers.count)
+        (self.journal, self.receivers, self.queue, self.log, self.limit) = (journal, receivers, queue, log, limit)
+        identity = change.identity
+        if listens { listen() }
+    }
+
+    /// Hears what happens from now on.
+    func listen() {
+        if !receivers.isEmpty { hearing.replace(by: log.listen { [queue] in queue.hear($0) }) }
+    }
+
+    /// Hears nothing any more; what it has heard is still put in the outbox.
+    func close() { hearing.replace(by: nil) }
+
+    func run() async throws {
+        guard !receivers.isEmpty else {
+            // Ends when the agent stops, or the task is cancelled; both are an end.
+            try? await gracefulShutdown()
+            return
+        }
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await keepOutbox() }
+                for (receiver, signal) in zip(receivers, queue.signals) {
+                    group.addTask { await serve(receiver, signal) }
+                }
+            }
+        }
+        // What went down or came up meanwhile is told after the next start.
+        _ = await queue.flush(journal)
+    }
+
+    private func keepOutbox() async {
+        await queue.signal.loop { await queue.flush(journal) ? nil : .now.advanced(by: Self.journalPause) }
+    }
+
+    private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
+        var schedule = NotificationSchedule()
+        await signal.loop {
+            // Nothing is to shorten this: whatever comes has to wait. It ends early only when the task is cancelled.
+            if let pause = schedule.pausedUntil, pause > .now {
+                try? await Task.sleep(for: pause - .now)
+                return .now
+            }
+            do {
+                switch try await journal.nextNotice(receiver.settings.name, at: .now) {
+                case .due(let notice):
+                    try await tell(notice, receiver, &schedule)
+                    return .now
+                // As above.
+                case .blocked(let time):
+                    try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
+                    return .now
+                case .later(let time): return .now.advanced(by: max(time - .now, .milliseconds(10)))
+                case .none: return nil
+                }
+            } catch {
+                // That the journal fails is said by those who work with it all the time; notices wait in it.
+                try? await Task.sleep(for: Self.journalPause)
+                return .now
+            }
+        }
+    }
+
+    private func tell(_ notice: Notice, _ receiver: NotificationReceiver, _ schedule: inout NotificationSchedule)
+        async throws
+    {
+        await bound()
+        guard let (notice, details) = try await complete(notice) else {
+            return try await journal.removeNotice(notice.id)
+        }
+        let text = NotificationText(notice, identity: identity, host: ProcessSetup.hostName)
+        let outcome = await receiver.send(text, details, at: .now)
+        let wasFailing = schedule.isFailing
+        let action = schedule.event(outcome, of: notice, at: .now)
+        let reason = outcome.reason
+        switch action {
+        case .leave: return
+        case .remove:
+            Failpoint.noticeTaken.reached()
+            log.emit(
+                .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
+            try await journal.removeNotice(notice.id)
+            Failpoint.noticeRemoved.reached()
+        case .again(let time, let holdsLine):
+            // Said once, until the receiver has taken something again.
+            if !wasFailing {
+                log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: time))
+            }
+            try await journal.noticeFailed(notice.id, again: time, holdsLine: holdsLine, reason: reason)
+        case .giveUp:
+            log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: nil))
+            try await journal.noticeGivenUp(notice.id, reason: reason)
+        }
+    }
+
+    private func bound() async {
+        // A journal that does not answer now is asked at the next notice.
+        guard let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 else { return }
+        log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
+    }
+
+    /// The notice with all that it says; nil when it is no longer so.
+    private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationDetails)? {
+        switch notice.event {
+        case .delivered, .failed, .rejected:
+            let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
+            return (notice, job.map { NotificationDetails($0) } ?? NotificationDetails())
+        case .destinationDown, .destinationUp: return (notice, NotificationDetails(destination: notice.payload))
+        case .volumeDone: return (notice, NotificationDetails(volume: notice.payload))
+        case .rootPaused: return (notice, NotificationDetails(folder: notice.payload))
+        case .batchDone:
+            guard let id = notice.subject,
+                let (batch, jobs) = try await journal.endedBatch(id, limit: NotificationText.mostFiles)
+            else { return notice.payload.isEmpty ? nil : (notice, NotificationDetails()) }
+            var notice = notice
+            if notice.payload.isEmpty {
+                notice.payload = NotificationText.batch(batch, jobs)
+                try await journal.keepPayload(notice.payload, of: notice.id)
+            }
+            return (notice, NotificationDetails(batch))
+        }
+    }
+}
+
+/// What a notifier hears by.
+private final class Hearing: Sendable {
+    private let subscription = Mutex<EventLog.Subscription?>(nil)
+
+    func replace(by new: EventLog.Subscription?) {
+        let old = subscription.withLock { subscription in
+            defer { subscription = new }
+            return subscription
+        }
+        old?.end()
+    }
+}
+
+extension NoticeOutcome {
+    /// Why it was not taken.
+    fileprivate var reason: String {
+        switch self {
+        case .taken, .cancelled: ""
+        case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason): reason
+        }
+    }
+}
+
+/// Hears what the agent says: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
+/// there. Whoever emits an event never waits for it.
+final class NotificationQueue: Sendable {
+    struct Post: Sendable {
+        var event: NoticeEvent
+        var payload: [UInt8]
+        var at: WallTime
+        /// Where the same is not told twice.
+        var word: LastWord?
+    }
+
+    /// One for each receiver.
+    let signals: [WakeSignal]
+    /// Raised when there is something to put in the outbox.
+    let signal = WakeSignal()
+    private let posts = Mutex<[Post]>([])
+    /// While the journal takes nothing, the oldest are forgotten beyond this.
+    private static let mostKept = 1000
+
+    init(receivers: Int) { signals = (0..<receivers).map { _ in WakeSignal() } }
+
+    func hear(_ event: AgentEvent) {
+        switch event {
+        case .jobFinished, .batchEnded: wake()
+        case .destinationDown(let name, let reason, let probe):
+            add(
+                Post(
+                    event: .destinationDown,
+                    payload: NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe),
+                    at: .now))
+        case .destinationUp(let name):
+            add(
+                Post(
+                    event: .destinationUp,
+                    payload: NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
+        case .volumeDone(let end) where end.isDone:
+            add(Post(event: .volumeDone, payload: NotificationText.volume(end), at: .now, word: end.word))
+        case .watchGuard(let root, let reason):
+            add(Post(event: .rootPaused, payload: NotificationText.pausedRoot(root, reason: reason), at: .now))
+        default: break
+        }
+    }
+
+    func wake() { for signal in signals { signal.raise() } }
+
+    func add(_ post: Post) {
+        posts.withLock { posts in
+            if posts.count >= Self.mostKept { posts.removeFirst() }
+            posts.append(post)
+        }
+        signal.raise()
+    }
+
+    /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
+    func flush(_ journal: Journal) async -> Bool {
+        while let post = posts.withLock({ $0.first }) {
+            Failpoint.posting.reached()
+            // It stays, and is posted with the next one or at the next look.
+            guard (try? await journal.post(post.event, post.payload, at: post.at, once: post.word)) != nil else {
+                return false
+            }
+            Failpoint.posted.reached()
+            posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
+            wake()
+        }
+        return true
+    }
+}

@@ -1,0 +1,238 @@
+internal import Foundation
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// What receivers read: one JSON object, the same at every try.
+struct NotificationText: Sendable {
+    /// Tells a notice from every other, of this journal and of all others.
+    let id: String
+    let event: String
+    let body: [UInt8]
+
+    /// Files of a batch that are named one by one.
+    static let mostFiles = 1000
+
+    /// - Parameters:
+    ///   - identity: the journal's.
+    ///   - payload: what `notice` says, where it does not hold it itself.
+    init(_ notice: Notice, identity: String, host: String) {
+        let key =
+            switch notice.event {
+            case .delivered, .failed, .rejected: "file"
+            case .batchDone: "batch"
+            case .destinationDown, .destinationUp: "destination"
+            case .volumeDone: "volume"
+            case .rootPaused: "folder"
+            }
+        self.init(
+            id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
+            notice.payload)
+    }
+
+    private init(id: String, event: String, at time: WallTime, host: String, _ key: String, _ payload: [UInt8]) {
+        var object = JSONLine()
+        object.add("id", id)
+        object.add("event", event)
+        object.add("at", time.rfc3339)
+        object.add("host", host)
+        object.add(key, json: payload)
+        (self.id, self.event, body) = (id, event, object.finished)
+    }
+
+    /// A notice of nothing, by which somebody sees whether a receiver gets any.
+    static func test(_ receiver: String, host: String, at now: WallTime) -> NotificationText {
+        var object = JSONLine()
+        object.add("receiver", receiver)
+        return NotificationText(
+            id: "inlet-test-\(now.milliseconds)", event: "test", at: now, host: host, "test", object.finished)
+    }
+
+    // MARK: - What is said of a destination and of a batch
+
+    static func destination(_ name: String, state: String, reason: String?, nextProbe: WallTime?) -> [UInt8] {
+        var object = JSONLine()
+        object.add("name", name)
+        object.add("state", state)
+        if let reason { object.add("reason", DisplayText.escape(reason)) }
+        if let nextProbe { object.add("next_probe", nextProbe.rfc3339) }
+        return object.finished
+    }
+
+    static func volume(_ end: VolumeEnd) -> [UInt8] {
+        var object = JSONLine()
+        object.add("name", DisplayText.escape(end.volume))
+        object.add("path", end.root.display)
+        object.add("files", Int64(end.files))
+        object.add("bytes", end.bytes)
+        object.add("ignored", Int64(end.ignored))
+        object.add("others", Int64(end.others))
+        if let time = end.deliveredAt { object.add("delivered_at", time.rfc3339) }
+        object.add("text", text(end))
+        return object.finished
+    }
+
+    static func pausedRoot(_ root: FilePath, reason: String) -> [UInt8] {
+        var object = JSONLine()
+        object.add("path", root.display)
+        object.add("state", "paused")
+        object.add("reason", DisplayText.escape(reason))
+        return object.finished
+    }
+
+    /// Only what holds: what was delivered, when, and what else is there. Whether the volume may go is for a person to say.
+    private static func text(_ end: VolumeEnd) -> String {
+        let name = "'\(DisplayText.escape(end.volume))'"
+        var text = "no file of \(name) is one that routes take"
+        if end.files > 0 {
+            text = end.files == 1 ? "the one file" : "all \(end.files) files"
+            text += " of \(name) that routes take \(end.files == 1 ? "was" : "were") delivered"
+            if let number = end.destinations { text += " to \(number) of their destinations, or to all" }
+            if let time = end.deliveredAt { text += ", the last on \(time.rfc3339Seconds)" }
+            if end.adopted > 0 { text += "; \(end.adopted) of them count so because they were there before" }
+            if end.unasked > 0 {
+                text += "; of \(end.unasked) their destinations cannot tell whether they still have them"
+            } else if end.wasAsked {
+                text += "; their destinations were asked, and still have them"
+            }
+        }
+        let others = end.others == 1 ? "1 other file is" : "\(end.others == 0 ? "no" : "\(end.others)") other files are"
+        text += "; \(others) on it"
+        return end.hasMore ? text + ", as far as it was looked at" : text
+    }
+
+    /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.
+    static func batch(_ batch: Batch, _ jobs: [Job]) -> [UInt8] {
+        var object = JSONLine()
+        object.add("batch", batch.id)
+        object.add("name", batch.name)
+        object.add("path", (batch.unit.map { batch.root.pushing($0) } ?? batch.root).display)
+        object.add("route", batch.route)
+        object.add("outcome", BatchOutcome(batch.counts).rawValue)
+        object.add("state", batch.state.rawValue)
+        let files = batch.counts.values.reduce(0, +)
+        object.add("files", Int64(files))
+        var counts = JSONLine()
+        for (state, count) in batch.counts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            counts.add(state.rawValue, Int64(count))
+        }
+        object.add("counts", counts)
+        object.add("created_at", batch.createdAt.rfc3339)
+        if let ended = batch.endedAt { object.add("ended_at", ended.rfc3339) }
+        object.add("delivered", jobs.filter { $0.file.state.isWhereItBelongs }.map(file))
+        object.add("not_delivered", jobs.filter { !$0.file.state.isWhereItBelongs }.map(file))
+        if files > jobs.count { object.add("not_listed", Int64(files - jobs.count)) }
+        return object.finished
+    }
+
+    private static func file(_ job: Job) -> JSONLine {
+        let file = job.file
+        var object = JSONLine()
+        object.add("job", file.id)
+        object.add("path", file.path.display)
+        object.add("size", file.identity.size)
+        object.add("state", file.state.rawValue)
+        if let code = file.code { object.add("code", code.rawValue) }
+        if let reason = file.reason { object.add("reason", reason) }
+        let urls = job.deliveries.compactMap { $0.proof?.url }
+        if !urls.isEmpty { object.add("urls", urls) }
+        return object
+    }
+}
+
+/// How a batch ended, in one word.
+enum BatchOutcome: String, Sendable {
+    case complete
+    case partial
+    case failed
+
+    /// A file that changed counts as what came after it.
+    init(_ counts: [FileState: Int]) {
+        let counts = counts.filter { $0.key != .superseded && $0.value > 0 }
+        let good = counts.filter { $0.key.isWhereItBelongs }.count
+        self = good == counts.count ? .complete : good > 0 ? .partial : .failed
+    }
+}
+
+extension FileState {
+    /// Whether its destinations have it, by this file or by an equal one.
+    var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
+}
+
+/// What a program finds in its environment, without reading JSON. Paths are bytes, as they are on the disk.
+struct NotificationDetails: Sendable, Equatable {
+    var path: [UInt8]?
+    var state: String?
+    var route: String?
+    var key: String?
+    var url: String?
+    var destination: String?
+    /// A removable volume's name.
+    var volume: String?
+
+    init() {}
+
+    /// Of several deliveries the first that has its bytes there.
+    init(_ job: Job) {
+        path = Array(job.file.fullPath.bytes)
+        state = job.file.state.rawValue
+        route = job.file.route
+        let delivery = job.deliveries.first { $0.proof != nil } ?? job.deliveries.first
+        key = delivery?.proof?.key ?? delivery?.key
+        url = delivery?.proof?.url
+        destination = delivery?.destination
+    }
+
+    init(_ batch: Batch) {
+        path = Array((batch.unit.map { batch.root.pushing($0) } ?? batch.root).bytes)
+        state = BatchOutcome(batch.counts).rawValue
+        route = batch.route
+    }
+
+    /// - Parameter payload: what the notice says of a destination (`NotificationText.destination`): it is kept nowhere else.
+    init(destination payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(Said.self, from: Data(payload))
+        (destination, state) = (said?.name, said?.state)
+    }
+
+    /// - Parameter payload: what the notice says of a removable volume (`NotificationText.volume`).
+    init(volume payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfVolume.self, from: Data(payload))
+        (volume, path) = (said?.name, said.map { Array($0.path.utf8) })
+        state = "done"
+    }
+
+    /// - Parameter payload: what the notice says of a watched folder (`NotificationText.pausedRoot`).
+    init(folder payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfFolder.self, from: Data(payload))
+        (path, state) = (said.map { Array($0.path.utf8) }, said?.state)
+    }
+
+    private struct SaidOfFolder: Decodable {
+        var path: String
+        var state: String
+    }
+
+    private struct Said: Decodable {
+        var name: String
+        var state: String
+    }
+
+    private struct SaidOfVolume: Decodable {
+        var name: String
+        var path: String
+    }
+
+    /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
+    func environment(_ event: String) -> [(name: String, value: [UInt8])] {
+        let own: [(String, String?)] = [
+            ("PATH", ProgramSearch.path),
+            ("HOME", ProcessSetup.homeDirectory?.string), ("LANG", ProcessSetup.environment("LANG") ?? "C.UTF-8"),
+            ("INLET_EVENT", event), ("INLET_STATE", state), ("INLET_ROUTE", route), ("INLET_KEY", key),
+            ("INLET_URL", url), ("INLET_DESTINATION", destination), ("INLET_VOLUME", volume),
+        ]
+        let texts = own.compactMap { name, value in value.map { (name, Array($0.utf8)) } }
+        return texts + (path.map { [("INLET_PATH", $0)] } ?? [])
+    }
+}

@@ -1,0 +1,240 @@
+package import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+package import SystemPackage
+
+/// The backups of a journal: each one file, whole, readable by its owner only.
+package struct JournalBackups: Sendable {
+    private let journal: Journal
+    private let directory: FilePath
+
+    /// Why a backup was not made.
+    package struct Refusal: Error, Sendable, CustomStringConvertible {
+        package let description: String
+    }
+
+    init(_ journal: Journal) {
+        self.journal = journal
+        directory = journal.path.removingLastComponent().appending("backups")
+    }
+
+    /// Makes a backup, over an earlier one at `target`; without a target in `backups` beside the journal, under the time.
+    ///
+    /// What was committed before the call is in it. At every moment there is the old file at `target` or the whole new one.
+    /// - Throws: `JournalError`, `SystemError`, or `Refusal` where `target` is something else than a backup.
+    package func make(at target: FilePath? = nil, now: WallTime) async throws -> FilePath {
+        let pool = BlockingPool(name: "backup", threads: 1)
+        defer { pool.shutdown() }
+        let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
+        let draft = try Self.draft(of: path)
+        try await pool.run {
+            if target == nil {
+                try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true)
+                try FileOwner.requireOwn(directory, in: directory.removingLastComponent())
+            }
+            try Self.requireBackup(path, of: journal.path)
+            // SQLite would not say why it cannot.
+            try DurableFile.write([], to: draft, mode: 0o600)
+            // Of a process that died; SQLite's own files of it too.
+            for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
+        }
+        do {
+            // What opens, syncs and closes files in it is blocking.
+            try await withTaskExecutorPreference(pool) { try await journal.copy(to: draft) }
+            try await pool.run { () throws(SystemError) in try DurableFile.place(draft, at: path) }
+        } catch {
+            await pool.run {
+                // What stays is removed by the next backup; the error at hand is the one that is told.
+                for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
+            }
+            throw error
+        }
+        return path
+    }
+
+    package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
+        guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
+        return name
+    }
+
+    /// What a backup is called until it is whole.
+    private static func draft(of path: FilePath) throws(Refusal) -> FilePath {
+        path.removingLastComponent().appending(".\(try name(of: path).string).inlet-backup.tmp")
+    }
+
+    private static let suffixes = ["", "-journal", "-wal", "-shm"]
+
+    /// Nothing else than an earlier backup is written over. Throws `SystemError` or `Refusal`.
+    package static func requireBackup(_ path: FilePath, of journal: FilePath) throws {
+        switch try FileLook.look(at: path) {
+        case .missing: return
+        case .regular(let identity, _, _):
+            let own = try FileLook.look(at: journal).identity
+            if identity.inode == own?.inode, identity.device == own?.device {
+                throw Refusal(description: "\(path.display) is the journal itself")
+            }
+            let source = try SourceFile(opening: path)
+            guard try source.content(of: header.count) == header else {
+                throw Refusal(description: "\(path.display) is there and is no backup of a journal; name another file")
+            }
+        case .directory: throw Refusal(description: "\(path.display) is a folder; name a file in it")
+        case .symlink, .other: throw Refusal(description: "\(path.display) is no file")
+        }
+    }
+
+    /// What a database begins with (sqlite.org/fileformat.html).
+    private static let header = Array("SQLite format 3\0".utf8)
+
+    // MARK: - Those that are made by themselves
+
+    /// Removes all but the newest `keep` of those in `backups`.
+    func prune(keep: Int) async throws {
+        let pool = BlockingPool(name: "backup", threads: 1)
+        defer { pool.shutdown() }
+        try await pool.run {
+            for name in try names().dropLast(keep) { try DurableFile.remove(directory.appending(name)) }
+        }
+    }
+
+    /// When the newest of those in `backups` was made; nil when there is none, or none can be seen: one more is made then,
+    /// which says what is wrong.
+    func newest() async -> WallTime? {
+        let pool = BlockingPool(name: "backup", threads: 1)
+        defer { pool.shutdown() }
+        return await pool.run {
+            // As said above: one more is made.
+            guard let name = try? names().last,
+                let identity = try? FileLook.look(at: directory.appending(name)).identity
+            else { return nil }
+            return WallTime(milliseconds: identity.modified / 1_000_000)
+        }
+    }
+
+    /// When the journal was last written to, as its log is at every commit; nil where that cannot be seen.
+    func lastChange() -> WallTime? {
+        let log = FilePath(bytes: journal.path.bytes + "-wal".utf8)
+        do {
+            let times = try [journal.path, log].compactMap { try FileLook.look(at: $0).identity?.modified }
+            return times.max().map { WallTime(milliseconds: $0 / 1_000_000) }
+        } catch {
+            // It counts as changed.
+            return nil
+        }
+    }
+
+    /// Oldest first. Only names that `make` gives.
+    private func names() throws(SystemError) -> [FilePath.Component] {
+        var found: [FilePath.Component] = []
+        var stream = try DirectoryStream(directory)
+        while let entry = try stream.next() {
+            if entry.name.string.wholeMatch(of: /journal-[0-9]{14,}\.sqlite/) != nil { found.append(entry.name) }
+        }
+        return found.sorted { $0.string < $1.string }
+    }
+}
+
+/// Backs the journal up every so often, as `journal_backup` says. Reads and writes nothing while nothing changes.
+struct BackupJob: ScheduledJob {
+    private let backups: JournalBackups
+    private let rule: BackupRule
+    private let log: EventLog
+    /// When the journal was last changed before the newest backup.
+    private var last: WallTime?
+
+    /// After a backup that failed.
+    private static let soon = Duration.seconds(3600)
+
+    /// nil where none are wanted.
+    init?(_ journal: Journal, _ rule: BackupRule?, _ log: EventLog) {
+        guard let rule else { return nil }
+        (backups, self.rule, self.log) = (JournalBackups(journal), rule, log)
+    }
+
+    mutating func begin() async -> Duration {
+        last = await backups.newest()
+        return untilDue(after: last, now: .now)
+    }
+
+    mutating func perform() async -> Duration {
+        let change = backups.lastChange()
+        // What cannot be looked at counts as changed: the backup says what is wrong.
+        if let last, let change, change <= last { return rule.every }
+        guard await backUp() else { return min(rule.every, Self.soon) }
+        last = change ?? last
+        return rule.every
+    }
+
+    /// Not at once at every start: one that is started again and again would do nothing else.
+    func untilDue(after last: WallTime?, now: WallTime) -> Duration {
+        guard let last else { return min(rule.every, .seconds(60)) }
+        let age = max(0, now.milliseconds - last.milliseconds)
+        return max(.seconds(60), rule.every - .milliseconds(age))
+    }
+
+    private func backUp() async -> Bool {
+        do {
+            let path = try await backups.make(now: .now)
+            log.emit(.journalBackup(path: path))
+            try await backups.prune(keep: rule.keep)
+            return true
+        } catch {
+            if !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
+            return false
+        }
+    }
+}
+
+/// Looks now and then whether the journal's files are still those that are open, and saves its content when they are not:
+/// it would end with the process. Starts first and stops last, so that its last copy has everything.
+struct JournalMonitor: Service {
+    let shared: Shared
+    var interval = Duration.seconds(60)
+
+    /// Looks that pass until a journal that stays lost is saved once more.
+    private static let betweenCopies = 14
+
+    func run() async throws {
+        let pool = BlockingPool(name: "journal", threads: 1)
+        defer { pool.shutdown() }
+        // Only its sleep throws, when it is asked to stop.
+        try? await cancelWhenGracefulShutdown {
+            // Before the next copy, in looks; a copy ends with what was delivered until then.
+            var looks = 0
+            while true {
+                try await Task.sleep(for: interval, tolerance: interval / 10)
+                if await isInPlace(pool) {
+                    looks = 0
+                } else if looks > 0 {
+                    looks -= 1
+                } else if await save() {
+                    looks = Self.betweenCopies
+                }
+            }
+        }
+        if await !isInPlace(pool) { _ = await save() }
+    }
+
+    private func isInPlace(_ pool: BlockingPool) async -> Bool {
+        do throws(JournalError) {
+            try await pool.run { () throws(JournalError) in try shared.journal.requirePlace() }
+            shared.health.journal.works(for: .watch)
+            return true
+        } catch {
+            shared.health.journal.fails(error, for: .watch)
+            // What cannot be looked at now may be well.
+            if case .displaced = error { return false }
+            return true
+        }
+    }
+
+    private func save() async -> Bool {
+        do {
+            shared.log.emit(.journalBackup(path: try await JournalBackups(shared.journal).make(now: .now)))
+            return true
+        } catch {
+            shared.log.emit(.journalBackupFailed(reason: "\(error)"))
+            return false
+        }
+    }
+}

@@ -1,0 +1,76 @@
+internal import InletCore
+internal import InletJournal
+internal import Synchronization
+internal import SystemPackage
+
+/// What all parts of the agent are given. No part holds another: they talk through the journal, wake each other by `signals`, and
+/// ask here what another one knows.
+final class Shared: Sendable {
+    let settings: LiveSettings
+    let journal: Journal
+    let destinations: DestinationRegistry
+    let roots = RootRegistry()
+    let signals = Signals()
+    let log: EventLog
+    let health: AgentHealth
+    let clock: AgentClock
+
+    init(
+        _ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog,
+        clock: AgentClock = AgentClock()
+    ) {
+        (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
+        self.clock = clock
+        health = AgentHealth(log, roots: settings.fixedRoots)
+    }
+
+    /// Makes sleeping loops pass once, so that they show that they live.
+    func nudge() {
+        signals.raiseDeliverable()
+        roots.nudge()
+    }
+}
+
+/// The configuration that holds now; a reload replaces it. Whoever must not go on with an older one asks here each time.
+final class LiveSettings: Sendable {
+    private struct State {
+        var settings: Settings
+        var routes: RouteTable
+        var former: [WatchSettings]
+        var shown: ShownConfig?
+    }
+
+    private let state: Mutex<State>
+    /// The folders by which `send` finds a file's route, where those are not the watched ones.
+    private let named: [WatchSettings]?
+
+    /// - Parameters:
+    ///   - former: watched folders that left the configuration while files of theirs were under way.
+    ///   - shown: the configuration as it may be shown; nil where it comes from no file.
+    init(
+        _ settings: Settings, sendRoots: [WatchSettings]? = nil, former: [WatchSettings] = [],
+        shown: ShownConfig? = nil
+    ) {
+        named = sendRoots
+        state = Mutex(
+            State(settings: settings, routes: RouteTable(settings.routes), former: former, shown: shown))
+    }
+
+    var settings: Settings { state.withLock(\.settings) }
+    var routes: RouteTable { state.withLock(\.routes) }
+    var watch: [WatchSettings] { state.withLock(\.settings.watch) }
+    /// The watched folders that have a name of their own, in the configuration's order.
+    var fixedRoots: [FilePath] { watch.filter { $0.pattern == nil }.map(\.path) }
+    /// By which the place of a named file is found.
+    var sendRoots: [WatchSettings] { named ?? watch }
+    /// The watched folders, and behind them those that were.
+    var knownRoots: [WatchSettings] { state.withLock { $0.settings.watch + $0.former } }
+    var shown: ShownConfig? { state.withLock(\.shown) }
+
+    func replace(_ settings: Settings, former: [WatchSettings]) {
+        let routes = RouteTable(settings.routes)
+        state.withLock { ($0.settings, $0.routes, $0.former) = (settings, routes, former) }
+    }
+
+    func show(_ config: ShownConfig) { state.withLock { $0.shown = config } }
+}
