@@ -57,13 +57,20 @@ extension DeliveryError {
 
     /// What writing at a destination that is a folder says, or fetching into one. A disk that is full or not writable is out of
     /// order for every file: that is an outage, not an attempt.
-    static func unwritable(_ error: SystemError) -> DeliveryError {
-        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
-        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
-        if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
-        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
-        let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
-        return DeliveryError(isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
+    init(writing error: SystemError) {
+        if error.code == .canceled {
+            self.init(.cancelled, .cancelled, "\(error)")
+        } else if error.isShortage {
+            self.init(.outage(after: nil), .outOfResources, "\(error)")
+        } else if error.isFull {
+            self.init(.outage(after: nil), .destinationFull, "\(error)")
+        } else if error.code == .fileNameTooLong {
+            self.init(.giveUp, .nameTooLong, "\(error)")
+        } else if error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError {
+            self.init(.outage(after: nil), .destinationUnwritable, "\(error)")
+        } else {
+            self.init(.retry(after: nil), .destinationUnwritable, "\(error)")
+        }
     }
 
     /// A download that failed, also for reasons of the disk that it is written to.

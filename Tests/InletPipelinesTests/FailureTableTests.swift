@@ -41,7 +41,7 @@ import Testing
 
     private static func error(_ row: FailureTable.Row, at kind: String) throws -> DeliveryError {
         if let errno = row.errno {
-            return DeliveryError.unwritable(SystemError(call: "write", path: "/x", code: errno))
+            return DeliveryError(writing: SystemError(call: "write", path: "/x", code: errno))
         }
         let response = row.response
         let isSuccess = (200..<300).contains(response.status)

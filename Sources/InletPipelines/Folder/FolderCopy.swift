@@ -36,7 +36,7 @@ extension FolderPipeline {
         case .failure(.sourceShort(_, _, _)):
             throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
         case .failure(.source(let error)): throw DeliveryError(reading: error)
-        case .failure(.target(let error)): throw .unwritable(error)
+        case .failure(.target(let error)): throw DeliveryError(writing: error)
         }
     }
 
@@ -47,7 +47,7 @@ extension FolderPipeline {
         let shown = folder.path.appending(copy).display
         guard let wanted else {
             let look: FileLook
-            do throws(SystemError) { look = try folder.look(copy) } catch { throw .unwritable(error) }
+            do throws(SystemError) { look = try folder.look(copy) } catch { throw DeliveryError(writing: error) }
             guard look.identity?.size == order.source.size else {
                 throw DeliveryError(
                     .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source"
@@ -68,7 +68,7 @@ extension FolderPipeline {
         do {
             return try await Checksum.sha256(readingBack: name, in: folder, on: pool)
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 
@@ -81,7 +81,7 @@ extension FolderPipeline {
             Failpoint.renamed.reached()
             try folder.synchronize()
         } catch {
-            throw error.isTaken ? Self.taken(target) : .unwritable(error)
+            throw error.isTaken ? Self.taken(target) : DeliveryError(writing: error)
         }
     }
 }

@@ -50,7 +50,7 @@ package struct FolderPipeline: Pipeline {
                 let free = try FreeSpace.available(at: settings.path)
                 return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
             } catch {
-                throw .unwritable(error)
+                throw DeliveryError(writing: error)
             }
         }
     }
@@ -116,7 +116,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder(settings.path)
         } catch {
-            guard error.isMissing else { throw .unwritable(error) }
+            guard error.isMissing else { throw DeliveryError(writing: error) }
             throw DeliveryError(
                 .outage(after: nil), .destinationUnwritable,
                 error.isLinked
@@ -132,7 +132,7 @@ package struct FolderPipeline: Pipeline {
             return try Folder(directory)
         } catch {
             if error.isMissing, !error.isLinked { return nil }
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 
@@ -141,7 +141,7 @@ package struct FolderPipeline: Pipeline {
         do {
             free = try FreeSpace.available(at: settings.path)
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
         guard free - size >= settings.minFree else {
             throw DeliveryError(
@@ -152,7 +152,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder.making(directory, mode: 0o755)
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 
@@ -174,7 +174,7 @@ package struct FolderPipeline: Pipeline {
         do {
             look = try folder.look(name)
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
@@ -187,7 +187,7 @@ package struct FolderPipeline: Pipeline {
             // The process may have died between the rename and this.
             try folder.synchronize()
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
         return proof(order, key, target, wanted)
     }
@@ -222,7 +222,7 @@ extension FolderPipeline {
         do {
             return try top.canHold(name)
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 }
@@ -264,7 +264,7 @@ extension FolderPipeline {
             }
             return try folder.look(name) != .missing
         } catch {
-            throw .unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 }

@@ -52,7 +52,7 @@ final class VOPIDiskQuota: Sendable {
             total = try FreeSpace.total(at: folder)
             device = try Folder(folder).identity().device
         } catch {
-            throw DeliveryError.unwritable(error)
+            throw DeliveryError(writing: error)
         }
         let taken = taken.withLock { $0 }
         let limit = Self.promised.withLock { promised in

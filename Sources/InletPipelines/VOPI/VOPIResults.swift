@@ -281,7 +281,7 @@ package struct VOPIResults: Sendable {
                         folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
                         absent: product.absent, reason: reason, bytes: bytes + Int64(json.count)))
             } catch {
-                return .failure(DeliveryError.unwritable(error))
+                return .failure(DeliveryError(writing: error))
             }
         }
         return try result.get()
@@ -340,7 +340,7 @@ extension VOPIResults {
         do throws(SystemError) {
             return try folder.look(name).identity?.size
         } catch {
-            throw DeliveryError.unwritable(error)
+            throw DeliveryError(writing: error)
         }
     }
 
@@ -351,7 +351,7 @@ extension VOPIResults {
             let results = try Folder.making(folder.removingLastComponent(), mode: 0o755)
             return try results.folder(below(folder, path), making: 0o755)
         } catch {
-            guard error.isLinked else { throw DeliveryError.unwritable(error) }
+            guard error.isLinked else { throw DeliveryError(writing: error) }
             throw DeliveryError(
                 .giveUp, .destinationExists,
                 "\(folder.pushing(path).display) is a symlink, or behind one; results are not written through it")
