@@ -37,7 +37,8 @@ import Testing
             #expect(ends.all.isEmpty)
         }
         let order = [
-            "Reload", "Watchdog", "MountWatcher", "RootSupervisor", "StrayParking", "ExpiryClocks", "DeliveryStage", "FinishingStage",
+            "Reload", "Watchdog", "MountWatcher", "RootSupervisor", "StrayParking", "ExpiryClocks", "DeliveryStage",
+            "FinishingStage",
             "ManifestWriter", "HeldDeliveries", "BandwidthControl", "Probes", "Leftovers", "Scheduler",
             "NotificationStage", "JournalMonitor",
         ]
