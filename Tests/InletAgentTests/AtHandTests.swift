@@ -77,7 +77,7 @@ import Testing
         let shared = Shared(.test { $0.queueWarning = 2 }, journal, board, log)
         let clocks = ExpiryClocks(shared: shared, lanes: work)
         #expect(try await clocks.pass(clocks.waiting(), false) == false)
-        work.state.withLock { $0.stock.add(claims) }
+        work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
         #expect(try await clocks.pass(clocks.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }

@@ -76,7 +76,7 @@ import Testing
         try await waiting.run { stage in
             for name in names { try drop(waiting, name, big: 0..<waiting.workers, small: 0..<0) }
             try await eventually("as many run as may") {
-                stage.agent.view.live?.inFlight.count == (hangsSoon ? all : places)
+                stage.agent.control.live?.inFlight.count == (hangsSoon ? all : places)
             }
             #expect(pipelines.values.allSatisfy { $0.record.running > 0 })
             // Small files never wait for a place.

@@ -40,7 +40,9 @@ struct DeliveryEnds: Sendable {
     }
 
     /// - Parameter report: nil for a delivery that was never begun.
-    private static func events(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
+    private static func events(
+        _ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile
+    ) -> [AgentEvent] {
         if report != nil { Failpoint.delivered.reached() }
         let told = report.map { [$0.event] } ?? []
         guard let finish = settled.finish else { return told }

@@ -71,7 +71,8 @@ struct RootLoop: ~Copyable {
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            watch.turnEnded(took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            watch.turnEnded(
+                took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
