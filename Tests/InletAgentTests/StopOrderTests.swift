@@ -38,9 +38,9 @@ import Testing
         }
         let order = [
             "Reload", "Watchdog", "MountWatcher", "RootSupervisor", "StrayParking", "ExpiryClocks", "DeliveryStage",
-            "FinishingStage",
-            "ManifestWriter", "HeldDeliveries", "BandwidthControl", "Probes", "Leftovers", "Scheduler",
-            "NotificationStage", "JournalMonitor",
+            "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "Leftovers", "Scheduler",
+            "NotificationStage",
+            "JournalMonitor",
         ]
         #expect(ends.all == order)
     }

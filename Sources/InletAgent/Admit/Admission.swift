@@ -22,26 +22,37 @@ struct Admission: Sendable {
 
     private typealias Outcome = AdmissionResult.Outcome
 
-    /// Takes files into the journal. Those of which the routes need to know no more than their names, nearly all of the thousands
-    /// that come at once, go many in one transaction; one that must be read holds no other up.
+    /// Takes files into the journal, those that are known by name first.
     ///
-    /// - Parameter hashing: where they are read.
+    /// - Parameter hashing: where the others are read.
     /// - Returns: what came of each, in any order.
-    func admit(_ candidates: [Candidate], for reason: AdmissionReason, _ hashing: Hashing) async -> [AdmissionResult] {
-        let rules = AdmissionRules(for: reason)
+    func admit(_ candidates: [Candidate], _ rules: AdmissionRules, _ hashing: Hashing) async -> [AdmissionResult] {
+        let (named, others) = split(candidates, rules)
+        return await admit(named, rules) + admit(others: others, rules, hashing)
+    }
+
+    /// Apart: those of which the routes need to know no more than their names, nearly all of the thousands that come at once,
+    /// and those that must be read, have companions, or something is made of.
+    func split(_ candidates: [Candidate], _ rules: AdmissionRules) -> (named: [PlannedFile], others: [Candidate]) {
         var named: [PlannedFile] = []
         var others: [Candidate] = []
         for candidate in candidates {
             if let file = byName(candidate, rules) { named.append(file) } else { others.append(candidate) }
         }
-        let outcomes = await commit(named, rules)
-        var results = zip(named, outcomes).map { AdmissionResult(arrival: $0.record.arrival, outcome: $1) }
-        if others.isEmpty { return results }
+        return (named, others)
+    }
+
+    /// Many in one transaction.
+    func admit(_ named: [PlannedFile], _ rules: AdmissionRules) async -> [AdmissionResult] {
+        zip(named, await commit(named, rules)).map { AdmissionResult(arrival: $0.record.arrival, outcome: $1) }
+    }
+
+    /// Side by side: one that must be read holds no other up.
+    func admit(others: [Candidate], _ rules: AdmissionRules, _ hashing: Hashing) async -> [AdmissionResult] {
         await withTaskGroup(of: AdmissionResult.self) { group in
             for candidate in others { group.addTask { await admitAlone(candidate, rules, hashing) } }
-            for await result in group { results.append(result) }
+            return await group.reduce(into: []) { $0.append($1) }
         }
-        return results
     }
 
     /// What the journal remembers of files.
@@ -59,7 +70,8 @@ struct Admission: Sendable {
 
     /// nil for a file of which more than its name must be known, or that has companions.
     private func byName(_ candidate: Candidate, _ rules: AdmissionRules) -> PlannedFile? {
-        guard case .main(let companions) = candidate.role, companions.isEmpty, !mayDerive(candidate.arrival),
+        guard case .main(let companions) = candidate.role, companions.isEmpty,
+            deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
             case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
         else { return nil }
         return planned(candidate.arrival, plan, rules)
@@ -162,11 +174,6 @@ struct Admission: Sendable {
         case .underWay: nil
         case .made(let found): found
         }
-    }
-
-    /// Whether a file may have to wait for something that is made of it; told without reading it.
-    private func mayDerive(_ arrival: Arrival) -> Bool {
-        deriver != nil && !routes.derivations(of: arrival, facts: Facts()).isEmpty
     }
 
     // MARK: - Durable point 1

@@ -19,9 +19,9 @@ extension Admission {
         for _ in admitted { Failpoint.admitted.reached() }
         log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
         for (_, file) in admitted {
-            let (size, steps) = (file.record.arrival.identity.size, file.record.steps)
+            let steps = file.record.steps
             for name in steps.first {
-                signals.raise(.deliverable(LaneID(destination: name, lane: board.lane(of: size, to: name))))
+                signals.raise(.deliverable(LaneID(destination: name, lane: file.record.lanes[name] ?? .big)))
             }
             board.admitted(for: steps.destinations)
         }

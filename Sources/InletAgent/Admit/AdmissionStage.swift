@@ -306,7 +306,7 @@ struct AdmissionStage: Sendable {
     /// Admits what is queued.
     mutating func admitQueued() async -> AdmissionRound {
         let candidates = takeQueued()
-        var round = round(await admitter.admit(candidates, for: .found(inListing: false), hashing))
+        var round = round(await admitter.admit(candidates, AdmissionRules(for: .found(inListing: false)), hashing))
         if !round.refused.isEmpty {
             // Some were asked for out of their turn.
             let refused = Set(round.refused)

@@ -22,6 +22,8 @@ struct DeliveryLane: Sendable {
     /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
     /// cancelled: then the journal is asked once more to take what has ended.
     func run() async {
+        // From here on `raiseDeliverable` is kept for it, also while it has not waited yet.
+        _ = stage.signals[.deliverable(id)]
         await withDiscardingTaskGroup { await exchangeAndBegin(&$0) }
         // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
         let ended = slots { $0.takeRefused(at: .distantFuture) + $0.takeEnded() }
@@ -144,7 +146,7 @@ struct DeliveryLane: Sendable {
         case .failure(let refusal): error = refusal
         }
         // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
-        let refused = await settleSingly(ended, error)
+        let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
         // Where it is refused too, the first refusal is told below.
         let exchange = ended.isEmpty ? nil : try? await commit([], wish).get()
         if exchange != nil || refused.count < ended.count {
@@ -183,11 +185,13 @@ struct DeliveryLane: Sendable {
         if hasSurplus || ended.contains(where: \.isBack) { stage.signals.raise(.expirable) }
     }
 
-    /// - Parameter error: what came of settling them together.
+    /// - Parameters:
+    ///   - error: what came of settling them together.
+    ///   - hadClaims: whether something was to be claimed with them, which may be what the journal refused.
     /// - Returns: what the journal did not take.
-    private func settleSingly(_ ended: [Ended], _ error: JournalError) async -> [Ended] {
+    private func settleSingly(_ ended: [Ended], _ error: JournalError, hadClaims: Bool) async -> [Ended] {
         var refused: [(Ended, JournalError)] = []
-        if ended.count == 1 {
+        if ended.count == 1, !hadClaims {
             refused = [(ended[0], error)]
         } else {
             for one in ended {
@@ -206,7 +210,7 @@ struct DeliveryLane: Sendable {
         let isStopping = stage.isStopping.isSet
         let due = slots { $0.takeRefused(at: isStopping ? .distantFuture : .now) }
         guard !due.isEmpty, case .failure(let error) = await commit(due, none) else { return }
-        let refused = await settleSingly(due, error)
+        let refused = await settleSingly(due, error, hadClaims: false)
         slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
     }
 }

@@ -51,9 +51,9 @@ package final class DestinationRegistry: Sendable {
         self.entries = Mutex(entries)
     }
 
-    /// Small files at once to all destinations: memory and descriptors are bounded by it.
+    /// Small files at once to all destinations together, or `leastSmall` to each where those are more: memory and descriptors are
+    /// bounded by it.
     static let mostSmall = 256
-    /// However many destinations there are, each may have as many.
     static let leastSmall = 8
 
     /// Gives each destination its part of `mostSmall`: who wants less than an equal part leaves the rest to the others.

@@ -108,6 +108,8 @@ struct Listing: ~Copyable {
 
     /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
     mutating func add(_ directory: FilePath) {
+        // Another folder may have come to the place of the one that is open.
+        rest()
         isUnderWay = true
         if isWaiting.insert(directory).inserted { waiting.append(directory) }
     }
@@ -277,16 +279,17 @@ extension RootLoop {
         volume.question.reopen()
         var budget = Self.listingBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
-        let (admitter, tolerance, hashing) = (admission.admitter, admission.tolerance, admission.hashing)
+        let (admitter, tolerance) = (admission.admitter, admission.tolerance)
+        let rules = AdmissionRules(for: .found(inListing: true))
         var looked = admission.look(listed(&budget))
-        var ready: [Candidate] = []
+        var ready: [PlannedFile] = []
         var last: [AdmissionResult] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
             async let known = admitter.recall(arrivals, tolerance: tolerance)
-            async let results = admitter.admit(files, for: .found(inListing: true), hashing)
+            async let results = admitter.admit(files, rules)
             await Task.yield()
             await apply(admission.round(last))
             // Meanwhile, the journal answers.
@@ -295,7 +298,7 @@ extension RootLoop {
             // They tell what a file of the listing was called before.
             failure = failure ?? readingEvents()
             if failure != nil { budget = 0 }
-            ready = await judge(looked, seen)
+            ready = await judge(looked, seen, rules)
             looked = ahead
             last = await results
         }
@@ -312,10 +315,11 @@ extension RootLoop {
         }
     }
 
-    /// Sorts what was looked at into what is complete, which is returned, and the rest.
+    /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest. What must
+    /// be read is admitted before the events are read again: what is in flight must not be renamed or removed meanwhile.
     private mutating func judge(
-        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
-    ) async -> [Candidate] {
+        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>, _ rules: AdmissionRules
+    ) async -> [PlannedFile] {
         if losesPassing() { return [] }
         let considered = await admission.consider(looked, known)
         if losesPassing() { return [] }
@@ -333,7 +337,11 @@ extension RootLoop {
                 admission.queue(path, identity)
             }
         }
-        return admission.takeQueued()
+        let (named, others) = admission.admitter.split(admission.takeQueued(), rules)
+        if !others.isEmpty {
+            await apply(admission.round(admission.admitter.admit(others: others, rules, admission.hashing)))
+        }
+        return named
     }
 
     /// The next files of the listing that nothing is known of yet; none when the turn is over.
