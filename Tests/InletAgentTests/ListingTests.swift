@@ -105,11 +105,14 @@ import Testing
     @Test func `the end is told of also where the last folder has gone before it was listed`() throws {
         let directory = try TemporaryDirectory()
         try directory.write([1], to: "a/b")
+        try directory.write([1], to: "c/d")
         var listing = Listing(root: directory.path, isRecursive: true)
         listing.add("")
         guard case .entered("") = listing.next(IgnoreList()) else { throw Errno.badMessage }
-        try FileManager.default.removeItem(atPath: directory.path.appending("a").string)
-        guard case .gone("a") = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        guard case .entered("a") = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        try FileManager.default.removeItem(atPath: directory.path.appending("c").string)
+        guard case .file("a/b") = listing.next(IgnoreList()) else { throw Errno.badMessage }
+        guard case .gone("c") = listing.next(IgnoreList()) else { throw Errno.badMessage }
         expect(idle: false, listing)
         guard case .finished = listing.next(IgnoreList()) else { throw Errno.badMessage }
         expect(idle: true, listing)
