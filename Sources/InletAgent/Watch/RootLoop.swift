@@ -71,7 +71,8 @@ struct RootLoop: ~Copyable {
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            watch.turnEnded(took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            watch.turnEnded(
+                took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -199,10 +200,10 @@ struct RootLoop: ~Copyable {
 
     /// A sign of life of a file; a marker is one of the file or unit that it is for.
     mutating func notice(_ path: FilePath) {
-        if let unit = admission.unitMarked(by: path) {
-            units.markerSeen(in: unit, at: .now)
-        } else {
-            observe(admission.fileMarked(by: path) ?? path)
+        if let unit = admission.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
+        let path = admission.fileMarked(by: path) ?? path
+        if !settler.observe(path, settle: admission.settle(for: path), at: .now) {
+            listing.add(path.removingLastComponent())
         }
     }
 
@@ -212,11 +213,6 @@ struct RootLoop: ~Copyable {
         if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
             listing.add(path.removingLastComponent())
         }
-    }
-
-    mutating func observe(_ path: FilePath) {
-        let settle = admission.settle(for: path)
-        if !settler.observe(path, settle: settle, at: .now) { listing.add(path.removingLastComponent()) }
     }
 
     // MARK: - Settling
