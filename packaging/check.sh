@@ -96,6 +96,7 @@ else
     left "what systemd says of the unit: there is no systemd-analyze"
 fi
 check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checklist.py
+check "check_names.py --self-test" python3 -B packaging/check_names.py --self-test
 check "bench scripts find what they import" bench_imports
 if python3 -c 'import tomllib' 2>/dev/null; then
     check "every mutation has its place and its test" python3 -B packaging/mutations.py --check

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from check_links import broken_links
+from check_names import unnamed
 from swift_text import closing, debug_lines, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -298,6 +299,15 @@ def one_version():
             yield f"packaging/deb/changelog: begins with version {named}; Sources/inlet/Inlet.swift says {program[1]}"
 
 
+def names_in_pages():
+    """Of the manual for developers: a page that names a file or function sends a reader there."""
+    pages = [name for name in FILES if name.suffix == ".md" and name.parts[0] != "Tests"]
+    if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in pages:
+        yield "Sources/InletAgent/InletAgent.docc/Walk.md is missing"
+    for page in pages:
+        yield from unnamed(page, TEXT[page], CODE)
+
+
 CHECKS = [
     ("modules import only what the table allows", allowed_modules),
     ("one dependency, one door", one_door),
@@ -312,6 +322,7 @@ CHECKS = [
     ("no skipped tests", skipped_tests),
     ("the package has the program's version", one_version),
     ("links between the pages lead somewhere", broken_links),
+    ("files and functions that the pages name are there", names_in_pages),
     ("what tests arm is in debug builds only", debug_only),
 ]
 

@@ -37,11 +37,7 @@ struct AttemptSource: Sendable {
 
     /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
     /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
-    func hasItsContent(_ source: SourceFile) async throws(DeliveryError) -> Bool {
-        try await hasContent(of: file, source)
-    }
-
-    private func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
+    func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
         guard
             case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
             file.hasChecksum

@@ -232,7 +232,7 @@ private struct DeliveryAttempt: Sendable {
             if let objection = opened.objection { throw objection }
             var order = order
             // From here on what it is now counts, of which pipelines notice every change.
-            if try await source.hasItsContent(opened.file) { order.source = opened.file.opened }
+            if try await source.hasContent(of: file, opened.file) { order.source = opened.file.opened }
             return .success(try await pipeline.deliver(opened.file, order, attempt))
         } catch {
             return .failure(error)

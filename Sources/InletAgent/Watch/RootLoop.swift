@@ -200,10 +200,10 @@ struct RootLoop: ~Copyable {
 
     /// A sign of life of a file; a marker is one of the file or unit that it is for.
     mutating func notice(_ path: FilePath) {
-        if let unit = admission.unitMarked(by: path) {
-            units.markerSeen(in: unit, at: .now)
-        } else {
-            observe(admission.fileMarked(by: path) ?? path)
+        if let unit = admission.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
+        let path = admission.fileMarked(by: path) ?? path
+        if !settler.observe(path, settle: admission.settle(for: path), at: .now) {
+            listing.add(path.removingLastComponent())
         }
     }
 
@@ -213,11 +213,6 @@ struct RootLoop: ~Copyable {
         if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
             listing.add(path.removingLastComponent())
         }
-    }
-
-    mutating func observe(_ path: FilePath) {
-        let settle = admission.settle(for: path)
-        if !settler.observe(path, settle: settle, at: .now) { listing.add(path.removingLastComponent()) }
     }
 
     // MARK: - Settling
