@@ -114,7 +114,6 @@ struct FaultScript {
         Step(name: "claim two") { state in
             _ = try await state.opened().exchange([], for: wish(2), at: at(10))
         },
-        Step(name: "note that one really begins") { state in try await state.opened().begin(1) },
         Step(name: "write a checkpoint") { state in
             try await state.opened().checkpoint(3, ["upload": [1, 2, 3], "part:1": Array(repeating: 7, count: 5000)])
         },
@@ -133,6 +132,21 @@ struct FaultScript {
         },
         Step(name: "settle one as failed") { state in
             try await end(7, .test(.failed), claiming: 0, at: at(14), state)
+        },
+        Step(name: "admit a small file") { state in
+            _ = try await state.opened().admit(.test("small", lane: .small), at: at(15))
+        },
+        Step(name: "claim it, to have it at hand") { state in
+            let small = ClaimWish(lane: .small, rooms: [.test("r2")], most: 1)
+            _ = try await state.opened().exchange([], for: small, at: at(16))
+        },
+        Step(name: "note that it really begins") { state in
+            let journal = try state.opened()
+            let jobs = try await journal.jobs(FileFilter(limit: 100))
+            guard let delivery = jobs.first(where: { $0.file.path == "small" })?.deliveries.first else {
+                throw Unexpected(what: "no small file")
+            }
+            try await journal.begin(delivery.id)
         },
     ]
 
