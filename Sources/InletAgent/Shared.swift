@@ -13,6 +13,8 @@ final class Shared: Sendable {
     let signals = Signals()
     let log: EventLog
     let health: AgentHealth
+    let room: QueueRoom
+    let looks = KeptLooks()
     let clock: AgentClock
 
     init(
@@ -22,6 +24,7 @@ final class Shared: Sendable {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
         self.clock = clock
         health = AgentHealth(log, roots: settings.fixedRoots)
+        room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
     }
 
     /// Makes sleeping loops pass once, so that they show that they live.

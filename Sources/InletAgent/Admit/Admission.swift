@@ -9,16 +9,20 @@ internal import SystemPackage
 ///
 /// A retry, a rename and a derived file are no admissions: a row goes on, gets another path, or comes along with its original.
 struct Admission: Sendable {
-    let journal: Journal
-    var routes: RouteTable
-    let board: DestinationRegistry
-    let log: EventLog
-    let signals: Signals
-    let health: JournalHealth
-    let room: QueueRoom
-    var looks = KeptLooks()
+    let shared: Shared
+    let routes: RouteTable
     /// Of the root whose files these are; nil where nothing is made of any.
     var deriver: Deriver?
+
+    /// - Parameter routes: nil = those that hold now.
+    init(_ shared: Shared, by routes: RouteTable? = nil) {
+        (self.shared, self.routes) = (shared, routes ?? shared.settings.routes)
+    }
+
+    var journal: Journal { shared.journal }
+    var board: DestinationRegistry { shared.destinations }
+    var log: EventLog { shared.log }
+    var health: JournalHealth { shared.health.journal }
 
     private typealias Outcome = AdmissionResult.Outcome
 
@@ -173,7 +177,7 @@ struct Admission: Sendable {
 
     /// Of files that stand for themselves, and what is said of it. - Returns: what came of each, in their order.
     func commit(_ files: [PlannedFile], _ rules: AdmissionRules) async -> [AdmissionResult.Outcome] {
-        let limit = rules.isLimited ? room.limit : QueueLimit()
+        let limit = rules.isLimited ? shared.room.limit : QueueLimit()
         var outcomes: [Outcome] = []
         for start in stride(from: 0, to: files.count, by: rules.group) {
             outcomes += await commit(Array(files[start..<min(start + rules.group, files.count)]), within: limit)
@@ -222,7 +226,7 @@ struct Admission: Sendable {
         var file = file
         file.record.companions = companions.map { companion(of: $0.companion, $0.arrival) }
         let (told, route, destinations) = (file, file.plan.route, file.record.steps.destinations)
-        let (main, others) = await commit(file.record, within: rules.isLimited ? room.limit : QueueLimit()) {
+        let (main, others) = await commit(file.record, within: rules.isLimited ? shared.room.limit : QueueLimit()) {
             main, others in
             tell([told], [main])
             if case .admitted = main { tell(companions, others, route, destinations) }
@@ -246,7 +250,7 @@ struct Admission: Sendable {
         Failpoint.admitted.reached()
         log.emit(
             .fileRejected(job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
-        signals.raise(.finishable)
+        shared.signals.raise(.finishable)
         tell(companions, others, route.name, [])
         result.companions = await conclude(companions, others, route.name)
     }

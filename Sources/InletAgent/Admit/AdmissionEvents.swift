@@ -21,7 +21,7 @@ extension Admission {
         for (_, file) in admitted {
             let (size, steps) = (file.record.arrival.identity.size, file.record.steps)
             for name in steps.first {
-                signals.raise(.deliverable(LaneID(destination: name, lane: board.lane(of: size, to: name))))
+                shared.signals.raise(.deliverable(LaneID(destination: name, lane: board.lane(of: size, to: name))))
             }
             board.admitted(for: steps.destinations)
         }
@@ -43,7 +43,7 @@ extension Admission {
             .jobDuplicate(
                 job: id, path: arrival.root.pushing(arrival.path), route: file.plan.route,
                 destinations: file.record.steps.destinations, sameAs: first))
-        signals.raise(.finishable)
+        shared.signals.raise(.finishable)
     }
 
     /// The same of companions.
@@ -77,8 +77,8 @@ extension Admission {
             known.append(found.arrival.path)
         }
         if !companions.isEmpty {
-            signals.raiseDeliverable()
-            signals.raise(.finishable)
+            shared.signals.raiseDeliverable()
+            shared.signals.raise(.finishable)
         }
         return known
     }

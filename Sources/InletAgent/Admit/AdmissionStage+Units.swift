@@ -71,7 +71,7 @@ extension AdmissionStage {
     private func close(
         _ unit: FilePath, _ routes: [String], marker: Arrival?, labels: [String: String]
     ) async throws(JournalError) -> UnitEnd {
-        let (board, signals) = (admitter.board, admitter.signals)
+        let (board, signals) = (admitter.board, admitter.shared.signals)
         Failpoint.closingUnit.reached()
         let batches = try await journal.closeUnit(
             unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,

@@ -18,8 +18,6 @@ struct AdmissionStage: Sendable {
     let volume: Volume?
     /// Nanoseconds that its mtime may be off.
     let tolerance: Int64
-    let journal: Journal
-    let log: EventLog
     let admitter: Admission
     let hashing: Hashing
     var inspector: Inspector
@@ -48,12 +46,12 @@ struct AdmissionStage: Sendable {
     var untold = IgnoreTally()
 
     init(
-        root: FilePath, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration, settleEmpty: Duration = .zero,
-        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
+        root: FilePath, admitter: Admission, hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?,
+        settle: Duration, settleEmpty: Duration = .zero, volume: Volume? = nil, adoptBefore: WallTime? = nil,
+        adoptCheck: Bool = false, rule: SourceRule = SourceRule()
     ) {
-        (self.root, self.volume, self.tolerance) = (root, volume, tolerance)
-        (self.journal, self.log, self.admitter) = (journal, log, admitter)
+        (self.root, self.volume, self.tolerance, self.admitter) = (root, volume, tolerance, admitter)
+        let (log, heartbeat) = (admitter.log, admitter.shared.health.heartbeat)
         // A long hash holds up the loop, but it is not a loop that hangs.
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         inspector = Inspector(
@@ -61,7 +59,8 @@ struct AdmissionStage: Sendable {
             settleEmpty: settleEmpty, skipBefore: skipBefore)
         companions = CompanionFinder(
             root: root, volume: volume, tolerance: tolerance, sources: rule,
-            rule: CompanionRule(routes: admitter.routes, settle: settle, skipBefore: skipBefore), journal: journal)
+            rule: CompanionRule(routes: admitter.routes, settle: settle, skipBefore: skipBefore),
+            journal: admitter.journal)
         renamer = RenameFollower(root: root, admission: admitter, hashing: self.hashing)
         if let adoptBefore {
             adopter = Adoption(
@@ -70,6 +69,8 @@ struct AdmissionStage: Sendable {
         }
     }
 
+    var journal: Journal { admitter.journal }
+    var log: EventLog { admitter.log }
     var ignored: Int { inspector.ignored }
 
     /// The quiet time before a first look; nil = the root's.
@@ -190,13 +191,13 @@ struct AdmissionStage: Sendable {
                 else { return inspector.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
-                admitter.looks.keep(file.id)
+                admitter.shared.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
                 file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
-            if touch.isNoted || touch.isOutdated { admitter.looks.take(file.id) }
+            if touch.isNoted || touch.isOutdated { admitter.shared.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
-            if touch.goesOn { admitter.signals.raiseDeliverable() }
+            if touch.goesOn { admitter.shared.signals.raiseDeliverable() }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {

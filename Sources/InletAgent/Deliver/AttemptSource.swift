@@ -6,9 +6,7 @@ internal import InletPipelines
 /// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
 struct AttemptSource: Sendable {
     let file: FileRow
-    let journal: Journal
-    let live: LiveSettings
-    let roots: RootRegistry
+    let shared: Shared
     /// For sources whose content has to be compared.
     let hashing: BlockingPool
 
@@ -33,7 +31,7 @@ struct AttemptSource: Sendable {
     }
 
     /// Which files are taken from the folder that the file was found in; any of those that a person named.
-    private var rule: SourceRule { live.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
+    private var rule: SourceRule { shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
 
     /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
     /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
@@ -60,10 +58,10 @@ struct AttemptSource: Sendable {
         case .refused(let error) where error.verdict != .sourceChanged && error.verdict != .sourceGone: return found
         default: break
         }
-        guard roots.isAway(file) else { return found }
+        guard shared.roots.isAway(file) else { return found }
         return .away(
             root: file.root.display, isVolume: file.volume != nil,
-            isSoon: roots.isUnknown(file.root) || roots.hasMoved(file))
+            isSoon: shared.roots.isUnknown(file.root) || shared.roots.hasMoved(file))
     }
 
     private func look() async -> SourcePresence {
@@ -90,7 +88,7 @@ struct AttemptSource: Sendable {
             if source.isRenumbered(source.opened, since: file.identity) { return true }
             // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
             // it does not answer is not known, as when the delivery began.
-            let current = (try? await journal.job(file.id))?.file ?? file
+            let current = (try? await shared.journal.job(file.id))?.file ?? file
             return try await hasContent(of: current, source)
         }
     }

@@ -29,36 +29,17 @@ final class DeliveryAttempts: Sendable {
     /// Of more resumable ones, the newest are not told apart.
     static let mostResumable = 10_000
 
-    let journal: Journal
-    let board: DestinationRegistry
-    let orders: DeliveryOrderFactory
+    let shared: Shared
     let inFlight: Transfers
-    let log: EventLog
-    let health: JournalHealth
-    let heartbeat: Heartbeat
     let isStopping: StopFlag
-    let roots: RootRegistry
     /// For sources whose content has to be compared.
     let hashing: BlockingPool
     let state: Mutex<State>
     let warmUp = WarmUp()
 
     /// - Parameter begun: the deliveries that an earlier process began.
-    init(
-        journal: Journal, board: DestinationRegistry, orders: DeliveryOrderFactory, inFlight: Transfers,
-        log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, begun: [Int64],
-        roots: RootRegistry, hashing: BlockingPool
-    ) {
-        self.journal = journal
-        self.board = board
-        self.orders = orders
-        self.inFlight = inFlight
-        self.log = log
-        self.health = health
-        self.heartbeat = heartbeat
-        self.isStopping = isStopping
-        self.roots = roots
-        self.hashing = hashing
+    init(_ shared: Shared, _ inFlight: Transfers, _ isStopping: StopFlag, begun: [Int64], hashing: BlockingPool) {
+        (self.shared, self.inFlight, self.isStopping, self.hashing) = (shared, inFlight, isStopping, hashing)
         state = Mutex(State(resumable: Set(begun)))
     }
 
@@ -73,27 +54,26 @@ private struct DeliveryAttempt: Sendable {
     private typealias Report = DeliveryAttempts.Report
 
     private let claim: Claim
-    private let shared: DeliveryAttempts
+    private let shared: Shared
+    private let attempts: DeliveryAttempts
     private let ref: AgentEvent.JobRef
     private let source: AttemptSource
 
     private var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
 
-    init(_ claim: Claim, _ shared: DeliveryAttempts) {
-        self.claim = claim
-        self.shared = shared
+    init(_ claim: Claim, _ attempts: DeliveryAttempts) {
+        (self.claim, self.attempts, shared) = (claim, attempts, attempts.shared)
         let file = claim.file
         ref = AgentEvent.JobRef(
             job: file.id, delivery: claim.delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: claim.delivery.destination)
-        source = AttemptSource(
-            file: file, journal: shared.journal, live: shared.orders.live, roots: shared.roots, hashing: shared.hashing)
+        source = AttemptSource(file: file, shared: shared, hashing: attempts.hashing)
     }
 
     func run() async -> (Settlement, DeliveryAttempts.Report) {
         if let original = claim.original { return duplicate(of: original) }
-        guard let destination = shared.board[delivery.destination], let key = delivery.key else {
+        guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
@@ -101,20 +81,20 @@ private struct DeliveryAttempt: Sendable {
         do throws(DeliveryError) {
             // Before anything of it is touched: whether it is this one that ends the process.
             if delivery.crashes > 0 { try await noteBegun() }
-            order = try await shared.orders.order(file, delivery, to: destination)
+            order = try await DeliveryOrderFactory(shared: shared).order(file, delivery, to: destination)
         } catch {
             return failed(error)
         }
         let isResumed =
             !claim.checkpoint.isEmpty
-            && shared.state.withLock { $0.resumable.remove(delivery.id) != nil }
+            && attempts.state.withLock { $0.resumable.remove(delivery.id) != nil }
         shared.log.emit(
             .jobStarted(
                 ref, key: key, attempt: delivery.attempts, size: file.identity.size,
                 isPoll: delivery.isBeingWorkedOn, isResumed: isResumed))
         let start = ContinuousClock.now
-        let attempt = Attempt(checkpoint: notes(), isStopping: { shared.isStopping.isSet })
-        if let step = shared.inFlight.step(delivery.id) { attempt.report(step) }
+        let attempt = Attempt(checkpoint: notes(), isStopping: { attempts.isStopping.isSet })
+        if let step = attempts.inFlight.step(delivery.id) { attempt.report(step) }
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
@@ -138,7 +118,7 @@ private struct DeliveryAttempt: Sendable {
                 Failpoint.noting.reached(with: entries.keys)
                 try await journaled { () throws(JournalError) in
                     try await journal.checkpoint(id, journal.seal.closed(entries))
-                    shared.warmUp.step()
+                    attempts.warmUp.step()
                 }
                 noted(entries)
             },
@@ -155,7 +135,7 @@ private struct DeliveryAttempt: Sendable {
         do throws(JournalError) {
             try await write()
         } catch {
-            shared.health.fails(error)
+            shared.health.journal.fails(error)
             throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
         }
     }
@@ -183,12 +163,12 @@ private struct DeliveryAttempt: Sendable {
     ) async -> Result<DeliveryOutcome, DeliveryError>? {
         let size = file.identity.size
         let cancelled = DeliveryError(.cancelled, .cancelled, "cancelled")
-        let (signal, mayBeCancelled) = shared.inFlight.add(ref, size: size, since: .now, attempt: attempt)
-        defer { shared.inFlight.remove(ref.delivery) }
+        let (signal, mayBeCancelled) = attempts.inFlight.add(ref, size: size, since: .now, attempt: attempt)
+        defer { attempts.inFlight.remove(ref.delivery) }
         // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await shared.journal.isClaimed(ref.delivery)) == false { return .failure(cancelled) }
         // Its limit became 0 after it was claimed.
-        if shared.board.isShut(ref.destination) { return nil }
+        if shared.destinations.isShut(ref.destination) { return nil }
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 // The signal that cancels also tells that there is nothing to cancel any more: one task less to start.
@@ -198,7 +178,7 @@ private struct DeliveryAttempt: Sendable {
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
                 group.addTask {
-                    let watch = ProgressWatch(ref: ref, size: size, log: shared.log, heartbeat: shared.heartbeat)
+                    let watch = ProgressWatch(ref: ref, size: size, log: shared.log, heartbeat: shared.health.heartbeat)
                     await watch.run(attempt)
                     return nil
                 }
@@ -208,7 +188,7 @@ private struct DeliveryAttempt: Sendable {
             let ended = await group.reduce(nil) { $1 ?? $0 }
             return ended ?? .failure(cancelled)
         }
-        if case .failure(let error) = result, error.verdict == .cancelled, shared.inFlight.isSentBack(ref.delivery) {
+        if case .failure(let error) = result, error.verdict == .cancelled, attempts.inFlight.isSentBack(ref.delivery) {
             return nil
         }
         return result
@@ -256,8 +236,8 @@ private struct DeliveryAttempt: Sendable {
         var proof = proof
         proof.address = destination.address
         Failpoint.afterComplete.reached()
-        shared.warmUp.step()
-        shared.inFlight.forgetStep(of: ref.delivery)
+        attempts.warmUp.step()
+        attempts.inFlight.forgetStep(of: ref.delivery)
         var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
         report.destinationIsBack = worked(.delivered(file: ref.job))
         return (.delivered(shared.journal.seal.closed(proof)), report)
@@ -265,7 +245,7 @@ private struct DeliveryAttempt: Sendable {
 
     /// The destination works on it: how far that is, is remembered for `status`, and said now and then.
     private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (Settlement, Report) {
-        if let step = attempt.progress, shared.inFlight.note(step, of: delivery.id, at: .now) {
+        if let step = attempt.progress, attempts.inFlight.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
         let isRepeated = delivery.isBeingWorkedOn
@@ -276,8 +256,8 @@ private struct DeliveryAttempt: Sendable {
 
     /// The destination is there, and this machine too. - Returns: whether more may be claimed for it than before.
     private func worked(_ event: CircuitBreaker.Event) -> Bool {
-        defer { shared.state.withLock { $0.faults.worked(delivery.id) } }
-        return shared.board.report(ref.destination, event)
+        defer { attempts.state.withLock { $0.faults.worked(delivery.id) } }
+        return shared.destinations.report(ref.destination, event)
     }
 
     /// A limit of 0 has ended the attempt, which does not count: another has its worker, and it goes on where it was once the
@@ -294,20 +274,20 @@ private struct DeliveryAttempt: Sendable {
         let now = WallTime.now
         let attempt = FailedAttempt(
             file: file.id, number: delivery.attempts, policy: file.policy.retry,
-            isStopping: shared.isStopping.isSet || Task.isCancelled,
-            localFaults: shared.state.withLock { $0.faults.count(of: delivery.id) }, time: now)
+            isStopping: attempts.isStopping.isSet || Task.isCancelled,
+            localFaults: attempts.state.withLock { $0.faults.count(of: delivery.id) }, time: now)
         var random = SystemRandomNumberGenerator()
         let decision = FailureClassifier.classify(error, attempt, presence, using: &random) { event, error in
-            shared.board.hear(ref.destination, event, reason: error.reason, code: error.code)
+            shared.destinations.hear(ref.destination, event, reason: error.reason, code: error.code)
         }
         if decision.error.isLocal { tell(decision.error) }
-        if case .ended = decision.end { shared.inFlight.forgetStep(of: ref.delivery) }
+        if case .ended = decision.end { attempts.inFlight.forgetStep(of: ref.delivery) }
         return decision.outcome(ref, file, attempt: delivery.attempts, at: now)
     }
 
     /// Says what this machine could not do, when it is news.
     private func tell(_ error: DeliveryError) {
-        guard shared.state.withLock({ $0.faults.note(error.code, of: delivery.id) }) else { return }
+        guard attempts.state.withLock({ $0.faults.note(error.code, of: delivery.id) }) else { return }
         let isOfFile = error.code == .sourceUnreadable || error.code == .sourceForbidden
         shared.log.emit(
             isOfFile

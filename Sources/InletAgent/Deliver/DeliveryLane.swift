@@ -15,6 +15,8 @@ struct DeliveryLane: Sendable {
 
     private static let journalPause = Duration.seconds(2)
 
+    private var shared: Shared { stage.shared }
+    private var ends: DeliveryEnds { DeliveryEnds(shared: shared) }
     private var none: ClaimWish { .none(id.lane) }
 
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.slots.with(id, body) }
@@ -31,9 +33,9 @@ struct DeliveryLane: Sendable {
     private func exchangeAndBegin(_ group: inout DiscardingTaskGroup) async {
         var patience = JournalPatience()
         while true {
-            stage.heartbeat.beat(.workers)
+            shared.health.heartbeat.beat(.workers)
             let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
-            let room = isLast || isStopping ? nil : stage.board.room(of: id.destination)
+            let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
             await offerRefused()
             let (ended, places) = takeEnded(room)
             guard let exchange = await exchange(ended, room, places) else {
@@ -43,14 +45,16 @@ struct DeliveryLane: Sendable {
             }
             while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
             let (open, refused) = slots { ($0.open, $0.refused.count) }
-            if isLast || open == 0 && (isStopping || room == nil && stage.board[id.destination] == nil) { return }
+            if isLast || open == 0 && (isStopping || room == nil && shared.destinations[id.destination] == nil) {
+                return
+            }
             if refused == 0 { patience = JournalPatience() }
             if isStopping, open == refused {
                 if await patience.wait(stage.isStopping) { continue }
                 return
             }
             if exchange.claims.count < places || places == 0 {
-                await stage.signals.wait(for: .deliverable(id), until: nextLook(exchange))
+                await shared.signals.wait(for: .deliverable(id), until: nextLook(exchange))
             }
             await gather()
         }
@@ -62,20 +66,22 @@ struct DeliveryLane: Sendable {
     private func work(_ first: Claim) async {
         var next: Claim? = first
         while let claim = next {
-            stage.heartbeat.beat(.workers)
+            shared.health.heartbeat.beat(.workers)
             let ended = await deliver(claim)
             let isAwaited: Bool
             (next, isAwaited) = slots { slots in
                 slots.end(ended)
                 return (slots.begin(), slots.isAwaited)
             }
-            if isAwaited { stage.signals.raise(.deliverable(id)) }
+            if isAwaited { shared.signals.raise(.deliverable(id)) }
         }
     }
 
     /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
     private func deliver(_ claim: Claim) async -> Ended {
-        if stage.isStopping.isSet || Task.isCancelled || !stage.board.takes(claim.delivery) { return .back(claim) }
+        if stage.isStopping.isSet || Task.isCancelled || !shared.destinations.takes(claim.delivery) {
+            return .back(claim)
+        }
         Failpoint.claimed.reached()
         let (settlement, report) = await stage.deliverOne.deliver(claim)
         return Ended(claim: claim, settlement: settlement, report: report)
@@ -89,13 +95,13 @@ struct DeliveryLane: Sendable {
         while !stage.isStopping.isSet, !Task.isCancelled, let pause = slots({ $0.pause }),
             start.duration(to: .now) < pause
         {
-            await stage.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
+            await shared.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
         }
     }
 
     /// When there is something to do for which no signal is raised.
     private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
-        let uptime = stage.board.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
         let due = [exchange.nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
         let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
@@ -106,7 +112,7 @@ struct DeliveryLane: Sendable {
     /// what has waited for too long ends so.
     private func takeEnded(_ room: ClaimRoom?) -> ([Ended], places: Int) {
         let limit = room?.limits[id.lane] ?? 0
-        let uptime = stage.board.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         let (ended, places) = slots { slots in
             slots.setLimit(limit)
             slots.endExpired(uptime)
@@ -150,7 +156,7 @@ struct DeliveryLane: Sendable {
         if exchange != nil || refused.count < ended.count {
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
         } else {
-            stage.health.fails(error)
+            shared.health.journal.fails(error)
             slots { $0.putBack(refused) }
         }
         return exchange
@@ -160,10 +166,10 @@ struct DeliveryLane: Sendable {
         let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
         do throws(JournalError) {
             if !claims.isEmpty { Failpoint.settling.reached() }
-            let exchange = try await stage.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
+            let exchange = try await shared.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
             follow(ended, exchange)
             let away = ended.filter { $0.report?.awaitsSource == true }
-            if !away.isEmpty { await stage.ends.freeReturned(away.map(\.claim.file), stage.journal, stage.health) }
+            if !away.isEmpty { await ends.freeReturned(away.map(\.claim.file)) }
             return .success(exchange)
         } catch {
             return .failure(error)
@@ -172,15 +178,15 @@ struct DeliveryLane: Sendable {
 
     private func follow(_ ended: [Ended], _ exchange: Exchange) {
         // One that only looked has written nothing.
-        if ended.count + exchange.claims.count > 0 { stage.health.works() }
+        if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        stage.ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
-        stage.ends.tell(exchange.damaged)
+        ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
+        ends.tell(exchange.damaged)
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
-        if hasSurplus || ended.contains(where: \.isBack) { stage.signals.raise(.expirable) }
+        if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
     }
 
     /// - Parameter error: what came of settling them together.
@@ -196,7 +202,7 @@ struct DeliveryLane: Sendable {
         }
         return refused.map { one, error in
             var one = one
-            one.refusal = stage.ends.refused(one.claim.file, error, saidLast: one.refusal, stage.health)
+            one.refusal = ends.refused(one.claim.file, error, saidLast: one.refusal)
             return one
         }
     }

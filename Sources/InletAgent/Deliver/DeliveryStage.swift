@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -7,31 +8,30 @@ internal import Synchronization
 /// Delivers what is due: each destination has two lanes, one of small files, which share its connections, and one of big ones,
 /// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
 final class DeliveryStage: Service {
-    let journal: Journal
+    let shared: Shared
     /// What the lanes hold.
     let slots: Lanes
-    let board: DestinationRegistry
     let deliverOne: DeliveryAttempts
-    let signals: Signals
-    let ends: DeliveryEnds
     let transferPool: TransferPool
-    let limitHold: LimitHold
-    private let pool: BlockingPool
-    private let live: LiveSettings
-    let health: JournalHealth
-    let heartbeat: Heartbeat
-    let isStopping: StopFlag
+    private let limitHold: LimitHold
+    /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
+    /// go on while another waits for a disk.
+    private let pool = BlockingPool(
+        name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
+    let isStopping = StopFlag()
     private let running = Mutex<Set<LaneID>>([])
 
+    /// - Parameters:
+    ///   - begun: the deliveries that an earlier process began.
+    ///   - patience: how long a limit of 0 may keep the places of what it holds.
+    ///   - silence: after so long without a byte a big file's place is another's.
     init(
-        journal: Journal, slots: Lanes, board: DestinationRegistry, deliverOne: DeliveryAttempts, signals: Signals,
-        ends: DeliveryEnds, transferPool: TransferPool, limitHold: LimitHold, pool: BlockingPool, live: LiveSettings,
-        health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
+        _ shared: Shared, _ transfers: Transfers, _ lanes: Lanes, begun: [Int64], patience: Duration, silence: Duration
     ) {
-        (self.journal, self.slots, self.board, self.deliverOne) = (journal, slots, board, deliverOne)
-        (self.signals, self.ends, self.transferPool, self.limitHold) = (signals, ends, transferPool, limitHold)
-        (self.pool, self.live, self.health) = (pool, live, health)
-        (self.heartbeat, self.isStopping) = (heartbeat, isStopping)
+        (self.shared, slots) = (shared, lanes)
+        deliverOne = DeliveryAttempts(shared, transfers, isStopping, begun: begun, hashing: pool)
+        transferPool = TransferPool(shared, transfers, silence: silence)
+        limitHold = LimitHold(shared: shared, inFlight: transfers, patience: patience)
     }
 
     func run() async throws {
@@ -59,7 +59,7 @@ final class DeliveryStage: Service {
             }
         } onGracefulShutdown: {
             self.isStopping.set()
-            self.signals.raiseDeliverable()
+            self.shared.signals.raiseDeliverable()
         }
     }
 
@@ -67,14 +67,14 @@ final class DeliveryStage: Service {
     private func runLanes() async {
         await withDiscardingTaskGroup { group in
             while !isStopping.isSet, !Task.isCancelled {
-                for name in board.names {
+                for name in shared.destinations.names {
                     for lane in Lane.allCases {
                         let id = LaneID(destination: name, lane: lane)
                         guard running.withLock({ $0.insert(id).inserted }) else { continue }
                         group.addTask { await self.run(id) }
                     }
                 }
-                await signals.wait(for: .lanes)
+                await shared.signals.wait(for: .lanes)
             }
         }
     }
@@ -84,14 +84,14 @@ final class DeliveryStage: Service {
         slots.remove(id)
         running.withLock { _ = $0.remove(id) }
         // Its destination may be there again.
-        signals.raise(.lanes)
+        shared.signals.raise(.lanes)
     }
 
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
         // Ends early only when the task is cancelled, with which the rest ends too.
-        try? await Task.sleep(for: live.settings.shutdownGrace)
+        try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
         deliverOne.cancelAll()
     }
 }

@@ -276,7 +276,7 @@ extension RootLoop {
         defer { listing.rest() }
         volume.question.reopen()
         var budget = Self.listingBudget
-        guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
+        guard shared.room.limit.isOff else { return trackListed(&budget) }
         let (admitter, tolerance, hashing) = (admission.admitter, admission.tolerance, admission.hashing)
         var looked = admission.look(listed(&budget))
         var ready: [Candidate] = []

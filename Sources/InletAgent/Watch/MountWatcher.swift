@@ -4,16 +4,11 @@ internal import ServiceLifecycle
 /// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted
 /// over a folder. Sleeps until then.
 struct MountWatcher: Service {
-    let roots: RootRegistry
-    let log: EventLog
+    private let shared: Shared
     private let thread = BlockingPool(name: "mounts", threads: 1)
     private let waker: Waker
 
-    init(_ roots: RootRegistry, log: EventLog) throws(SystemError) {
-        self.roots = roots
-        self.log = log
-        waker = try Waker()
-    }
+    init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -32,11 +27,11 @@ struct MountWatcher: Service {
             let mounts = try MountWatch(onlyMounts: true)
             while !Task.isCancelled {
                 guard try mounts.wait(until: nil, waker: waker) else { continue }
-                roots.mountsChanged()
+                shared.roots.mountsChanged()
             }
         } catch {
             // Rescans and restarts find the same, only later.
-            log.emit(.agentTrouble(reason: "mounts are not followed: \(error)"))
+            shared.log.emit(.agentTrouble(reason: "mounts are not followed: \(error)"))
         }
     }
 }

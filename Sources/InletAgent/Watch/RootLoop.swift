@@ -7,8 +7,7 @@ internal import SystemPackage
 /// admitted, in one loop that owns all of their state. Its blocking calls are on the root's own thread.
 struct RootLoop: ~Copyable {
     let settings: WatchSettings
-    let log: EventLog
-    let heartbeat: Heartbeat
+    let shared: Shared
     let mailbox: RootMailbox
     let ignore: IgnoreList
     /// The folder that the root's path led to when the loop was made.
@@ -35,29 +34,28 @@ struct RootLoop: ~Copyable {
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
-        _ settings: WatchSettings, admission: AdmissionStage, mailbox: RootMailbox, heartbeat: Heartbeat, log: EventLog,
-        openUnits: [Batch], places: Settler.Places
+        _ settings: WatchSettings, admission: AdmissionStage, mailbox: RootMailbox, openUnits: [Batch],
+        places: Settler.Places
     ) throws(SystemError) {
-        self.settings = settings
-        self.log = log
-        self.heartbeat = heartbeat
-        self.mailbox = mailbox
-        self.admission = admission
+        shared = admission.admitter.shared
+        (self.settings, self.mailbox, self.admission) = (settings, mailbox, admission)
         ignore = IgnoreList(user: settings.ignore)
-        watch = try RootWatch(settings, ignore: ignore, log: log)
+        watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         publisher = StatusPublisher(unsettled: UnsettledWatch(after: settings.unsettledAfter))
-        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, admission.admitter.board))
+        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
+
+    var log: EventLog { shared.log }
 
     mutating func run() async throws(SystemError) {
         watch.begin()
         startListing()
         while !mailbox.isStopped, !isLost {
-            heartbeat.beat(.intake(settings.path))
+            shared.health.heartbeat.beat(.intake(settings.path))
             settler.note(.now, wall: .now)
             apply(mailbox.take())
             if isLost { return }
@@ -282,7 +280,7 @@ extension RootLoop {
     /// Files that are ready, no more than there is room for.
     mutating func dueNow() async -> [FilePath] {
         if pressure.holds(at: .now) { return [] }
-        guard let places = await admission.admitter.room.places() else { return settler.due(at: .now) }
+        guard let places = await shared.room.places() else { return settler.due(at: .now) }
         if places == 0, units.isEmpty {
             // What is not ready yet is no reason to say that there is no room.
             if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
@@ -313,12 +311,12 @@ extension RootLoop {
 
     private mutating func refuse() async {
         pressure.begin(at: .now)
-        await admission.admitter.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
+        await shared.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
     }
 
     private mutating func release() {
         pressure.end()
-        admission.admitter.room.release(settings.path)
+        shared.room.release(settings.path)
     }
 }
 

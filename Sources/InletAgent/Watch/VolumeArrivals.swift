@@ -5,29 +5,28 @@ internal import SystemPackage
 
 /// What is done when a removable volume comes and goes: what waits of it is found where it is now, and goes on.
 struct VolumeArrivals: Sendable {
-    let journal: Journal
-    let roots: RootRegistry
-    let signals: Signals
-    let log: EventLog
+    let shared: Shared
 
     /// Files looked at between two transactions.
     private static let group = 256
 
+    private var journal: Journal { shared.journal }
+
     /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
     func arrived(_ place: VolumePlace, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
-        guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
+        guard let key = volume.key else { return shared.roots.set(.present(volume: nil), root) }
         if isNew { try await journal.forgetLastWord(of: key) }
         // First: what is known by another name would be taken for another volume's.
         try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)
         let waiting = try await recognise(key, at: root)
-        roots.set(.present(volume: key), root)
+        shared.roots.set(.present(volume: key), root)
         try await journal.volumeIsBack(key, at: .now)
-        log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
+        shared.log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
         if waiting == 0 { return }
-        signals.raiseDeliverable()
-        signals.raise(.finishable)
+        shared.signals.raiseDeliverable()
+        shared.signals.raise(.finishable)
     }
 
     /// Files that were known by the path of their root, or by a weaker name of the volume, are known by its best one from now on:
@@ -77,7 +76,7 @@ struct VolumeArrivals: Sendable {
     }
 
     func left(_ volume: Volume?, _ root: FilePath) {
-        roots.set(nil, root)
-        if let volume, volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+        shared.roots.set(nil, root)
+        if let volume, volume.key != nil { shared.log.emit(.volumeRemoved(root: root, volume: volume.name)) }
     }
 }

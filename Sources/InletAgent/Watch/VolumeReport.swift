@@ -193,7 +193,7 @@ extension RootLoop {
     private mutating func asksForEarlier(_ key: String) async throws(JournalError) -> Bool {
         if volume.earlier.isOver { return true }
         guard volume.earlier.due <= .now else { return false }
-        heartbeat.beat(.intake(settings.path))
+        shared.health.heartbeat.beat(.intake(settings.path))
         let silence = try await volume.earlier.ask(
             of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
         if let silence { log.emit(.fileTrouble(path: settings.path, reason: silence)) }
@@ -223,7 +223,7 @@ extension RootLoop {
         end.unread = listing.unread + admission.inspector.unread
         var last = FilePath()
         while true {
-            heartbeat.beat(.intake(root))
+            shared.health.heartbeat.beat(.intake(root))
             let files = try await admission.journal.files(
                 of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
             guard let next = files.last else { break }
