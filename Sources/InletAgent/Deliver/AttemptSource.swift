@@ -2,6 +2,36 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import SystemPackage
+
+extension Shared {
+    /// What a pipeline is told of a delivery to `destination`; only registrations are told of what came before them.
+    ///
+    /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
+    func order(
+        _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
+    ) async throws(DeliveryError) -> DeliveryOrder {
+        let place = SourcePlace(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
+        var order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+        do {
+            let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
+            if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
+                let uptime = destinations.uptimes()[delivery.destination] ?? 0
+                try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
+            }
+            guard destination.storage != nil || destination.closesBatches else { return order }
+            let context = try await journal.context(of: delivery, in: file)
+            order.upstream = context.upstream
+            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            order.batch = context.batch
+            return order
+        } catch {
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+        }
+    }
+}
 
 /// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
 struct AttemptSource: Sendable {

@@ -81,7 +81,7 @@ private struct DeliveryAttempt: Sendable {
         do throws(DeliveryError) {
             // Before anything of it is touched: whether it is this one that ends the process.
             if delivery.crashes > 0 { try await noteBegun() }
-            order = try await DeliveryOrderFactory(shared: shared).order(file, delivery, to: destination)
+            order = try await shared.order(file, delivery, to: destination)
         } catch {
             return failed(error)
         }
@@ -313,5 +313,24 @@ extension FailureDecision {
                     event: .jobFailed(ref, state: state, error), wantsLook: looksAgain ? file : nil)
             )
         }
+    }
+}
+
+/// Counts what is delivered, and now and then gives back the code that only the first deliveries needed: after 8 files or
+/// parts, 64, 512 and so on, so that it costs nothing in the long run.
+package final class WarmUp: Sendable {
+    private let count = Atomic<Int>(0)
+
+    package init() {}
+
+    /// A file or a part of one has been sent.
+    package func step() {
+        let now = count.add(1, ordering: .relaxed).newValue
+        if Self.isDue(now) { ProcessMemory.releaseColdPages() }
+    }
+
+    /// Whether `count` is a power of 8, and not the first.
+    static func isDue(_ count: Int) -> Bool {
+        count > 1 && count.nonzeroBitCount == 1 && count.trailingZeroBitCount.isMultiple(of: 3)
     }
 }

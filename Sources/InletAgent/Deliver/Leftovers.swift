@@ -97,7 +97,7 @@ struct Leftovers: Service {
 
     private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {
         do throws(DeliveryError) {
-            let order = try await DeliveryOrderFactory(shared: shared).order(
+            let order = try await shared.order(
                 leftover.file, leftover.delivery, to: destination)
             try await destination.pipeline.abandon(order, checkpoint: journal.seal.opened(leftover.checkpoint))
             return nil

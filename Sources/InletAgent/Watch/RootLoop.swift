@@ -272,83 +272,53 @@ struct RootLoop: ~Copyable {
     }
 }
 
-/// Files for which there is no room in the queue stay in their folder, and their place in the order is kept.
-extension RootLoop {
-    /// The pause of those that unit files overtake.
-    private static let overtakenPause = Duration.seconds(5)
+/// What happened to a name below a watched folder, or to that folder.
+///
+/// A rename comes as its two halves, and an exchange as four: the second half never comes where a file has left the root, and
+/// nothing is held back until it does. Both names are looked at.
+enum FileEvent: Sendable, Equatable {
+    /// Something new has this name.
+    case created(FilePath, isFolder: Bool)
+    /// What has this name was written to, or touched.
+    case changed(FilePath, isFolder: Bool)
+    case removed(FilePath, isFolder: Bool)
+    /// The first half of a rename; `rename` is nil where the kernel does not tell which halves belong together (fanotify before
+    /// Linux 5.17).
+    case left(FilePath, isFolder: Bool, rename: UInt32?)
+    /// The second half, with the number of the first.
+    case reached(FilePath, isFolder: Bool, rename: UInt32)
+    /// A folder is to be listed: its mount has gone and shows what it covered, or it has the name of one that left.
+    case folder(FilePath)
+    /// A file that `follow(linked:)` was asked to follow has lost a name, or has another owner.
+    case linked(FilePath)
+    /// The root itself has gone, with the reason.
+    case lost(String)
+    /// Events were lost: everything is to be listed.
+    case overflow
 
-    /// Files that are ready, no more than there is room for.
-    mutating func dueNow() async -> [FilePath] {
-        if pressure.holds(at: .now) { return [] }
-        guard let places = await shared.room.places() else { return settler.due(at: .now) }
-        if places == 0, units.isEmpty {
-            // What is not ready yet is no reason to say that there is no room.
-            if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
-            return []
+    /// The name that something happened to.
+    var name: FilePath? {
+        switch self {
+        case .created(let path, _), .changed(let path, _), .removed(let path, _), .left(let path, _, _),
+            .reached(let path, _, _):
+            path
+        case .folder, .linked, .lost, .overflow: nil
         }
-        let due = settler.due(at: .now, most: units.isEmpty ? places : .max)
-        pressure.hasRoomLeft = due.count < places
-        if due.isEmpty { release() }
-        return due
     }
 
-    /// Those that were refused come first the next time. While a unit is open they wait behind its files instead: the unit would
-    /// never be complete.
-    mutating func putBack(_ refused: [FilePath]) async {
-        if refused.isEmpty {
-            if pressure.hasRoomLeft { release() }
-            return
+    /// What inotify says of a name, and fanotify, which puts several things into one record: then what has gone is told.
+    init(_ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath) {
+        let isFolder = mask.contains(.isDirectory)
+        if mask.contains(.movedFrom) {
+            self = .left(path, isFolder: isFolder, rename: rename)
+        } else if mask.contains(.deleted) {
+            self = .removed(path, isFolder: isFolder)
+        } else if mask.contains(.movedTo), let rename {
+            self = .reached(path, isFolder: isFolder, rename: rename)
+        } else if !mask.isDisjoint(with: [.created, .movedTo]) {
+            self = .created(path, isFolder: isFolder)
+        } else {
+            self = .changed(path, isFolder: isFolder)
         }
-        for path in refused {
-            let isTracked =
-                units.isEmpty
-                ? settler.discover(path, settle: admission.settle(for: path), at: started)
-                : settler.observe(path, settle: Self.overtakenPause, at: .now)
-            if !isTracked { listing.ask() }
-        }
-        await refuse()
-    }
-
-    private mutating func refuse() async {
-        pressure.begin(at: .now)
-        await shared.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
-    }
-
-    private mutating func release() {
-        pressure.end()
-        shared.room.release(settings.path)
-    }
-}
-
-/// When a loop that found no room in the queue looks again.
-struct QueuePressure {
-    /// Woken whenever a file leaves the queue, it lets some more leave before it looks: one by one, each file would be a transaction.
-    private static let shortestPause = Duration.milliseconds(20)
-    /// Not everything that leaves the queue wakes it.
-    private static let longestPause = Duration.seconds(1)
-
-    /// Whether the last round took everything that was ready.
-    var hasRoomLeft = true
-    private var notBefore: ContinuousClock.Instant?
-    private var notAfter: ContinuousClock.Instant?
-
-    mutating func begin(at now: ContinuousClock.Instant) {
-        notBefore = now.advanced(by: Self.shortestPause)
-        notAfter = now.advanced(by: Self.longestPause)
-    }
-
-    mutating func end() { (notBefore, notAfter) = (nil, nil) }
-
-    /// Whether it is too soon to look; then it is looked as soon as it is not.
-    mutating func holds(at now: ContinuousClock.Instant) -> Bool {
-        guard let earliest = notBefore, now < earliest else { return false }
-        notAfter = earliest
-        return true
-    }
-
-    /// When the loop must go on for the sake of what is ready at `time`.
-    func deadline(_ time: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
-        guard let time, let notAfter else { return time }
-        return max(time, notAfter)
     }
 }
