@@ -61,7 +61,7 @@ package final class Agent: Sendable {
             let notifier = try await Notifier(receivers, journal: journal, log: log)
             return (notifier, try await Self.recover(settings, sendRoots, destinations, journal, pace, log))
         }
-        let begun = try await journal.begunDeliveries(limit: DeliveryAttempts.mostResumable)
+        let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
         let (transfers, lanes) = (Transfers(), Lanes())
         let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
@@ -73,7 +73,9 @@ package final class Agent: Sendable {
             .keepAlive: KeepAlive(shared),
         ])
         let manager = SystemdNotifier(ServiceNotify())
-        let plan = ReloadPlan(shared, intakes, bandwidth, notifications, scheduler, tally)
+        let plan = ReloadPlan(
+            shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
+            tally: tally)
         reload = source.map { Reload($0, plan, manager) }
         let finishing = BlockingPool(name: "finisher", threads: 2)
 

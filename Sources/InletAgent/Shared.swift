@@ -28,6 +28,27 @@ final class Shared: Sendable {
         room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
     }
 
+    /// As `WakeSignal.loop`, for a service of which the journal says what is due. One that cannot be used now is asked again
+    /// after `pause`.
+    ///
+    /// - Parameter doDue: returns whether there may be more, and otherwise when something is due.
+    func loop(
+        on signal: Signals.Signal, for asker: JournalHealth.Asker, pause: Duration,
+        _ doDue: () async throws(JournalError) -> (hasMore: Bool, next: WallTime?)
+    ) async {
+        await signals.loop(on: signal) {
+            do throws(JournalError) {
+                let (hasMore, next) = try await doDue()
+                health.journal.works(for: asker)
+                return hasMore ? .now : next.map { .now.advanced(by: max($0 - .now, .seconds(1))) }
+            } catch {
+                if Task.isCancelled { return nil }
+                health.journal.fails(error, for: asker)
+                return .now.advanced(by: pause)
+            }
+        }
+    }
+
     /// Makes sleeping loops pass once, so that they show that they live.
     func nudge() {
         signals.raiseDeliverable()

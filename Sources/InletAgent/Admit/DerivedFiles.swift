@@ -227,7 +227,7 @@ struct DerivingRun: Sendable {
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
         (child.yieldsMemory, child.leavesNobody) = (true, true)
         let outcome = try await child.run(on: pool)
-        if let reason = Self.reason(outcome) { throw Failure(description: reason) }
+        if let reason = outcome.failure { throw Failure(description: reason) }
         return try take(output)
     }
 
@@ -271,11 +271,18 @@ struct DerivingRun: Sendable {
         return Arrival(root: folder, path: name, identity: made)
     }
 
-    /// Why it made nothing; nil when it ended well.
-    static func reason(_ ended: ChildProcess.Outcome) -> String? {
-        let said = DisplayText.escape(ended.errors.suffix(300))
-        let tail = said.isEmpty ? "" : ": \(said)"
-        return switch ended.end {
+}
+
+extension ChildProcess.Outcome {
+    /// What it said of an error, as the end of a sentence.
+    var tail: String {
+        let said = DisplayText.escape(errors.suffix(300))
+        return said.isEmpty ? "" : ": \(said)"
+    }
+
+    /// Why the program did not do what it should; nil when it ended well.
+    var failure: String? {
+        switch end {
         case .exited(0): nil
         case .exited(let code): "the program ended with \(code)\(tail)"
         case .signalled(let signal): "the program was ended by signal \(signal)\(tail)"

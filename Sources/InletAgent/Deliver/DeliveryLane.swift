@@ -83,7 +83,7 @@ struct DeliveryLane: Sendable {
             return .back(claim)
         }
         Failpoint.claimed.reached()
-        let (settlement, report) = await stage.deliverOne.deliver(claim)
+        let (settlement, report) = await DeliveryAttempt(claim, stage).run()
         return Ended(claim: claim, settlement: settlement, report: report)
     }
 

@@ -11,14 +11,18 @@ final class DeliveryStage: Service {
     let shared: Shared
     /// What the lanes hold.
     let slots: Lanes
-    let deliverOne: DeliveryAttempts
+    let transfers: Transfers
     let transferPool: TransferPool
     private let limitHold: LimitHold
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
     /// go on while another waits for a disk.
-    private let pool = BlockingPool(
+    let pool = BlockingPool(
         name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
     let isStopping = StopFlag()
+    /// Deliveries that an earlier process began: their first attempt in this one is told as resumed.
+    let resumable: Mutex<Set<Int64>>
+    let faults = Mutex(LocalFaults())
+    let warmUp = WarmUp()
     private let running = Mutex<Set<LaneID>>([])
 
     /// - Parameters:
@@ -28,8 +32,8 @@ final class DeliveryStage: Service {
     init(
         _ shared: Shared, _ transfers: Transfers, _ lanes: Lanes, begun: [Int64], patience: Duration, silence: Duration
     ) {
-        (self.shared, slots) = (shared, lanes)
-        deliverOne = DeliveryAttempts(shared, transfers, isStopping, begun: begun, hashing: pool)
+        (self.shared, self.transfers, slots) = (shared, transfers, lanes)
+        resumable = Mutex(Set(begun))
         transferPool = TransferPool(shared, transfers, silence: silence)
         limitHold = LimitHold(shared: shared, inFlight: transfers, patience: patience)
     }
@@ -92,7 +96,7 @@ final class DeliveryStage: Service {
         await isStopping.wait()
         // Ends early only when the task is cancelled, with which the rest ends too.
         try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
-        deliverOne.cancelAll()
+        transfers.cancelAll()
     }
 }
 
@@ -132,7 +136,7 @@ struct DeliveryEnds: Sendable {
 
     /// - Parameter report: nil for a delivery that was never begun.
     private static func events(
-        _ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile
+        _ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile
     ) -> [AgentEvent] {
         if report != nil { Failpoint.delivered.reached() }
         let told = report.map { [$0.event] } ?? []
@@ -158,7 +162,7 @@ struct DeliveryEnds: Sendable {
     }
 
     /// Wakes and tells whoever has to do with it now.
-    private func pass(_ report: DeliveryAttempts.Report?, _ file: FileRow, _ settled: SettledFile) {
+    private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
         if settled.isFinal { shared.room.left() }
         shared.destinations.deliveryEnded()
         // What ended with it, a companion or the marker of a unit, is still to be finished.

@@ -18,7 +18,7 @@ package final class DestinationRegistry: Sendable {
         package var lastError: String?
     }
 
-    let entries: Mutex<[String: DestinationState]>
+    let entries = Mutex<[String: DestinationState]>([:])
     private let log: EventLog
     private let workers: Int
     let clock: AgentClock
@@ -34,21 +34,8 @@ package final class DestinationRegistry: Sendable {
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
         unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
     ) {
-        self.log = log
-        self.workers = workers
-        self.clock = clock
-        self.pace = pace
-        var entries: [String: DestinationState] = [:]
-        for destination in destinations {
-            let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
-            var entry = DestinationState(
-                destination, breaker: breaker, isPaused: paused.contains(destination.name),
-                uptime: uptimes[destination.name] ?? 0)
-            entry.updateClock(at: clock.instant())
-            entries[destination.name] = entry
-        }
-        Self.share(&entries)
-        self.entries = Mutex(entries)
+        (self.log, self.workers, self.clock, self.pace) = (log, workers, clock, pace)
+        take(destinations, paused: paused, uptimes: uptimes, unproved: unproved)
     }
 
     /// Small files at once to all destinations: memory and descriptors are bounded by it.

@@ -29,17 +29,8 @@ struct Leftovers: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var pace = SweepPace()
-            await shared.signals.loop(on: .leftover) {
-                do throws(JournalError) {
-                    let mayHaveMore = try await sweep(&pace)
-                    let next = mayHaveMore ? .now : try await journal.nextLeftover()
-                    shared.health.journal.works(for: .sweeper)
-                    return next.map { .now.advanced(by: mayHaveMore ? .zero : max($0 - .now, .seconds(1))) }
-                } catch {
-                    if Task.isCancelled { return nil }
-                    shared.health.journal.fails(error, for: .sweeper)
-                    return .now.advanced(by: Self.journalPause)
-                }
+            await shared.loop(on: .leftover, for: .sweeper, pause: Self.journalPause) { () throws(JournalError) in
+                try await sweep(&pace) ? (true, nil) : (false, try await journal.nextLeftover())
             }
         }
     }

@@ -33,29 +33,23 @@ struct FinishingStage: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withTaskExecutorPreference(pool) {
-                await shared.signals.loop(on: .finishable) { await finishBatch() }
+                await shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
+                    () throws(JournalError) in try await finishBatch()
+                }
             }
         }
     }
 
-    /// Finishes what is due. - Returns: when to look next, unless somebody rings: nil where nothing is unfinished.
-    private func finishBatch() async -> ContinuousClock.Instant? {
-        do throws(JournalError) {
-            let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
-            var progress = false
-            await withTaskGroup(of: Bool.self) { group in
-                for job in jobs { group.addTask { await self.finish(job) } }
-                for await isFinished in group where isFinished { progress = true }
-            }
-            // What could not be finished was put off; where even that failed, the journal needs a pause.
-            let next = progress ? .now : try await journal.nextFinish()
-            shared.health.journal.works(for: .finisher)
-            return next.map { .now.advanced(by: progress ? .zero : max($0 - .now, .seconds(1))) }
-        } catch {
-            if Task.isCancelled { return nil }
-            shared.health.journal.fails(error, for: .finisher)
-            return .now.advanced(by: Self.journalPause)
+    /// Finishes what is due. - Returns: whether anything was, and otherwise when to look next.
+    private func finishBatch() async throws(JournalError) -> (hasMore: Bool, next: WallTime?) {
+        let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
+        var progress = false
+        await withTaskGroup(of: Bool.self) { group in
+            for job in jobs { group.addTask { await self.finish(job) } }
+            for await isFinished in group where isFinished { progress = true }
         }
+        // What could not be finished was put off; where even that failed, the journal needs a pause.
+        return progress ? (true, nil) : (false, try await journal.nextFinish())
     }
 
     /// - Returns: false when the file must wait.

@@ -195,8 +195,8 @@ struct Notifier: Service {
     }
 }
 
-/// What a notifier hears by.
-private final class Hearing: Sendable {
+/// By what somebody hears; nil = by nothing.
+final class Hearing: Sendable {
     private let subscription = Mutex<EventLog.Subscription?>(nil)
 
     func replace(by new: EventLog.Subscription?) {

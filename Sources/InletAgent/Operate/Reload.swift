@@ -184,7 +184,7 @@ package enum ReloadOutcome: Sendable, Equatable {
 }
 
 /// One thing wrong in a configuration file, or unwise, with its place; holds no secrets.
-package struct ConfigFault: Sendable, Equatable {
+package struct ConfigFault: Codable, Sendable, Equatable {
     package var file: String
     /// Both count from 1.
     package var line: Int
@@ -196,12 +196,8 @@ package struct ConfigFault: Sendable, Equatable {
     package var text: String
 
     init(_ error: ConfigError) {
-        file = error.file
-        line = error.line
-        column = error.column
-        message = error.message
-        excerpt = error.excerpt
-        text = error.description
+        (file, line, column) = (error.file, error.line, error.column)
+        (message, excerpt, text) = (error.message, error.excerpt, error.description)
     }
 }
 

@@ -53,14 +53,6 @@ struct ReloadPlan: Sendable {
     /// For what blocks.
     let pool = BlockingPool(name: "reload", threads: 1)
 
-    init(
-        _ shared: Shared, _ intakes: RootSupervisor, _ bandwidth: BandwidthControl,
-        _ notifications: NotificationStage, _ scheduler: Scheduler, _ tally: MetricsTally
-    ) {
-        (self.shared, self.intakes, self.bandwidth) = (shared, intakes, bandwidth)
-        (self.notifications, self.scheduler, self.tally) = (notifications, scheduler, tally)
-    }
-
     private var journal: Journal { shared.journal }
     private var board: DestinationRegistry { shared.destinations }
 

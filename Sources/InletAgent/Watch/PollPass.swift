@@ -226,13 +226,13 @@ extension RootLoop {
     }
 
     /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
-    var nextPass: ContinuousClock.Instant? { listing.hasEnded && listing.held.isEmpty ? watch.nextPass : nil }
+    var nextPass: ContinuousClock.Instant? { listing.hasEnded && listing.held.isEmpty ? watch.polls.next : nil }
 
     mutating func advancePass() {
         guard listing.held.isEmpty, !isLost else { return }
         if let due = nextPass, due <= .now { beginPass() }
-        guard watch.isPolling, !isLost else { return }
-        defer { watch.restPass() }
+        guard watch.polls.isLooking, !isLost else { return }
+        defer { watch.polls.rest() }
         for _ in 0..<Self.pollBudget {
             switch watch.nextPolled() {
             case .file(let path): if !take(path) { return }

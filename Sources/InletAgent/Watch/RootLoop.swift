@@ -69,7 +69,7 @@ struct RootLoop: ~Copyable {
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            watch.turnEnded(
+            watch.polls.turnEnded(
                 took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
@@ -85,7 +85,7 @@ struct RootLoop: ~Copyable {
 
     private var deadline: ContinuousClock.Instant? {
         mutating get {
-            if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.isPolling { return .now }
+            if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.polls.isLooking { return .now }
             return [
                 pressure.deadline(settler.nextDeadline), listing.isDone ? settler.stuckFolders.nextListing : nil,
                 listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil, volumeDeadline,
