@@ -16,9 +16,7 @@ package final class Agent: Sendable {
         package var confinement: ConfinementReport?
 
         package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
-            self.confinement = confinement
-            self.version = version
-            self.configuration = configuration
+            (self.version, self.configuration, self.confinement) = (version, configuration, confinement)
         }
     }
 

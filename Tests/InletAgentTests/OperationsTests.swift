@@ -208,13 +208,13 @@ extension AdmissionStage {
         in root: FilePath, _ journal: Journal, limit: QueueLimit = QueueLimit()
     ) throws -> AdmissionStage {
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
+        var watch = WatchSettings(path: root)
+        (watch.settle, watch.settleEmpty) = (.zero, .zero)
         let shared = Shared.test(journal, try EventLog(nil), [.scripted("here", ScriptedPipeline())]) {
-            $0.watch = [WatchSettings(path: root)]
+            $0.watch = [watch]
             $0.routes = [route]
             $0.queueLimit = limit
         }
-        return AdmissionStage(
-            root: root, admitter: Admission(shared), hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0,
-            skipBefore: nil, settle: .zero)
+        return AdmissionStage(watch, Admission(shared), hashing: BlockingPool(name: "hash", threads: 1))
     }
 }

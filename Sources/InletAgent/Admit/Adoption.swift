@@ -39,12 +39,8 @@ struct Adoption: Sendable {
     init(
         root: FilePath, volume: Volume? = nil, before: WallTime, isChecked: Bool, admission: Admission, hashing: Hashing
     ) {
-        self.root = root
-        self.volume = volume
-        self.before = before
-        self.isChecked = isChecked
-        self.admission = admission
-        self.hashing = hashing
+        (self.root, self.volume, self.before, self.isChecked) = (root, volume, before, isChecked)
+        (self.admission, self.hashing) = (admission, hashing)
         routes = AdmissionRules(for: .adopted).routes(admission.routes)
         check = AdoptionCheck(admission.board)
     }

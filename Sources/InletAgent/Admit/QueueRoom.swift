@@ -16,8 +16,7 @@ final class QueueRoom: Sendable {
 
     init(_ limit: QueueLimit, journal: Journal, log: EventLog) {
         limits = Mutex(limit)
-        self.journal = journal
-        self.log = log
+        (self.journal, self.log) = (journal, log)
     }
 
     var limit: QueueLimit { limits.withLock(\.self) }

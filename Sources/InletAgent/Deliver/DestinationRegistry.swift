@@ -191,9 +191,7 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// Opens those again whose time is over for which they asked. - Returns: whether there were any.
-    func reopen() -> Bool {
-        names.reduce(false) { report($1, .timePassed) || $0 }
-    }
+    func reopen() -> Bool { names.reduce(false) { report($1, .timePassed) || $0 } }
 
     /// When a probe is due, or the time is over for which a destination asked; nil while everything is up.
     package func nextLook() -> WallTime? {
@@ -341,10 +339,7 @@ struct DestinationState: Sendable {
     private var lacksCredits = false
 
     init(_ destination: Destination, breaker: CircuitBreaker, isPaused: Bool, uptime: Int64) {
-        self.destination = destination
-        self.breaker = breaker
-        self.isPaused = isPaused
-        self.uptime = uptime
+        (self.destination, self.breaker, self.isPaused, self.uptime) = (destination, breaker, isPaused, uptime)
     }
 
     var isOpen: Bool { breaker.isOpen && !isHeld }

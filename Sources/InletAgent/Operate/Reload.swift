@@ -153,10 +153,7 @@ package struct ReloadSource: Sendable {
         renew: @escaping @Sendable (_ name: String, _ held: LoadedConfig) -> Destination? = { _, _ in nil },
         read: @escaping @Sendable () throws(ConfigErrors) -> ReloadTrial
     ) {
-        self.config = config
-        self.types = types
-        self.renew = renew
-        self.read = read
+        (self.config, self.types, self.renew, self.read) = (config, types, renew, read)
     }
 }
 
@@ -167,9 +164,7 @@ package struct ReloadTrial: Sendable {
     package var outlets: Outlets
 
     package init(config: LoadedConfig, destinations: [Destination], outlets: Outlets = Outlets()) {
-        self.config = config
-        self.destinations = destinations
-        self.outlets = outlets
+        (self.config, self.destinations, self.outlets) = (config, destinations, outlets)
     }
 }
 

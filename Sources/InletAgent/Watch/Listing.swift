@@ -67,8 +67,7 @@ struct Listing: ~Copyable {
     init(root: FilePath, isRecursive: Bool, pause: Duration? = nil, most: Int = NameRun.most) {
         names = NameRun(most: most)
         turn = FolderTurn(root)
-        self.isRecursive = isRecursive
-        self.pause = pause
+        (self.isRecursive, self.pause) = (isRecursive, pause)
     }
 
     // MARK: - The whole root

@@ -64,10 +64,7 @@ struct PollPass: ~Copyable {
         root: FilePath, isRecursive: Bool, least: Duration,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
-        self.clock = clock
-        turn = FolderTurn(root)
-        self.isRecursive = isRecursive
-        self.least = least
+        (self.isRecursive, self.least, self.clock, turn) = (isRecursive, least, clock, FolderTurn(root))
     }
 
     var count: Int { book.count }

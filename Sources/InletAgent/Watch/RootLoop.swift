@@ -34,11 +34,10 @@ struct RootLoop: ~Copyable {
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
-        _ settings: WatchSettings, admission: AdmissionStage, mailbox: RootMailbox, openUnits: [Batch],
-        places: Settler.Places
+        _ admission: AdmissionStage, _ mailbox: RootMailbox, openUnits: [Batch], places: Settler.Places
     ) throws(SystemError) {
-        shared = admission.admitter.shared
-        (self.settings, self.mailbox, self.admission) = (settings, mailbox, admission)
+        (shared, settings) = (admission.admitter.shared, admission.settings)
+        (self.mailbox, self.admission) = (mailbox, admission)
         ignore = IgnoreList(user: settings.ignore)
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)

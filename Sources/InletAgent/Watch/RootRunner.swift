@@ -158,12 +158,9 @@ final class RootRunner: Service {
             let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
             let admission = AdmissionStage(
-                root: settings.path, admitter: admitter, hashing: hashing, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil, settle: settings.settle,
-                settleEmpty: settings.settleEmpty, volume: volume, adoptBefore: adopts ? firstSeen : nil,
-                adoptCheck: settings.adoptCheck, rule: settings.sources)
-            var loop = try RootLoop(
-                settings, admission: admission, mailbox: mailbox, openUnits: openUnits, places: places)
+                settings, admitter, hashing: hashing, tolerance: kind.modifiedTolerance, volume: volume,
+                firstSeen: firstSeen, adopts: adopts)
+            var loop = try RootLoop(admission, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.

@@ -128,9 +128,7 @@ final class WatchedEntry: Sendable {
     private let begun = StopFlag()
 
     init(_ settings: WatchSettings, _ service: any Service, after: StopFlag?) {
-        self.settings = settings
-        self.service = service
-        self.after = after
+        (self.settings, self.service, self.after) = (settings, service, after)
     }
 
     var fixed: RootRunner? { service as? RootRunner }

@@ -38,9 +38,7 @@ struct RootWatch: ~Copyable {
     private static let shortestWait = Duration.milliseconds(100)
 
     init(_ settings: WatchSettings, ignore: IgnoreList, log: EventLog) throws(SystemError) {
-        self.settings = settings
-        self.ignore = ignore
-        self.log = log
+        (self.settings, self.ignore, self.log) = (settings, ignore, log)
         inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         polls = PollPass(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
     }

@@ -94,7 +94,7 @@ extension AdmissionStage {
         return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
             return AdmissionRound.Joined(
-                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? inspector.settle,
+                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settings.settle,
                 completion: route.completion)
         }
     }
@@ -104,7 +104,7 @@ extension AdmissionStage {
         guard let folder = batch.unit else { return nil }
         let route = admitter.routes.named(batch.route)
         return AdmissionRound.Joined(
-            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? inspector.settle,
+            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settings.settle,
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 
@@ -181,7 +181,7 @@ extension AdmissionStage {
             guard try inspector.taken(at: path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
-                    RootedPath(root, path), isMarker: path == marker, by: inspector.rule, on: hashing.pool)
+                    RootedPath(root, path), isMarker: path == marker, by: settings.sources, on: hashing.pool)
                 labels.merge(found) { $1 }
             } catch let error as ConfigErrors {
                 tell(path, SidecarFile.reason(error))

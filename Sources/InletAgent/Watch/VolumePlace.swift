@@ -34,10 +34,7 @@ struct VolumePlace: Sendable {
     var volume: Volume
 
     init(place: FolderPlace, identity: VolumeIdentity, folder: String, isVolume: Bool) {
-        self.place = place
-        self.identity = identity
-        self.folder = folder
-        self.isVolume = isVolume
+        (self.place, self.identity, self.folder, self.isVolume) = (place, identity, folder, isVolume)
         volume = isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name)
     }
 
