@@ -16,9 +16,7 @@ package final class Agent: Sendable {
         package var confinement: ConfinementReport?
 
         package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
-            self.confinement = confinement
-            self.version = version
-            self.configuration = configuration
+            (self.version, self.configuration, self.confinement) = (version, configuration, confinement)
         }
     }
 
@@ -61,30 +59,36 @@ package final class Agent: Sendable {
             let notifier = try await Notifier(receivers, journal: journal, log: log)
             return (notifier, try await Self.recover(settings, sendRoots, destinations, journal, pace, log))
         }
-        let begun = try await journal.begunDeliveries(limit: DeliveryAttempts.mostResumable)
+        let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
         let (transfers, lanes) = (Transfers(), Lanes())
-        let (admitter, bandwidth) = (Admission(shared), BandwidthControl(shared, valve))
-        let intakes = try RootSupervisor(shared, admitter, places)
+        let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
         let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
+        let scheduler = Scheduler([
+            .backup: BackupJob(journal, settings.journalBackup, log),
+            .history: HistoryPruner(shared, settings.historyAfter),
+            .ping: Pinger(shared, sendRoots == nil ? outlets.ping : nil, settings.ping),
+            .keepAlive: KeepAlive(shared),
+        ])
         let manager = SystemdNotifier(ServiceNotify())
-        let plan = ReloadPlan(shared, intakes, bandwidth, admitter.room, notifications, scheduler, tally)
+        let plan = ReloadPlan(
+            shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
+            tally: tally)
         reload = source.map { Reload($0, plan, manager) }
         let finishing = BlockingPool(name: "finisher", threads: 2)
 
         services =
             [JournalMonitor(shared: shared)] + (sendRoots == nil ? [notifications] : []) + [
-                scheduler, Leftovers(shared), Probes(shared, Self.renewal(renew, source, reload)), bandwidth,
-                ManifestWriter(shared, admitter, finishing, label),
-                FinishingStage(shared, finishing, label),
-                DeliveryStage(
-                    shared, admitter, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
+                scheduler, Leftovers(shared: shared),
+                Probes(shared: shared, renew: Self.renewal(renew, source, reload)), bandwidth,
+                ManifestWriter(shared: shared, pool: finishing, version: label.version),
+                FinishingStage(shared, finishing, version: label.version),
+                DeliveryStage(shared, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
                 ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
-                try MountWatcher(shared.roots, log: log), Watchdog(shared: shared, manager: manager, door: door),
+                try MountWatcher(shared), Watchdog(shared: shared, manager: manager, door: door),
             ] + (reload.map { [$0] } ?? [])
         control = AgentControl(
-            AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, admitter, reload))
+            AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
     }
 
     /// - Returns: what counts all that is said from now on.

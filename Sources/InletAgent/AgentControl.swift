@@ -52,21 +52,17 @@ package struct AgentControl: Sendable {
         let lanes: Lanes
         let resumes: ResumeReport
         let bandwidth: BandwidthControl
-        let sending: SendService
         /// A folder of another machine may take its time.
-        let asking: BlockingPool
+        let asking = BlockingPool(name: "send", threads: 2)
         /// nil for an agent that has no configuration file.
         let reload: Reload?
 
         init(
-            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: Transfers,
-            _ lanes: Lanes,
-            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ admitter: Admission, _ reload: Reload?
+            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: Transfers, _ lanes: Lanes,
+            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ reload: Reload?
         ) {
             (self.shared, self.label, self.tally, self.transfers) = (shared, label, tally, transfers)
             (self.lanes, self.resumes, self.bandwidth, self.reload) = (lanes, resumes, bandwidth, reload)
-            asking = BlockingPool(name: "send", threads: 2)
-            sending = SendService(admission: admitter, live: shared.settings, reading: asking)
         }
 
         package var version: String { label.version }

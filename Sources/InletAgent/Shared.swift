@@ -1,5 +1,6 @@
-internal import InletCore
+package import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
@@ -13,6 +14,8 @@ final class Shared: Sendable {
     let signals = Signals()
     let log: EventLog
     let health: AgentHealth
+    let room: QueueRoom
+    let looks = KeptLooks()
     let clock: AgentClock
 
     init(
@@ -22,6 +25,28 @@ final class Shared: Sendable {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
         self.clock = clock
         health = AgentHealth(log, roots: settings.fixedRoots)
+        room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
+    }
+
+    /// As `WakeSignal.loop`, for a service of which the journal says what is due. One that cannot be used now is asked again
+    /// after `pause`.
+    ///
+    /// - Parameter doDue: returns whether there may be more, and otherwise when something is due.
+    func loop(
+        on signal: Signals.Signal, for asker: JournalHealth.Asker, pause: Duration,
+        _ doDue: () async throws(JournalError) -> (hasMore: Bool, next: WallTime?)
+    ) async {
+        await signals.loop(on: signal) {
+            do throws(JournalError) {
+                let (hasMore, next) = try await doDue()
+                health.journal.works(for: asker)
+                return hasMore ? .now : next.map { .now.advanced(by: max($0 - .now, .seconds(1))) }
+            } catch {
+                if Task.isCancelled { return nil }
+                health.journal.fails(error, for: asker)
+                return .now.advanced(by: pause)
+            }
+        }
     }
 
     /// Makes sleeping loops pass once, so that they show that they live.
@@ -73,4 +98,19 @@ final class LiveSettings: Sendable {
     }
 
     func show(_ config: ShownConfig) { state.withLock { $0.shown = config } }
+}
+
+/// The two clocks by which the agent decides whom to try when: the civil one, and one that never jumps and stands while the
+/// machine sleeps, when nobody could have been sent anything. Tests turn both.
+package struct AgentClock: Sendable {
+    package var now: @Sendable () -> WallTime
+    package var instant: @Sendable () -> SuspendingClock.Instant
+
+    package init(
+        now: @escaping @Sendable () -> WallTime = { .now },
+        instant: @escaping @Sendable () -> SuspendingClock.Instant = { .now }
+    ) {
+        self.now = now
+        self.instant = instant
+    }
 }

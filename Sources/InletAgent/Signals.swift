@@ -1,3 +1,4 @@
+internal import InletLinux
 internal import Synchronization
 
 /// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
@@ -67,5 +68,125 @@ final class Signals: Sendable {
     /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
     func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
         await self[signal].wait(until: deadline)
+    }
+
+    /// As `WakeSignal.loop`.
+    func loop(on signal: Signal, _ doDue: () async -> ContinuousClock.Instant?) async {
+        await self[signal].loop(doDue)
+    }
+}
+
+/// Wakes loops that wait for work. One that is raised while nobody waits is kept, so that work announced between a loop's look at
+/// the queue and its wait is not slept through.
+package final class WakeSignal: Sendable {
+    private struct State {
+        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var order: [UInt64] = []
+        var next: UInt64 = 0
+        var kept = 0
+    }
+
+    private static let clocklessPause = Duration.milliseconds(100)
+    private let state = Mutex(State())
+    /// More than there are loops would only make them spin.
+    private let mostKept: Int
+
+    /// - Parameter loops: how many loops wait at this signal.
+    package init(loops: Int = 1) { mostKept = loops }
+
+    /// Wakes up to `count` of the waiting loops; those not waiting yet will not wait next time.
+    package func raise(_ count: Int = 1) {
+        let woken = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            var woken: [CheckedContinuation<Void, Never>] = []
+            while woken.count < count, let id = state.order.first {
+                state.order.removeFirst()
+                if let continuation = state.waiting.removeValue(forKey: id) { woken.append(continuation) }
+            }
+            state.kept = min(mostKept, state.kept + count - woken.count)
+            return woken
+        }
+        for continuation in woken { continuation.resume() }
+    }
+
+    package func raiseAll() { raise(mostKept) }
+
+    /// Returns when it is raised, at `deadline`, or when the task is cancelled.
+    package func wait(until deadline: ContinuousClock.Instant?) async {
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        var alarm: UInt64?
+        var isClockless = false
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isRaised = state.withLock { state -> Bool in
+                    if state.kept > 0 || Task.isCancelled {
+                        state.kept = max(0, state.kept - 1)
+                        return true
+                    }
+                    state.waiting[id] = continuation
+                    state.order.append(id)
+                    return false
+                }
+                if isRaised { return continuation.resume() }
+                guard let deadline else { return }
+                alarm = AlarmClock.shared.set(deadline) { self.wake(id) }
+                if alarm == nil {
+                    isClockless = true
+                    wake(id)
+                }
+            }
+        } onCancel: {
+            wake(id)
+        }
+        if let alarm { AlarmClock.shared.remove(alarm) }
+        // The machine is short of everything: the loop looks again soon, and does not spin.
+        if isClockless { try? await Task.sleep(for: Self.clocklessPause) }
+    }
+
+    /// The loop of nearly every service: do what is due; else wait for the earliest time or for a signal. Goes on until the task
+    /// is cancelled.
+    ///
+    /// A service asks the journal what is due, does a part of it, and says when to look again. What a signal announces between
+    /// the look and the wait is not slept through, because a signal is kept. Pauses that nothing is to shorten, as those of a
+    /// receiver that wants to be left alone, are slept inside `doDue`. Things that are done every so often whatever happens are
+    /// jobs of the `Scheduler`.
+    ///
+    /// - Parameter doDue: returns when something is due next: now, where there may be more; nil = not before the signal is raised.
+    func loop(_ doDue: () async -> ContinuousClock.Instant?) async {
+        while !Task.isCancelled {
+            let next = await doDue()
+            if let next, next <= .now { continue }
+            await wait(until: next)
+        }
+    }
+
+    private func wake(_ id: UInt64) {
+        let continuation = state.withLock { state in
+            state.order.removeAll { $0 == id }
+            return state.waiting.removeValue(forKey: id)
+        }
+        continuation?.resume()
+    }
+}
+
+/// Set once, when somebody is asked to stop, and never unset.
+package final class StopFlag: Sendable {
+    private let flag = Atomic<Bool>(false)
+    /// More than ever wait.
+    private let signal = WakeSignal(loops: 10_000)
+
+    package init() {}
+    package var isSet: Bool { flag.load(ordering: .acquiring) }
+
+    package func set() {
+        flag.store(true, ordering: .releasing)
+        signal.raiseAll()
+    }
+
+    /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
+    package func wait(until deadline: ContinuousClock.Instant? = nil) async {
+        if !isSet { await signal.wait(until: deadline) }
     }
 }

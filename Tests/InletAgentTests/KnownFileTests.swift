@@ -43,8 +43,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        var files = try AdmissionStage.alone(
-            in: directory.path, journal, Heartbeat(roots: [directory.path]), limit: QueueLimit(files: 1))
+        var files = try AdmissionStage.alone(in: directory.path, journal, limit: QueueLimit(files: 1))
         let one = try #require(try FileLook.look(at: try directory.write([1], to: "one")).identity)
         let two = try #require(try FileLook.look(at: try directory.write([2], to: "two")).identity)
         files.queue("one", one)

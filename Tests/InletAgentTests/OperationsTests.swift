@@ -141,8 +141,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let heartbeat = Heartbeat(roots: [directory.path])
-        var files = try AdmissionStage.alone(in: directory.path, journal, heartbeat)
+        var files = try AdmissionStage.alone(in: directory.path, journal)
+        let heartbeat = files.admitter.shared.health.heartbeat
         let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
         files.queue("a", try #require(try FileLook.look(at: file).identity))
         heartbeat.beat(.journal)
@@ -205,18 +205,16 @@ import Testing
 extension AdmissionStage {
     /// Those of a folder without an agent; their keys are their checksums.
     static func alone(
-        in root: FilePath, _ journal: Journal, _ heartbeat: Heartbeat, limit: QueueLimit = QueueLimit()
+        in root: FilePath, _ journal: Journal, limit: QueueLimit = QueueLimit()
     ) throws -> AdmissionStage {
-        let log = try EventLog(nil)
-        let board = DestinationRegistry(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
-        let admitter = Admission(
-            journal: journal, routes: RouteTable([route]), board: board, log: log,
-            signals: Signals(),
-            health: JournalHealth(log: log), room: QueueRoom(limit, journal: journal, log: log))
-        return AdmissionStage(
-            root: root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-            hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0, skipBefore: nil, settle: .zero)
+        var watch = WatchSettings(path: root)
+        (watch.settle, watch.settleEmpty) = (.zero, .zero)
+        let shared = Shared.test(journal, try EventLog(nil), [.scripted("here", ScriptedPipeline())]) {
+            $0.watch = [watch]
+            $0.routes = [route]
+            $0.queueLimit = limit
+        }
+        return AdmissionStage(watch, Admission(shared), hashing: BlockingPool(name: "hash", threads: 1))
     }
 }

@@ -194,7 +194,7 @@ import Testing
     @Test func `what was judged before its delivery ended is judged again, by what that has proved`() async throws {
         let bench = try await DisposalBench(.keep, hasChecksum: true)
         defer { bench.journal.close() }
-        var files = try AdmissionStage.alone(in: bench.root, bench.journal, Heartbeat(roots: [bench.root]))
+        var files = try AdmissionStage.alone(in: bench.root, bench.journal)
         var seen = try #require(try await bench.journal.job(bench.id)).file
         (seen.state, seen.content) = (.pending, nil)
         try edit(bench.file, "CONTENT")

@@ -69,7 +69,8 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let intake = try RootRunner(settings, tools(directory, journal, log), passing: place)
+        let intake = try RootRunner(
+            settings, Admission(try shared(directory, journal, log)), Settler.Places(), passing: place)
         let ends = Count()
         try await whileRunning([Ending(intake: intake, ends: ends)]) {
             try await eventually("it is let go") { ends.value == 1 }
@@ -87,42 +88,26 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let registry = RootRegistry()
-        let tools = try tools(directory, journal, log, registry)
+        let shared = try shared(directory, journal, log)
         let made = Count()
         let held = Mutex<VolumeRoots?>(nil)
         defer { held.withLock { $0 = nil } }
-        let roots = try VolumeRoots(
-            settings, try #require(settings.pattern),
-            arrivals: VolumeArrivals(journal: journal, roots: registry, signals: Signals(), log: log)
-        ) { root, place in
-            let intake = try RootRunner(root, tools, passing: place)
+        let roots = try VolumeRoots(settings, try #require(settings.pattern), shared) { root, place in
+            let intake = try RootRunner(root, Admission(shared), Settler.Places(), passing: place)
             if made.add() <= 2 { held.withLock(\.self)?.renew() }
             return intake
         }
         held.withLock { $0 = roots }
         try await whileRunning([roots]) {
             try await eventually("the third is the one that watches") { events.count("watch.mode") == 1 }
-            #expect(made.value == 3 && registry.statuses.count == 1)
+            #expect(made.value == 3 && shared.roots.statuses.count == 1)
         }
     }
 
-    private func tools(
-        _ directory: TemporaryDirectory, _ journal: Journal, _ log: EventLog, _ roots: RootRegistry = RootRegistry()
-    ) throws -> RootSupervisor.Tools {
-        RootSupervisor.Tools(
-            admitter: try admitter(journal, log), live: .test(), roots: roots, journal: journal, log: log,
-            heartbeat: Heartbeat(roots: []), restarts: ServiceRestarts(log: log), stateDirectory: directory.path,
-            places: Settler.Places())
-    }
-
-    private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admission {
-        let board = DestinationRegistry(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+    private func shared(_ directory: TemporaryDirectory, _ journal: Journal, _ log: EventLog) throws -> Shared {
         let route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
-        return Admission(
-            journal: journal, routes: RouteTable([route]), board: board, log: log,
-            signals: Signals(),
-            health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
+        return .test(journal, log, [.scripted("here", ScriptedPipeline())]) {
+            ($0.stateDirectory, $0.routes) = (directory.path, [route])
+        }
     }
 }

@@ -69,8 +69,7 @@ import Testing
         var named = Self.card
         named.uuid = "1234-ABCD"
         let place = place(named)
-        let arrivals = VolumeArrivals(
-            journal: journal, roots: RootRegistry(), signals: Signals(), log: try EventLog(nil))
+        let arrivals = VolumeArrivals(shared: .test(journal, try EventLog(nil)))
         try await arrivals.arrived(place, at: root, isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
@@ -85,8 +84,7 @@ import Testing
         let bench = try await DisposalBench(.delete, volume: Volume(name: "X", key: place.volume.key))
         defer { bench.journal.close() }
         try edit(bench.file, "CONTENT")
-        let arrivals = VolumeArrivals(
-            journal: bench.journal, roots: RootRegistry(), signals: Signals(), log: try EventLog(nil))
+        let arrivals = VolumeArrivals(shared: .test(bench.journal, try EventLog(nil)))
         try await arrivals.arrived(place, at: bench.root, isNew: false)
         #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
         #expect(try text(bench.file) == "CONTENT")

@@ -117,7 +117,7 @@ private final class Moments: Sendable {
         _ verdict: DeliveryError.Verdict, _ end: DeliveryState
     ) throws {
         let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
-        func outcome(_ error: DeliveryError) throws -> (Settlement, DeliveryAttempts.Report) {
+        func outcome(_ error: DeliveryError) throws -> (Settlement, DeliveryReport) {
             var random = SeededGenerator(seed: 1)
             let (file, now) = (try fileRow(), WallTime(milliseconds: 0))
             let attempt = FailedAttempt(file: file.id, number: 1, policy: file.policy.retry, time: now)

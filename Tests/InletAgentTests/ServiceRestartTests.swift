@@ -43,29 +43,19 @@ import Testing
     @Test func `a journal that the finisher cannot read is trouble, not the end of its work`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        let log = try EventLog(nil)
-        let health = JournalHealth(log: log)
-        let finisher = FinishingStage(
-            journal: journal, live: .test(), log: log,
-            receipts: ReceiptFiles(
-                stateDirectory: directory.path, origin: Receipt.Origin(version: "test", host: "test"), log: log),
-            pool: BlockingPool(name: "finisher", threads: 1), signals: Signals(), health: health,
-            roots: RootRegistry())
+        let shared = Shared.test(journal, try EventLog(nil)) { $0.stateDirectory = directory.path }
+        let finisher = FinishingStage(shared, BlockingPool(name: "finisher", threads: 1), version: "test")
         journal.close()
-        try await whileRunning([finisher]) { try await eventually("it is said") { health.isFailing } }
+        try await whileRunning([finisher]) { try await eventually("it is said") { shared.health.journal.isFailing } }
     }
 
     @Test func `a journal that the sweeper cannot read is trouble, not the end of its work`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        let log = try EventLog(nil)
-        let health = JournalHealth(log: log)
-        let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
-        let sweeper = Leftovers(
-            journal: journal, board: board, orders: DeliveryOrderFactory(journal: journal, board: board, live: .test()),
-            log: log,
-            signals: Signals(), health: health)
+        let shared = Shared.test(journal, try EventLog(nil))
         journal.close()
-        try await whileRunning([sweeper]) { try await eventually("it is said") { health.isFailing } }
+        try await whileRunning([Leftovers(shared: shared)]) {
+            try await eventually("it is said") { shared.health.journal.isFailing }
+        }
     }
 }

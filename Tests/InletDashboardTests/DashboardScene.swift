@@ -59,7 +59,7 @@ struct DashboardScene: Sendable {
         return AgentControl.Running(
             shared, Agent.Label(version: "1.2.3", configuration: "test"),
             MetricsTally(destinations: ["disk"], routes: ["all"]), Transfers(), Lanes(),
-            ResumeReport(resuming, log: log), BandwidthControl(shared, BandwidthValve()), Admission(shared), nil)
+            ResumeReport(resuming, log: log), BandwidthControl(shared, BandwidthValve()), nil)
     }
 
     /// Runs `body` while the port is served.

@@ -9,16 +9,20 @@ internal import SystemPackage
 ///
 /// A retry, a rename and a derived file are no admissions: a row goes on, gets another path, or comes along with its original.
 struct Admission: Sendable {
-    let journal: Journal
-    var routes: RouteTable
-    let board: DestinationRegistry
-    let log: EventLog
-    let signals: Signals
-    let health: JournalHealth
-    let room: QueueRoom
-    var looks = KeptLooks()
+    let shared: Shared
+    let routes: RouteTable
     /// Of the root whose files these are; nil where nothing is made of any.
     var deriver: Deriver?
+
+    /// - Parameter routes: nil = those that hold now.
+    init(_ shared: Shared, by routes: RouteTable? = nil) {
+        (self.shared, self.routes) = (shared, routes ?? shared.settings.routes)
+    }
+
+    var journal: Journal { shared.journal }
+    var board: DestinationRegistry { shared.destinations }
+    var log: EventLog { shared.log }
+    var health: JournalHealth { shared.health.journal }
 
     private typealias Outcome = AdmissionResult.Outcome
 
@@ -180,7 +184,7 @@ struct Admission: Sendable {
 
     /// Of files that stand for themselves, and what is said of it. - Returns: what came of each, in their order.
     func commit(_ files: [PlannedFile], _ rules: AdmissionRules) async -> [AdmissionResult.Outcome] {
-        let limit = rules.isLimited ? room.limit : QueueLimit()
+        let limit = rules.isLimited ? shared.room.limit : QueueLimit()
         var outcomes: [Outcome] = []
         for start in stride(from: 0, to: files.count, by: rules.group) {
             outcomes += await commit(Array(files[start..<min(start + rules.group, files.count)]), within: limit)
@@ -229,7 +233,7 @@ struct Admission: Sendable {
         var file = file
         file.record.companions = companions.map { companion(of: $0.companion, $0.arrival) }
         let (told, route, destinations) = (file, file.plan.route, file.record.steps.destinations)
-        let (main, others) = await commit(file.record, within: rules.isLimited ? room.limit : QueueLimit()) {
+        let (main, others) = await commit(file.record, within: rules.isLimited ? shared.room.limit : QueueLimit()) {
             main, others in
             tell([told], [main])
             if case .admitted = main { tell(companions, others, route, destinations) }
@@ -253,7 +257,7 @@ struct Admission: Sendable {
         Failpoint.admitted.reached()
         log.emit(
             .fileRejected(job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
-        signals.raise(.finishable)
+        shared.signals.raise(.finishable)
         tell(companions, others, route.name, [])
         result.companions = await conclude(companions, others, route.name)
     }
@@ -297,6 +301,97 @@ struct Admission: Sendable {
         } catch {
             health.fails(error)
             return .unwritten
+        }
+    }
+
+    // MARK: - What is said of files once they are in the journal, and who is woken by it
+
+    /// Says that files are in the journal, before anybody can claim them: on the thread that writes it, so that it is quick. All
+    /// lines before any signal, for who is woken by it.
+    func tell(_ files: [PlannedFile], _ outcomes: [AdmissionOutcome]) {
+        var admitted: [(id: Int64, file: PlannedFile)] = []
+        for (file, outcome) in zip(files, outcomes) {
+            switch outcome {
+            case .admitted(let id): admitted.append((id, file))
+            case .duplicate(let id, let first): tellDuplicate(id, file, sameAs: first)
+            case .rejected, .known, .busy, .full: break
+            }
+        }
+        for _ in admitted { Failpoint.admitted.reached() }
+        log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
+        for (_, file) in admitted {
+            let steps = file.record.steps
+            for name in steps.first {
+                let lane = LaneID(destination: name, lane: file.record.lanes[name] ?? .big)
+                shared.signals.raise(.deliverable(lane))
+            }
+            board.admitted(for: steps.destinations)
+        }
+    }
+
+    private static func events(_ id: Int64, _ file: PlannedFile) -> [AgentEvent] {
+        let (arrival, plan) = (file.record.arrival, file.plan)
+        let path = arrival.root.pushing(arrival.path)
+        let admitted = AgentEvent.jobAdmitted(
+            job: id, path: path, route: plan.route, size: arrival.identity.size,
+            deliveries: file.record.steps.destinations, labels: plan.labels)
+        return [admitted] + file.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+    }
+
+    private func tellDuplicate(_ id: Int64, _ file: PlannedFile, sameAs first: Int64) {
+        Failpoint.admitted.reached()
+        let arrival = file.record.arrival
+        log.emit(
+            .jobDuplicate(
+                job: id, path: arrival.root.pushing(arrival.path), route: file.plan.route,
+                destinations: file.record.steps.destinations, sameAs: first))
+        shared.signals.raise(.finishable)
+    }
+
+    /// The same of companions.
+    func tell(
+        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
+    ) {
+        for (found, outcome) in zip(companions, outcomes) {
+            guard case .admitted(let id) = outcome else { continue }
+            log.emit(
+                .jobAdmitted(
+                    job: id, path: found.arrival.root.pushing(found.arrival.path), route: route,
+                    size: found.arrival.identity.size, deliveries: destinations))
+        }
+    }
+
+    /// Says which companions were rejected, and wakes who has to do with all of them. - Returns: those that the journal has now.
+    func conclude(
+        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String
+    ) async -> [FilePath] {
+        var known: [FilePath] = []
+        for (found, outcome) in zip(companions, outcomes) {
+            switch outcome {
+            case .busy, .full: continue
+            case .known, .duplicate, .admitted: break
+            case .rejected(let id):
+                // The file is rejected, and status says why; only this line of the log lacks the reason.
+                let reason = try? await journal.job(id)?.file.reason
+                let path = found.arrival.root.pushing(found.arrival.path)
+                log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
+            }
+            known.append(found.arrival.path)
+        }
+        if !companions.isEmpty {
+            shared.signals.raiseDeliverable()
+            shared.signals.raise(.finishable)
+        }
+        return known
+    }
+}
+
+extension AdmissionOutcome {
+    /// Whether the journal has a row for the file that it had not before.
+    var isNew: Bool {
+        switch self {
+        case .admitted, .rejected, .duplicate: true
+        case .known, .busy, .full: false
         }
     }
 }

@@ -13,13 +13,11 @@ struct AdmissionStage: Sendable {
         case known
     }
 
-    let root: FilePath
+    let settings: WatchSettings
     /// The file system of the root.
     let volume: Volume?
     /// Nanoseconds that its mtime may be off.
     let tolerance: Int64
-    let journal: Journal
-    let log: EventLog
     let admitter: Admission
     let hashing: Hashing
     var inspector: Inspector
@@ -47,29 +45,34 @@ struct AdmissionStage: Sendable {
     /// Units that could not be closed, because something of them cannot be read: only to say so once.
     var untold = IgnoreTally()
 
+    /// - Parameters:
+    ///   - firstSeen: when the root was.
+    ///   - adopts: whether what is older is adopted.
     init(
-        root: FilePath, admitter: Admission, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration, settleEmpty: Duration = .zero,
-        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
+        _ settings: WatchSettings, _ admitter: Admission, hashing: BlockingPool, tolerance: Int64 = 0,
+        volume: Volume? = nil, firstSeen: WallTime = .now, adopts: Bool = false
     ) {
-        (self.root, self.volume, self.tolerance) = (root, volume, tolerance)
-        (self.journal, self.log, self.admitter) = (journal, log, admitter)
+        (self.settings, self.volume, self.tolerance, self.admitter) = (settings, volume, tolerance, admitter)
+        let (root, heartbeat) = (settings.path, admitter.shared.health.heartbeat)
+        let skipBefore = settings.existing == .skip ? firstSeen : nil
         // A long hash holds up the loop, but it is not a loop that hangs.
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
-        inspector = Inspector(
-            root: root, volume: volume, routes: admitter.routes, log: log, rule: rule, settle: settle,
-            settleEmpty: settleEmpty, skipBefore: skipBefore)
+        inspector = Inspector(settings, volume, admitter, skipBefore: skipBefore)
         companions = CompanionFinder(
-            root: root, volume: volume, tolerance: tolerance, sources: rule,
-            rule: CompanionRule(routes: admitter.routes, settle: settle, skipBefore: skipBefore), journal: journal)
+            root: root, volume: volume, tolerance: tolerance, sources: settings.sources,
+            rule: CompanionRule(routes: admitter.routes, settle: settings.settle, skipBefore: skipBefore),
+            journal: admitter.journal)
         renamer = RenameFollower(root: root, admission: admitter, hashing: self.hashing)
-        if let adoptBefore {
+        if adopts {
             adopter = Adoption(
-                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admission: admitter,
+                root: root, volume: volume, before: firstSeen, isChecked: settings.adoptCheck, admission: admitter,
                 hashing: self.hashing)
         }
     }
 
+    var root: FilePath { settings.path }
+    var journal: Journal { admitter.journal }
+    var log: EventLog { admitter.log }
     var ignored: Int { inspector.ignored }
 
     /// The quiet time before a first look; nil = the root's.
@@ -190,13 +193,13 @@ struct AdmissionStage: Sendable {
                 else { return inspector.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
-                admitter.looks.keep(file.id)
+                admitter.shared.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
                 file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
-            if touch.isNoted || touch.isOutdated { admitter.looks.take(file.id) }
+            if touch.isNoted || touch.isOutdated { admitter.shared.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
-            if touch.goesOn { admitter.signals.raiseDeliverable() }
+            if touch.goesOn { admitter.shared.signals.raiseDeliverable() }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {
@@ -295,7 +298,7 @@ struct AdmissionStage: Sendable {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         inspector.refused.forget(path)
         let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? Facts()
-        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: inspector.rule, facts: facts))
+        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts))
     }
 
     mutating func takeQueued() -> [Candidate] {

@@ -59,23 +59,16 @@ final class Deriver: Sendable {
     /// What is made lies here until it is delivered.
     let folder: FilePath
     private let root: FilePath
-    private let journal: Journal
-    private let log: EventLog
+    private let shared: Shared
     private let pool = BlockingPool(name: "derive", threads: 1)
     private let signal = WakeSignal()
     private let state = Mutex(State())
     /// Called with the path of an original whose files are made, or cannot be.
     private let done: @Sendable (FilePath) -> Void
 
-    init(
-        root: FilePath, stateDirectory: FilePath, journal: Journal, log: EventLog,
-        done: @escaping @Sendable (FilePath) -> Void
-    ) {
-        self.root = root
-        folder = Self.folder(in: stateDirectory).appending(DeriveRule.folder(of: root))
-        self.journal = journal
-        self.log = log
-        self.done = done
+    init(_ root: FilePath, _ shared: Shared, done: @escaping @Sendable (FilePath) -> Void) {
+        (self.root, self.shared, self.done) = (root, shared, done)
+        folder = Self.folder(in: shared.settings.settings.stateDirectory).appending(DeriveRule.folder(of: root))
     }
 
     /// Where files are made, for all watched folders.
@@ -160,13 +153,13 @@ final class Deriver: Sendable {
             )
             .run(on: pool)
             Failpoint.derived.reached()
-            log.emit(
+            shared.log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
             return FoundCompanion(
                 companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made)
         } catch {
-            if !Task.isCancelled { log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }
+            if !Task.isCancelled { shared.log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }
             return nil
         }
     }
@@ -184,7 +177,7 @@ final class Deriver: Sendable {
                 continue
             }
             // What the journal does not say now stays.
-            guard let row = try? await journal.newest(folder, [path]).first else { continue }
+            guard let row = try? await shared.journal.newest(folder, [path]).first else { continue }
             if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
             // As above.
             try? DurableFile.remove(folder.pushing(path))
@@ -234,7 +227,7 @@ struct DerivingRun: Sendable {
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
         (child.yieldsMemory, child.leavesNobody) = (true, true)
         let outcome = try await child.run(on: pool)
-        if let reason = Self.reason(outcome) { throw Failure(description: reason) }
+        if let reason = outcome.failure { throw Failure(description: reason) }
         return try take(output)
     }
 
@@ -278,11 +271,18 @@ struct DerivingRun: Sendable {
         return Arrival(root: folder, path: name, identity: made)
     }
 
-    /// Why it made nothing; nil when it ended well.
-    static func reason(_ ended: ChildProcess.Outcome) -> String? {
-        let said = DisplayText.escape(ended.errors.suffix(300))
-        let tail = said.isEmpty ? "" : ": \(said)"
-        return switch ended.end {
+}
+
+extension ChildProcess.Outcome {
+    /// What it said of an error, as the end of a sentence.
+    var tail: String {
+        let said = DisplayText.escape(errors.suffix(300))
+        return said.isEmpty ? "" : ": \(said)"
+    }
+
+    /// Why the program did not do what it should; nil when it ended well.
+    var failure: String? {
+        switch end {
         case .exited(0): nil
         case .exited(let code): "the program ended with \(code)\(tail)"
         case .signalled(let signal): "the program was ended by signal \(signal)\(tail)"

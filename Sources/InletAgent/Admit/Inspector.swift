@@ -17,16 +17,11 @@ struct Inspector: Sendable {
         var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
     }
 
-    let root: FilePath
+    let settings: WatchSettings
     /// The file system of the root.
     let volume: Volume?
     let routes: RouteTable
     let log: EventLog
-    let rule: SourceRule
-    /// The quiet time of the root.
-    let settle: Duration
-    /// That of empty files; zero = that of any.
-    let settleEmpty: Duration
     /// With `existing: skip`: files not touched since then are left alone.
     let skipBefore: WallTime?
 
@@ -42,20 +37,19 @@ struct Inspector: Sendable {
     /// What is being fetched in them.
     private var parts = PartNames()
 
-    init(
-        root: FilePath, volume: Volume?, routes: RouteTable, log: EventLog, rule: SourceRule, settle: Duration,
-        settleEmpty: Duration, skipBefore: WallTime?
-    ) {
-        (self.root, self.volume, self.routes, self.log, self.rule) = (root, volume, routes, log, rule)
-        (self.settle, self.settleEmpty, self.skipBefore) = (settle, settleEmpty, skipBefore)
-        turn = FolderTurn(root)
+    init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
+        (self.settings, self.volume, self.skipBefore) = (settings, volume, skipBefore)
+        (routes, log, turn) = (admission.routes, admission.log, FolderTurn(settings.path))
     }
+
+    private var root: FilePath { settings.path }
+    private var rule: SourceRule { settings.sources }
 
     /// Files that were left alone.
     var ignored: Int { tally.total + refused.total }
 
     /// The quiet time before a first look; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { routes.shortestSettle(for: path, root: settle) }
+    func settle(for path: FilePath) -> Duration? { routes.shortestSettle(for: path, root: settings.settle) }
 
     /// The turn is over: what was seen in it is out of date.
     mutating func endTurn() {
@@ -160,7 +154,7 @@ struct Inspector: Sendable {
 
     /// The quiet time that the route asks for which takes the file as it is.
     private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
-        routes.longestSettle(for: path, size: identity.size, root: settle).map {
+        routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
             ($0, "waiting for its route's settle time")
         }
     }
@@ -177,17 +171,17 @@ struct Inspector: Sendable {
         let look = probe(arrival, binding)
         let (identity, quiet): (FileIdentity, Duration)
         switch look {
-        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: arrival.path) ?? settle)
+        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: arrival.path) ?? settings.settle)
         case .bound(let found, busy: false, let own, _): (identity, quiet) = (found, own)
         default: return look
         }
-        guard identity.size == 0, settleEmpty > .zero else { return look }
+        guard identity.size == 0, settings.settleEmpty > .zero else { return look }
         if let part = parts.part(of: arrival.path, &turn) {
             return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
         }
-        if quiet >= settleEmpty { return look }
+        if quiet >= settings.settleEmpty { return look }
         let why = "empty: it may only hold the name of what is on its way (settle_empty)"
-        return .bound(identity, busy: false, quiet: settleEmpty, why: why)
+        return .bound(identity, busy: false, quiet: settings.settleEmpty, why: why)
     }
 
     // MARK: - What is said

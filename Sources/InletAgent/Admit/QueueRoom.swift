@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
@@ -15,8 +16,7 @@ final class QueueRoom: Sendable {
 
     init(_ limit: QueueLimit, journal: Journal, log: EventLog) {
         limits = Mutex(limit)
-        self.journal = journal
-        self.log = log
+        (self.journal, self.log) = (journal, log)
     }
 
     var limit: QueueLimit { limits.withLock(\.self) }
@@ -64,5 +64,86 @@ final class QueueRoom: Sendable {
     func left() {
         if !isFull.load(ordering: .acquiring) { return }
         for wake in waiting.withLock({ Array($0.values) }) { wake() }
+    }
+}
+
+/// Files for which there is no room in the queue stay in their folder, and their place in the order is kept.
+extension RootLoop {
+    /// The pause of those that unit files overtake.
+    private static let overtakenPause = Duration.seconds(5)
+
+    /// Files that are ready, no more than there is room for.
+    mutating func dueNow() async -> [FilePath] {
+        if pressure.holds(at: .now) { return [] }
+        guard let places = await shared.room.places() else { return settler.due(at: .now) }
+        if places == 0, units.isEmpty {
+            // What is not ready yet is no reason to say that there is no room.
+            if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
+            return []
+        }
+        let due = settler.due(at: .now, most: units.isEmpty ? places : .max)
+        pressure.hasRoomLeft = due.count < places
+        if due.isEmpty { release() }
+        return due
+    }
+
+    /// Those that were refused come first the next time. While a unit is open they wait behind its files instead: the unit would
+    /// never be complete.
+    mutating func putBack(_ refused: [FilePath]) async {
+        if refused.isEmpty {
+            if pressure.hasRoomLeft { release() }
+            return
+        }
+        for path in refused {
+            let isTracked =
+                units.isEmpty
+                ? settler.discover(path, settle: admission.settle(for: path), at: started)
+                : settler.observe(path, settle: Self.overtakenPause, at: .now)
+            if !isTracked { listing.ask() }
+        }
+        await refuse()
+    }
+
+    private mutating func refuse() async {
+        pressure.begin(at: .now)
+        await shared.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
+    }
+
+    private mutating func release() {
+        pressure.end()
+        shared.room.release(settings.path)
+    }
+}
+
+/// When a loop that found no room in the queue looks again.
+struct QueuePressure {
+    /// Woken whenever a file leaves the queue, it lets some more leave before it looks: one by one, each file would be a transaction.
+    private static let shortestPause = Duration.milliseconds(20)
+    /// Not everything that leaves the queue wakes it.
+    private static let longestPause = Duration.seconds(1)
+
+    /// Whether the last round took everything that was ready.
+    var hasRoomLeft = true
+    private var notBefore: ContinuousClock.Instant?
+    private var notAfter: ContinuousClock.Instant?
+
+    mutating func begin(at now: ContinuousClock.Instant) {
+        notBefore = now.advanced(by: Self.shortestPause)
+        notAfter = now.advanced(by: Self.longestPause)
+    }
+
+    mutating func end() { (notBefore, notAfter) = (nil, nil) }
+
+    /// Whether it is too soon to look; then it is looked as soon as it is not.
+    mutating func holds(at now: ContinuousClock.Instant) -> Bool {
+        guard let earliest = notBefore, now < earliest else { return false }
+        notAfter = earliest
+        return true
+    }
+
+    /// When the loop must go on for the sake of what is ready at `time`.
+    func deadline(_ time: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+        guard let time, let notAfter else { return time }
+        return max(time, notAfter)
     }
 }

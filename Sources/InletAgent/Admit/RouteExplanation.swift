@@ -315,16 +315,11 @@ package struct RoutePlace: Sendable {
 
     package init(_ path: FilePath, in watch: [WatchSettings]) {
         self.path = path
-        root = watch.compactMap { $0.root(of: path) }.first
-        guard let root, let settings = watch.first(where: { $0.root(of: path) == root }) else {
-            relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
-            ignoredBecause = nil
-            return
-        }
-        var below = path
-        _ = below.removePrefix(root)
+        let settings = watch.first { $0.root(of: path) != nil }
+        root = settings?.root(of: path)
+        let below = SourcePlace(path, roots: [root].compactMap(\.self)).path
         relative = below
-        ignoredBecause = IgnoreList(user: settings.ignore).reason(below, isDirectory: false)
+        ignoredBecause = settings.flatMap { IgnoreList(user: $0.ignore).reason(below, isDirectory: false) }
     }
 
     /// As the routes see it.
@@ -349,4 +344,43 @@ extension DeliverySteps {
         }
         self.init(plan.destinations, storages: Dictionary(needs) { first, _ in first })
     }
+}
+
+/// Where a file lies, as routes and destinations see it.
+struct SourcePlace: Sendable, Equatable {
+    let root: FilePath
+    /// Below `root`.
+    let path: FilePath
+
+    /// A file that a person named, as its route would see it in a watched root; elsewhere just its name in its folder.
+    init(_ path: FilePath, roots: [FilePath]) {
+        for root in roots {
+            var relative = path
+            guard relative.removePrefix(root) else { continue }
+            (self.root, self.path) = (root, relative)
+            return
+        }
+        root = path.removingLastComponent()
+        self.path = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
+    }
+
+    /// - Parameter roots: the watched folders, for files that have none of their own.
+    init(_ file: FileRow, roots: [FilePath]) {
+        self = file.root.isEmpty ? SourcePlace(file.path, roots: roots) : SourcePlace(root: file.root, path: file.path)
+    }
+
+    private init(root: FilePath, path: FilePath) {
+        self.root = root
+        self.path = path
+    }
+}
+
+extension Arrival {
+    /// How it is found on the disk.
+    var place: RootedPath { RootedPath(root, path) }
+}
+
+extension FileRow {
+    /// How it is found on the disk.
+    var place: RootedPath { RootedPath(root, path) }
 }

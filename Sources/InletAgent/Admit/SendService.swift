@@ -8,15 +8,13 @@ internal import SystemPackage
 /// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
 /// same file to the same place again goes on with what is there.
 struct SendService: Sendable {
-    private var admission: Admission
-    private let live: LiveSettings
+    /// By the routes that hold now.
+    private let admission: Admission
     /// Files are looked at, and read, on its threads.
     private let reading: BlockingPool
     private let rules = AdmissionRules(for: .sent)
 
-    init(admission: Admission, live: LiveSettings, reading: BlockingPool) {
-        (self.admission, self.live, self.reading) = (admission, live, reading)
-    }
+    init(_ shared: Shared, reading: BlockingPool) { (admission, self.reading) = (Admission(shared), reading) }
 
     private var journal: Journal { admission.journal }
     private var board: DestinationRegistry { admission.board }
@@ -30,16 +28,10 @@ struct SendService: Sendable {
         case refused(String)
     }
 
-    /// By the routes that hold now.
-    ///
     /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
     func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
-        var current = self
-        current.admission.routes = live.routes
-        return await withTaskExecutorPreference(reading) { [current] in
-            await current.sendByRoutes(paths, to: destination, again: again)
-        }
+        await withTaskExecutorPreference(reading) { await sendByRoutes(paths, to: destination, again: again) }
     }
 
     private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
@@ -81,7 +73,7 @@ struct SendService: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: live.sendRoots.compactMap { $0.root(of: path) })
+            let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
             if volumes[identity.device] == nil, let found = try? VolumeFinder().identity(of: path) {
                 volumes[identity.device] = Volume(name: found.name)
@@ -162,13 +154,13 @@ struct SendService: Sendable {
     }
 
     private func retry(_ job: Int64) async throws(JournalError) {
-        defer { admission.signals.raiseDeliverable() }
+        defer { admission.shared.signals.raiseDeliverable() }
         _ = try await journal.retry(job, uptimes: board.uptimes(), at: .now)
     }
 
     /// Sends what has arrived again.
     private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
-        defer { admission.signals.raiseDeliverable() }
+        defer { admission.shared.signals.raiseDeliverable() }
         return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
     }
 

@@ -184,7 +184,7 @@ extension AccessPlan {
     package func rules(on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
         var rules: [AccessRule] = []
         for need in needs {
-            for rule in try self.rules(for: need, on: ground) { rules.append(rule) }
+            rules += try places(of: need, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
         }
         rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
         rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
@@ -224,37 +224,33 @@ extension AccessPlan {
             && !system.contains { $0.isWithin(real) || real.isWithin($0) }
     }
 
-    private func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
-        if need.isFile {
-            return Self.folders(of: need.path, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
-        }
+    private func places(of need: Need, on ground: AccessGround) throws(Obstacle) -> [FilePath] {
+        if need.isFile { return Self.folders(of: need.path, on: ground) }
         if need.kind == .former {
             guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
-            return [AccessRule(real, mayWrite: need.mayWrite)]
+            return [real]
         }
         if need.kind == .own {
             // Who may write to the watched folder may put a link there.
             guard let real = ground.resolve(need.path), let name = real.lastComponent,
                 ground.resolve(need.path.removingLastComponent())?.appending(name) == real
             else { return [] }
-            return [AccessRule(real, mayWrite: need.mayWrite)]
+            return [real]
         }
         let real = Self.nearest(need.path, on: ground)
         if real == "/" { throw .missing(need.path) }
-        guard need.kind == .coming else { return [AccessRule(real, mayWrite: need.mayWrite)] }
+        guard need.kind == .coming else { return [real] }
         // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
         if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
             let above = Self.nearest(point.removingLastComponent(), on: ground)
             if above == "/" { throw .mounted(point, type: "what fstab names") }
-            return [AccessRule(above, mayWrite: need.mayWrite)]
+            return [above]
         }
-        guard let mount = ground.mounts.mount(of: real), mount.point != "/" else {
-            return [AccessRule(real, mayWrite: need.mayWrite)]
-        }
+        guard let mount = ground.mounts.mount(of: real), mount.point != "/" else { return [real] }
         let above = mount.point.removingLastComponent()
-        if above != "/" { return [AccessRule(above, mayWrite: need.mayWrite)] }
+        if above != "/" { return [above] }
         if mount.comesAndGoes { throw .mounted(mount.point, type: mount.type) }
-        return [AccessRule(real, mayWrite: need.mayWrite)]
+        return [real]
     }
 
     /// The path, or the nearest folder above it that is there, without symlinks.
@@ -274,5 +270,55 @@ extension AccessPlan {
         return [named, real?.removingLastComponent()].compactMap { folder in
             folder == "/" ? real : folder
         }
+    }
+}
+
+/// What a running agent has given up, for whoever asks.
+package struct ConfinementReport: Codable, Sendable, Equatable {
+    /// The version of Landlock that holds it; nil where nothing does.
+    package var landlock: Int?
+    /// How many system calls it has given up; nil where it has none.
+    package var denied_calls: Int?
+    /// Why it has them all, though Landlock holds it.
+    package var calls_reason: String?
+    /// Why nothing does.
+    package var reason: String?
+    /// Folders that it may read, escaped, with all that is below them.
+    package var readable: [String]
+    /// Those of them in which it may make, change and remove files.
+    package var writable: [String]
+
+    /// - Parameter callsReason: why no system call is given up; nil where they are.
+    package init(landlock: Int, callsReason: String?, _ rules: [AccessRule]) {
+        self.landlock = landlock
+        denied_calls = callsReason == nil ? CallFilter.count : nil
+        calls_reason = callsReason
+        readable = rules.map(\.path.display)
+        writable = rules.filter(\.mayWrite).map(\.path.display)
+    }
+
+    package init(reason: String) {
+        self.reason = reason
+        (readable, writable) = ([], [])
+    }
+
+    /// Whether it may read the file at `path`, as far as this holds it back.
+    package func reaches(_ path: FilePath) -> Bool {
+        isBelow(path, readable)
+    }
+
+    /// Whether it may make files in that folder.
+    package func mayWrite(in folder: FilePath) -> Bool { isBelow(folder, writable) }
+
+    private func isBelow(_ path: FilePath, _ places: [String]) -> Bool {
+        if landlock == nil { return true }
+        let real = FilePath((path.realPath ?? path).display)
+        return places.contains { real.isWithin(FilePath($0)) }
+    }
+
+    var event: AgentEvent {
+        guard let landlock else { return .agentUnconfined(reason: reason ?? "") }
+        return .agentConfined(
+            landlock: landlock, places: readable.count, calls: denied_calls ?? 0, reason: calls_reason)
     }
 }

@@ -2,13 +2,41 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import SystemPackage
+
+extension Shared {
+    /// What a pipeline is told of a delivery to `destination`; only registrations are told of what came before them.
+    ///
+    /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
+    func order(
+        _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
+    ) async throws(DeliveryError) -> DeliveryOrder {
+        let place = SourcePlace(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
+        var order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+        do {
+            let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
+            if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
+                let uptime = destinations.uptimes()[delivery.destination] ?? 0
+                try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
+            }
+            guard destination.storage != nil || destination.closesBatches else { return order }
+            let context = try await journal.context(of: delivery, in: file)
+            order.upstream = context.upstream
+            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            order.batch = context.batch
+            return order
+        } catch {
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+        }
+    }
+}
 
 /// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
 struct AttemptSource: Sendable {
     let file: FileRow
-    let journal: Journal
-    let live: LiveSettings
-    let roots: RootRegistry
+    let shared: Shared
     /// For sources whose content has to be compared.
     let hashing: BlockingPool
 
@@ -33,7 +61,7 @@ struct AttemptSource: Sendable {
     }
 
     /// Which files are taken from the folder that the file was found in; any of those that a person named.
-    private var rule: SourceRule { live.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
+    private var rule: SourceRule { shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
 
     /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
     /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
@@ -56,10 +84,10 @@ struct AttemptSource: Sendable {
         case .refused(let error) where error.verdict != .sourceChanged && error.verdict != .sourceGone: return found
         default: break
         }
-        guard roots.isAway(file) else { return found }
+        guard shared.roots.isAway(file) else { return found }
         return .away(
             root: file.root.display, isVolume: file.volume != nil,
-            isSoon: roots.isUnknown(file.root) || roots.hasMoved(file))
+            isSoon: shared.roots.isUnknown(file.root) || shared.roots.hasMoved(file))
     }
 
     private func look() async -> SourcePresence {
@@ -86,7 +114,7 @@ struct AttemptSource: Sendable {
             if source.isRenumbered(source.opened, since: file.identity) { return true }
             // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
             // it does not answer is not known, as when the delivery began.
-            let current = (try? await journal.job(file.id))?.file ?? file
+            let current = (try? await shared.journal.job(file.id))?.file ?? file
             return try await hasContent(of: current, source)
         }
     }

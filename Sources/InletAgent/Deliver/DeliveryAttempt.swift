@@ -4,96 +4,46 @@ internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
 
-/// Makes attempts, and has what all of them share.
-final class DeliveryAttempts: Sendable {
-    /// What is done once the settlement is durable.
-    struct Report: Sendable {
-        var event: AgentEvent
-        /// The source changed or went under way: it should be looked at anew.
-        var wantsLook: FileRow?
-        /// This delivery proved that its destination is up again.
-        var destinationIsBack = false
+/// What is done once the end of a delivery is durable.
+struct DeliveryReport: Sendable {
+    var event: AgentEvent
+    /// The source changed or went under way: it should be looked at anew.
+    var wantsLook: FileRow?
+    /// This delivery proved that its destination is up again.
+    var destinationIsBack = false
 
-        /// Whether it is put off until its source is there again.
-        var awaitsSource: Bool {
-            if case .jobRetry(_, let error, _, _) = event { error.code == .sourceGone } else { false }
-        }
+    /// Whether it is put off until its source is there again.
+    var awaitsSource: Bool {
+        if case .jobRetry(_, let error, _, _) = event { error.code == .sourceGone } else { false }
     }
-
-    struct State {
-        /// Deliveries that an earlier process began: their first attempt in this one is told as resumed.
-        var resumable: Set<Int64>
-        var faults = LocalFaults()
-    }
-
-    /// Of more resumable ones, the newest are not told apart.
-    static let mostResumable = 10_000
-
-    let journal: Journal
-    let board: DestinationRegistry
-    let orders: DeliveryOrderFactory
-    let inFlight: Transfers
-    let log: EventLog
-    let health: JournalHealth
-    let heartbeat: Heartbeat
-    let isStopping: StopFlag
-    let roots: RootRegistry
-    /// For sources whose content has to be compared.
-    let hashing: BlockingPool
-    let state: Mutex<State>
-    let warmUp = WarmUp()
-
-    /// - Parameter begun: the deliveries that an earlier process began.
-    init(
-        journal: Journal, board: DestinationRegistry, orders: DeliveryOrderFactory, inFlight: Transfers,
-        log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, begun: [Int64],
-        roots: RootRegistry, hashing: BlockingPool
-    ) {
-        self.journal = journal
-        self.board = board
-        self.orders = orders
-        self.inFlight = inFlight
-        self.log = log
-        self.health = health
-        self.heartbeat = heartbeat
-        self.isStopping = isStopping
-        self.roots = roots
-        self.hashing = hashing
-        state = Mutex(State(resumable: Set(begun)))
-    }
-
-    /// Delivers what was claimed, and says how the claim ends.
-    func deliver(_ claim: Claim) async -> (Settlement, Report) { await DeliveryAttempt(claim, self).run() }
-
-    func cancelAll() { inFlight.cancelAll() }
 }
 
 /// One attempt at one delivery: open the source, run the pipeline, and say how the claim ends.
-private struct DeliveryAttempt: Sendable {
-    private typealias Report = DeliveryAttempts.Report
+struct DeliveryAttempt: Sendable {
+    /// Of more deliveries that an earlier process began, the newest are not told apart.
+    static let mostResumable = 10_000
 
     private let claim: Claim
-    private let shared: DeliveryAttempts
+    private let stage: DeliveryStage
     private let ref: AgentEvent.JobRef
     private let source: AttemptSource
 
+    private var shared: Shared { stage.shared }
     private var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
 
-    init(_ claim: Claim, _ shared: DeliveryAttempts) {
-        self.claim = claim
-        self.shared = shared
+    init(_ claim: Claim, _ stage: DeliveryStage) {
+        (self.claim, self.stage) = (claim, stage)
         let file = claim.file
         ref = AgentEvent.JobRef(
             job: file.id, delivery: claim.delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: claim.delivery.destination)
-        source = AttemptSource(
-            file: file, journal: shared.journal, live: shared.orders.live, roots: shared.roots, hashing: shared.hashing)
+        source = AttemptSource(file: file, shared: stage.shared, hashing: stage.pool)
     }
 
-    func run() async -> (Settlement, DeliveryAttempts.Report) {
+    func run() async -> (Settlement, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }
-        guard let destination = shared.board[delivery.destination], let key = delivery.key else {
+        guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
@@ -101,20 +51,20 @@ private struct DeliveryAttempt: Sendable {
         do throws(DeliveryError) {
             // Before anything of it is touched: whether it is this one that ends the process.
             if delivery.crashes > 0 { try await noteBegun() }
-            order = try await shared.orders.order(file, delivery, to: destination)
+            order = try await shared.order(file, delivery, to: destination)
         } catch {
             return failed(error)
         }
         let isResumed =
             !claim.checkpoint.isEmpty
-            && shared.state.withLock { $0.resumable.remove(delivery.id) != nil }
+            && stage.resumable.withLock { $0.remove(delivery.id) != nil }
         shared.log.emit(
             .jobStarted(
                 ref, key: key, attempt: delivery.attempts, size: file.identity.size,
                 isPoll: delivery.isBeingWorkedOn, isResumed: isResumed))
         let start = ContinuousClock.now
-        let attempt = Attempt(checkpoint: notes(), isStopping: { shared.isStopping.isSet })
-        if let step = shared.inFlight.step(delivery.id) { attempt.report(step) }
+        let attempt = Attempt(checkpoint: notes(), isStopping: { stage.isStopping.isSet })
+        if let step = stage.transfers.step(delivery.id) { attempt.report(step) }
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
@@ -138,7 +88,7 @@ private struct DeliveryAttempt: Sendable {
                 Failpoint.noting.reached(with: entries.keys)
                 try await journaled { () throws(JournalError) in
                     try await journal.checkpoint(id, journal.seal.closed(entries))
-                    shared.warmUp.step()
+                    stage.warmUp.step()
                 }
                 noted(entries)
             },
@@ -155,7 +105,7 @@ private struct DeliveryAttempt: Sendable {
         do throws(JournalError) {
             try await write()
         } catch {
-            shared.health.fails(error)
+            shared.health.journal.fails(error)
             throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
         }
     }
@@ -183,12 +133,12 @@ private struct DeliveryAttempt: Sendable {
     ) async -> Result<DeliveryOutcome, DeliveryError>? {
         let size = file.identity.size
         let cancelled = DeliveryError(.cancelled, .cancelled, "cancelled")
-        let (signal, mayBeCancelled) = shared.inFlight.add(ref, size: size, since: .now, attempt: attempt)
-        defer { shared.inFlight.remove(ref.delivery) }
+        let (signal, mayBeCancelled) = stage.transfers.add(ref, size: size, since: .now, attempt: attempt)
+        defer { stage.transfers.remove(ref.delivery) }
         // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await shared.journal.isClaimed(ref.delivery)) == false { return .failure(cancelled) }
         // Its limit became 0 after it was claimed.
-        if shared.board.isShut(ref.destination) { return nil }
+        if shared.destinations.isShut(ref.destination) { return nil }
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 // The signal that cancels also tells that there is nothing to cancel any more: one task less to start.
@@ -198,7 +148,7 @@ private struct DeliveryAttempt: Sendable {
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
                 group.addTask {
-                    let watch = ProgressWatch(ref: ref, size: size, log: shared.log, heartbeat: shared.heartbeat)
+                    let watch = ProgressWatch(ref: ref, size: size, log: shared.log, heartbeat: shared.health.heartbeat)
                     await watch.run(attempt)
                     return nil
                 }
@@ -208,7 +158,7 @@ private struct DeliveryAttempt: Sendable {
             let ended = await group.reduce(nil) { $1 ?? $0 }
             return ended ?? .failure(cancelled)
         }
-        if case .failure(let error) = result, error.verdict == .cancelled, shared.inFlight.isSentBack(ref.delivery) {
+        if case .failure(let error) = result, error.verdict == .cancelled, stage.transfers.isSentBack(ref.delivery) {
             return nil
         }
         return result
@@ -242,72 +192,72 @@ private struct DeliveryAttempt: Sendable {
     // MARK: - How it ends
 
     /// The same content went there before.
-    private func duplicate(of original: Original) -> (Settlement, Report) {
+    private func duplicate(of original: Original) -> (Settlement, DeliveryReport) {
         let event = AgentEvent.jobDuplicate(
             job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
             sameAs: original.job)
-        return (.delivered(original.link), Report(event: event))
+        return (.delivered(original.link), DeliveryReport(event: event))
     }
 
     /// - Parameter destination: as it was when the attempt began; another configuration may hold by now.
     private func delivered(
         _ proof: Proof, at destination: Destination, since start: ContinuousClock.Instant
-    ) -> (Settlement, Report) {
+    ) -> (Settlement, DeliveryReport) {
         var proof = proof
         proof.address = destination.address
         Failpoint.afterComplete.reached()
-        shared.warmUp.step()
-        shared.inFlight.forgetStep(of: ref.delivery)
-        var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
+        stage.warmUp.step()
+        stage.transfers.forgetStep(of: ref.delivery)
+        var report = DeliveryReport(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
         report.destinationIsBack = worked(.delivered(file: ref.job))
         return (.delivered(shared.journal.seal.closed(proof)), report)
     }
 
     /// The destination works on it: how far that is, is remembered for `status`, and said now and then.
-    private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (Settlement, Report) {
-        if let step = attempt.progress, shared.inFlight.note(step, of: delivery.id, at: .now) {
+    private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (Settlement, DeliveryReport) {
+        if let step = attempt.progress, stage.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
         let isRepeated = delivery.isBeingWorkedOn
-        var report = Report(event: .jobWaiting(ref, until: time, saying: saying, isRepeated: isRepeated))
+        var report = DeliveryReport(event: .jobWaiting(ref, until: time, saying: saying, isRepeated: isRepeated))
         report.destinationIsBack = worked(.answered)
         return (.waiting(until: time, saying: saying), report)
     }
 
     /// The destination is there, and this machine too. - Returns: whether more may be claimed for it than before.
     private func worked(_ event: CircuitBreaker.Event) -> Bool {
-        defer { shared.state.withLock { $0.faults.worked(delivery.id) } }
-        return shared.board.report(ref.destination, event)
+        defer { stage.faults.withLock { $0.worked(delivery.id) } }
+        return shared.destinations.report(ref.destination, event)
     }
 
     /// A limit of 0 has ended the attempt, which does not count: another has its worker, and it goes on where it was once the
     /// limit allows it.
-    private func sentBack() -> (Settlement, Report) {
+    private func sentBack() -> (Settlement, DeliveryReport) {
         let error = DeliveryError(.cancelled, .heldByLimit, "was sent back while a limit of bandwidth was 0")
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: error.reason),
-            Report(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))
+            DeliveryReport(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))
         )
     }
 
-    private func failed(_ error: DeliveryError, _ presence: SourcePresence = .asSaid) -> (Settlement, Report) {
+    private func failed(_ error: DeliveryError, _ presence: SourcePresence = .asSaid) -> (Settlement, DeliveryReport) {
         let now = WallTime.now
         let attempt = FailedAttempt(
             file: file.id, number: delivery.attempts, policy: file.policy.retry,
-            isStopping: shared.isStopping.isSet || Task.isCancelled,
-            localFaults: shared.state.withLock { $0.faults.count(of: delivery.id) }, time: now)
+            isStopping: stage.isStopping.isSet || Task.isCancelled,
+            localFaults: stage.faults.withLock { $0.count(of: delivery.id) }, time: now)
         var random = SystemRandomNumberGenerator()
         let decision = FailureClassifier.classify(error, attempt, presence, using: &random) { event, error in
-            shared.board.hear(ref.destination, event, reason: error.reason, code: error.code)
+            shared.destinations.hear(ref.destination, event, reason: error.reason, code: error.code)
         }
         if decision.error.isLocal { tell(decision.error) }
-        if case .ended = decision.end { shared.inFlight.forgetStep(of: ref.delivery) }
+        if case .ended = decision.end { stage.transfers.forgetStep(of: ref.delivery) }
         return decision.outcome(ref, file, attempt: delivery.attempts, at: now)
     }
 
     /// Says what this machine could not do, when it is news.
     private func tell(_ error: DeliveryError) {
-        guard shared.state.withLock({ $0.faults.note(error.code, of: delivery.id) }) else { return }
+        guard stage.faults.withLock({ $0.note(error.code, of: delivery.id) }) else { return }
         let isOfFile = error.code == .sourceUnreadable || error.code == .sourceForbidden
         shared.log.emit(
             isOfFile
@@ -319,19 +269,38 @@ extension FailureDecision {
     /// What the journal is told of it, and what is done then.
     func outcome(
         _ ref: AgentEvent.JobRef, _ file: FileRow, attempt: Int, at now: WallTime
-    ) -> (Settlement, DeliveryAttempts.Report) {
+    ) -> (Settlement, DeliveryReport) {
         switch end {
         case .again(let wait, let countsAttempt):
             return (
                 .again(at: now + wait, countsAttempt: countsAttempt, code: error.code, reason: error.reason),
-                DeliveryAttempts.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
+                DeliveryReport(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
             )
         case .ended(let state):
             return (
                 .ended(state, code: error.code, reason: error.reason),
-                DeliveryAttempts.Report(
+                DeliveryReport(
                     event: .jobFailed(ref, state: state, error), wantsLook: looksAgain ? file : nil)
             )
         }
+    }
+}
+
+/// Counts what is delivered, and now and then gives back the code that only the first deliveries needed: after 8 files or
+/// parts, 64, 512 and so on, so that it costs nothing in the long run.
+package final class WarmUp: Sendable {
+    private let count = Atomic<Int>(0)
+
+    package init() {}
+
+    /// A file or a part of one has been sent.
+    package func step() {
+        let now = count.add(1, ordering: .relaxed).newValue
+        if Self.isDue(now) { ProcessMemory.releaseColdPages() }
+    }
+
+    /// Whether `count` is a power of 8, and not the first.
+    static func isDue(_ count: Int) -> Bool {
+        count > 1 && count.nonzeroBitCount == 1 && count.trailingZeroBitCount.isMultiple(of: 3)
     }
 }

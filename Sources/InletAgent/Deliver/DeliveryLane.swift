@@ -15,6 +15,8 @@ struct DeliveryLane: Sendable {
 
     private static let journalPause = Duration.seconds(2)
 
+    private var shared: Shared { stage.shared }
+    private var ends: DeliveryEnds { DeliveryEnds(shared: shared) }
     private var none: ClaimWish { .none(id.lane) }
 
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.slots.with(id, body) }
@@ -23,7 +25,7 @@ struct DeliveryLane: Sendable {
     /// cancelled: then the journal is asked once more to take what has ended.
     func run() async {
         // From here on `raiseDeliverable` is kept for it, also while it has not waited yet.
-        _ = stage.signals[.deliverable(id)]
+        _ = shared.signals[.deliverable(id)]
         await withDiscardingTaskGroup { await exchangeAndBegin(&$0) }
         // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
         let ended = slots { $0.takeRefused(at: .distantFuture) + $0.takeEnded() }
@@ -33,9 +35,9 @@ struct DeliveryLane: Sendable {
     private func exchangeAndBegin(_ group: inout DiscardingTaskGroup) async {
         var patience = JournalPatience()
         while true {
-            stage.heartbeat.beat(.workers)
+            shared.health.heartbeat.beat(.workers)
             let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
-            let room = isLast || isStopping ? nil : stage.board.room(of: id.destination)
+            let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
             await offerRefused()
             let (ended, places) = takeEnded(room)
             guard let exchange = await exchange(ended, room, places) else {
@@ -45,14 +47,16 @@ struct DeliveryLane: Sendable {
             }
             while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
             let (open, refused) = slots { ($0.open, $0.refused.count) }
-            if isLast || open == 0 && (isStopping || room == nil && stage.board[id.destination] == nil) { return }
+            if isLast || open == 0 && (isStopping || room == nil && shared.destinations[id.destination] == nil) {
+                return
+            }
             if refused == 0 { patience = JournalPatience() }
             if isStopping, open == refused {
                 if await patience.wait(stage.isStopping) { continue }
                 return
             }
             if exchange.claims.count < places || places == 0 {
-                await stage.signals.wait(for: .deliverable(id), until: nextLook(exchange))
+                await shared.signals.wait(for: .deliverable(id), until: nextLook(exchange))
             }
             await gather()
         }
@@ -64,22 +68,24 @@ struct DeliveryLane: Sendable {
     private func work(_ first: Claim) async {
         var next: Claim? = first
         while let claim = next {
-            stage.heartbeat.beat(.workers)
+            shared.health.heartbeat.beat(.workers)
             let ended = await deliver(claim)
             let isAwaited: Bool
             (next, isAwaited) = slots { slots in
                 slots.end(ended)
                 return (slots.begin(), slots.isAwaited)
             }
-            if isAwaited { stage.signals.raise(.deliverable(id)) }
+            if isAwaited { shared.signals.raise(.deliverable(id)) }
         }
     }
 
     /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
     private func deliver(_ claim: Claim) async -> Ended {
-        if stage.isStopping.isSet || Task.isCancelled || !stage.board.takes(claim.delivery) { return .back(claim) }
+        if stage.isStopping.isSet || Task.isCancelled || !shared.destinations.takes(claim.delivery) {
+            return .back(claim)
+        }
         Failpoint.claimed.reached()
-        let (settlement, report) = await stage.deliverOne.deliver(claim)
+        let (settlement, report) = await DeliveryAttempt(claim, stage).run()
         return Ended(claim: claim, settlement: settlement, report: report)
     }
 
@@ -91,13 +97,13 @@ struct DeliveryLane: Sendable {
         while !stage.isStopping.isSet, !Task.isCancelled, let pause = slots({ $0.pause }),
             start.duration(to: .now) < pause
         {
-            await stage.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
+            await shared.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
         }
     }
 
     /// When there is something to do for which no signal is raised.
     private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
-        let uptime = stage.board.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
         let due = [exchange.nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
         let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
@@ -108,7 +114,7 @@ struct DeliveryLane: Sendable {
     /// what has waited for too long ends so.
     private func takeEnded(_ room: ClaimRoom?) -> ([Ended], places: Int) {
         let limit = room?.limits[id.lane] ?? 0
-        let uptime = stage.board.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         let (ended, places) = slots { slots in
             slots.setLimit(limit)
             slots.endExpired(uptime)
@@ -152,7 +158,7 @@ struct DeliveryLane: Sendable {
         if exchange != nil || refused.count < ended.count {
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
         } else {
-            stage.health.fails(error)
+            shared.health.journal.fails(error)
             slots { $0.putBack(refused) }
         }
         return exchange
@@ -162,10 +168,10 @@ struct DeliveryLane: Sendable {
         let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
         do throws(JournalError) {
             if !claims.isEmpty { Failpoint.settling.reached() }
-            let exchange = try await stage.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
+            let exchange = try await shared.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
             follow(ended, exchange)
             let away = ended.filter { $0.report?.awaitsSource == true }
-            if !away.isEmpty { await stage.ends.freeReturned(away.map(\.claim.file), stage.journal, stage.health) }
+            if !away.isEmpty { await ends.freeReturned(away.map(\.claim.file)) }
             return .success(exchange)
         } catch {
             return .failure(error)
@@ -174,15 +180,15 @@ struct DeliveryLane: Sendable {
 
     private func follow(_ ended: [Ended], _ exchange: Exchange) {
         // One that only looked has written nothing.
-        if ended.count + exchange.claims.count > 0 { stage.health.works() }
+        if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        stage.ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
-        stage.ends.tell(exchange.damaged)
+        ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
+        ends.tell(exchange.damaged)
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
-        if hasSurplus || ended.contains(where: \.isBack) { stage.signals.raise(.expirable) }
+        if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
     }
 
     /// - Parameters:
@@ -200,7 +206,7 @@ struct DeliveryLane: Sendable {
         }
         return refused.map { one, error in
             var one = one
-            one.refusal = stage.ends.refused(one.claim.file, error, saidLast: one.refusal, stage.health)
+            one.refusal = ends.refused(one.claim.file, error, saidLast: one.refusal)
             return one
         }
     }
@@ -218,4 +224,41 @@ struct DeliveryLane: Sendable {
 extension ContinuousClock.Instant {
     /// Later than anything is planned for.
     fileprivate static var distantFuture: Self { .now.advanced(by: .seconds(1 << 32)) }
+}
+
+/// How long the journal is left alone that did not take what has ended: longer and longer while the agent runs. One that is
+/// asked to stop asks a few times more, and leaves the rest to the next start.
+struct JournalPatience: Sendable {
+    private var refusals = 0
+    private var lastTries = 3
+
+    /// In seconds: short enough for the watchdog, which hears of each try.
+    private static let longest = 8
+    private static let last = Duration.seconds(1)
+
+    /// - Returns: nil when it has been asked often enough.
+    mutating func pause(isStopping: Bool) -> Duration? {
+        if isStopping {
+            lastTries -= 1
+            return lastTries < 0 ? nil : Self.last
+        }
+        refusals += 1
+        return .seconds(min(Self.longest, 1 << min(refusals - 1, 3)))
+    }
+
+    /// Waits until the journal may be asked again; at once when the agent is asked to stop meanwhile.
+    ///
+    /// - Returns: false when it has been asked often enough, or the task is cancelled.
+    mutating func wait(_ isStopping: StopFlag) async -> Bool {
+        if Task.isCancelled { return false }
+        let isLast = isStopping.isSet
+        guard let pause = pause(isStopping: isLast) else { return false }
+        if isLast {
+            // Ends early only when the task is cancelled.
+            try? await Task.sleep(for: pause)
+        } else {
+            await isStopping.wait(until: .now.advanced(by: pause))
+        }
+        return true
+    }
 }

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -7,31 +8,34 @@ internal import Synchronization
 /// Delivers what is due: each destination has two lanes, one of small files, which share its connections, and one of big ones,
 /// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
 final class DeliveryStage: Service {
-    let journal: Journal
+    let shared: Shared
     /// What the lanes hold.
     let slots: Lanes
-    let board: DestinationRegistry
-    let deliverOne: DeliveryAttempts
-    let signals: Signals
-    let ends: DeliveryEnds
+    let transfers: Transfers
     let transferPool: TransferPool
-    let limitHold: LimitHold
-    private let pool: BlockingPool
-    private let live: LiveSettings
-    let health: JournalHealth
-    let heartbeat: Heartbeat
-    let isStopping: StopFlag
+    private let limitHold: LimitHold
+    /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
+    /// go on while another waits for a disk.
+    let pool = BlockingPool(
+        name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
+    let isStopping = StopFlag()
+    /// Deliveries that an earlier process began: their first attempt in this one is told as resumed.
+    let resumable: Mutex<Set<Int64>>
+    let faults = Mutex(LocalFaults())
+    let warmUp = WarmUp()
     private let running = Mutex<Set<LaneID>>([])
 
+    /// - Parameters:
+    ///   - begun: the deliveries that an earlier process began.
+    ///   - patience: how long a limit of 0 may keep the places of what it holds.
+    ///   - silence: after so long without a byte a big file's place is another's.
     init(
-        journal: Journal, slots: Lanes, board: DestinationRegistry, deliverOne: DeliveryAttempts, signals: Signals,
-        ends: DeliveryEnds, transferPool: TransferPool, limitHold: LimitHold, pool: BlockingPool, live: LiveSettings,
-        health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
+        _ shared: Shared, _ transfers: Transfers, _ lanes: Lanes, begun: [Int64], patience: Duration, silence: Duration
     ) {
-        (self.journal, self.slots, self.board, self.deliverOne) = (journal, slots, board, deliverOne)
-        (self.signals, self.ends, self.transferPool, self.limitHold) = (signals, ends, transferPool, limitHold)
-        (self.pool, self.live, self.health) = (pool, live, health)
-        (self.heartbeat, self.isStopping) = (heartbeat, isStopping)
+        (self.shared, self.transfers, slots) = (shared, transfers, lanes)
+        resumable = Mutex(Set(begun))
+        transferPool = TransferPool(shared, transfers, silence: silence)
+        limitHold = LimitHold(shared: shared, inFlight: transfers, patience: patience)
     }
 
     func run() async throws {
@@ -59,7 +63,7 @@ final class DeliveryStage: Service {
             }
         } onGracefulShutdown: {
             self.isStopping.set()
-            self.signals.raiseDeliverable()
+            self.shared.signals.raiseDeliverable()
         }
     }
 
@@ -67,14 +71,14 @@ final class DeliveryStage: Service {
     private func runLanes() async {
         await withDiscardingTaskGroup { group in
             while !isStopping.isSet, !Task.isCancelled {
-                for name in board.names {
+                for name in shared.destinations.names {
                     for lane in Lane.allCases {
                         let id = LaneID(destination: name, lane: lane)
                         guard running.withLock({ $0.insert(id).inserted }) else { continue }
                         group.addTask { await self.run(id) }
                     }
                 }
-                await signals.wait(for: .lanes)
+                await shared.signals.wait(for: .lanes)
             }
         }
     }
@@ -84,14 +88,118 @@ final class DeliveryStage: Service {
         slots.remove(id)
         running.withLock { _ = $0.remove(id) }
         // Its destination may be there again.
-        signals.raise(.lanes)
+        shared.signals.raise(.lanes)
     }
 
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
         // Ends early only when the task is cancelled, with which the rest ends too.
-        try? await Task.sleep(for: live.settings.shutdownGrace)
-        deliverOne.cancelAll()
+        try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
+        transfers.cancelAll()
     }
+}
+
+/// Who is told of the end of a delivery, once it is durable.
+struct DeliveryEnds: Sendable {
+    let shared: Shared
+
+    /// Says and passes on what has ended, all of it in one write.
+    ///
+    /// - Parameter ended: with what settling did to the file of each.
+    func follow(_ ended: [(LaneSlots.Ended, SettledFile)]) {
+        for (one, _) in ended {
+            if case .expired = one.settlement {
+                shared.log.emit(.expired(one.claim.file, one.claim.delivery.destination))
+            }
+        }
+        shared.log.emit(ended.flatMap { Self.events($0.report, $0.claim.file, $1) })
+        for (one, settled) in ended { pass(one.report, one.claim.file, settled) }
+    }
+
+    /// Says what nobody can read, and so nobody sends.
+    func tell(_ damaged: [DamagedDelivery]) {
+        shared.log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
+    }
+
+    /// Says that the journal does not take the end of a delivery, once for each cause.
+    /// - Returns: the cause.
+    func refused(_ file: FileRow, _ error: JournalError, saidLast: String?) -> String {
+        if error.isFull {
+            shared.health.journal.fails(error)
+        } else if error.description != saidLast {
+            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            shared.log.emit(.fileTrouble(path: file.fullPath, reason: reason))
+        }
+        return error.description
+    }
+
+    /// - Parameter report: nil for a delivery that was never begun.
+    private static func events(
+        _ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile
+    ) -> [AgentEvent] {
+        if report != nil { Failpoint.delivered.reached() }
+        let told = report.map { [$0.event] } ?? []
+        guard let finish = settled.finish else { return told }
+        Failpoint.finished.reached()
+        let finished = AgentEvent.jobFinished(
+            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition,
+            route: file.route ?? "")
+        return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+    }
+
+    /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
+    func freeReturned(_ files: [FileRow]) async {
+        let roots = shared.roots
+        let returned = Set(
+            files.filter { $0.volume != nil && (roots.hasMoved($0) || !roots.isAway($0)) }.compactMap(\.volume))
+        do {
+            for volume in returned { try await shared.journal.volumeIsBack(volume, at: .now) }
+        } catch {
+            shared.health.journal.fails(error)
+        }
+        if !returned.isEmpty { shared.signals.raiseDeliverable() }
+    }
+
+    /// Wakes and tells whoever has to do with it now.
+    private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
+        if settled.isFinal { shared.room.left() }
+        shared.destinations.deliveryEnded()
+        // What ended with it, a companion or the marker of a unit, is still to be finished.
+        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased {
+            shared.signals.raise(.finishable)
+        }
+        if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
+        // What is only being worked on leaves nothing to compare with.
+        let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
+        let isKept = !isWorkedOn && shared.looks.take(file.id)
+        // While it was gone for one destination and another had it still, what came back as it was is only known.
+        let mayBeBack = settled.isFinal && settled.state == .gone
+        switch report?.event {
+        case .jobDelivered, .jobWaiting: break
+        case nil where !settled.isFinal: break
+        default:
+            shared.signals.raise(.leftover, .destination)
+        }
+        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { shared.roots.look(again: changed) }
+        shared.roots.ended(file)
+        // More may be tried than before, in whatever lane. Its own looks by itself.
+        if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
+    }
+}
+
+/// Files that were touched while they were on their way, and of which nothing tells whether they are still what is being sent:
+/// they are looked at again when a delivery of theirs ends, which may leave a checksum to compare with.
+final class KeptLooks: Sendable {
+    /// Many times what is on its way at one moment.
+    private static let most = 100_000
+    private let files = Mutex<Set<Int64>>([])
+
+    func keep(_ file: Int64) {
+        files.withLock { if $0.count < Self.most { $0.insert(file) } }
+    }
+
+    /// - Returns: whether it was kept.
+    @discardableResult
+    func take(_ file: Int64) -> Bool { files.withLock { $0.remove(file) != nil } }
 }

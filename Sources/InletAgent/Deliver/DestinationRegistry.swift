@@ -18,7 +18,7 @@ package final class DestinationRegistry: Sendable {
         package var lastError: String?
     }
 
-    let entries: Mutex<[String: DestinationState]>
+    let entries = Mutex<[String: DestinationState]>([:])
     private let log: EventLog
     private let workers: Int
     let clock: AgentClock
@@ -34,21 +34,8 @@ package final class DestinationRegistry: Sendable {
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
         unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
     ) {
-        self.log = log
-        self.workers = workers
-        self.clock = clock
-        self.pace = pace
-        var entries: [String: DestinationState] = [:]
-        for destination in destinations {
-            let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
-            var entry = DestinationState(
-                destination, breaker: breaker, isPaused: paused.contains(destination.name),
-                uptime: uptimes[destination.name] ?? 0)
-            entry.updateClock(at: clock.instant())
-            entries[destination.name] = entry
-        }
-        Self.share(&entries)
-        self.entries = Mutex(entries)
+        (self.log, self.workers, self.clock, self.pace) = (log, workers, clock, pace)
+        take(destinations, paused: paused, uptimes: uptimes, unproved: unproved)
     }
 
     /// Small files at once to all destinations together, or `leastSmall` to each where those are more: memory and descriptors are
@@ -204,9 +191,7 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// Opens those again whose time is over for which they asked. - Returns: whether there were any.
-    func reopen() -> Bool {
-        names.reduce(false) { report($1, .timePassed) || $0 }
-    }
+    func reopen() -> Bool { names.reduce(false) { report($1, .timePassed) || $0 } }
 
     /// When a probe is due, or the time is over for which a destination asked; nil while everything is up.
     package func nextLook() -> WallTime? {
@@ -333,4 +318,91 @@ extension DestinationRegistry {
 
     /// Nothing is open any more of those that are gone. What has come of them since that was found has raised the signal.
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
+}
+
+/// One destination on the board: its breaker, its pause and its expiry clock.
+struct DestinationState: Sendable {
+    var destination: Destination
+    /// Counts the configurations that it was taken from.
+    var generation = 0
+    /// Small files at once that are its part of what all destinations together may have.
+    var smallShare = 0
+    private(set) var breaker: CircuitBreaker
+    var isPaused: Bool
+    /// Its limit is 0: what would begin now could send nothing.
+    var isShut = false
+    private(set) var lastError: String?
+    /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
+    private(set) var uptime: Int64
+    private(set) var runningSince: SuspendingClock.Instant?
+    /// It is down because the account there has no credits left, and for nothing else.
+    private var lacksCredits = false
+
+    init(_ destination: Destination, breaker: CircuitBreaker, isPaused: Bool, uptime: Int64) {
+        (self.destination, self.breaker, self.isPaused, self.uptime) = (destination, breaker, isPaused, uptime)
+    }
+
+    var isOpen: Bool { breaker.isOpen && !isHeld }
+    private var isHeld: Bool { isPaused || isShut }
+    /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.
+    var goesOn: Bool { isOpen || lacksCredits && !isHeld }
+
+    /// How much may be claimed, to compare before with after.
+    var openness: Int {
+        if isOpen { return breaker.state == .trial ? 2 : 3 }
+        return goesOn ? 1 : 0
+    }
+
+    /// The room for its deliveries; nil while it takes none. On trial it gets one in each lane: a film that takes an hour
+    /// must not keep a picture from proving that it is back.
+    func room(workers: Int, at now: SuspendingClock.Instant) -> ClaimRoom? {
+        guard goesOn else { return nil }
+        var limits: [Lane: Int] = [
+            .small: min(destination.connections, smallShare), .big: min(destination.maxInFlight ?? workers, workers),
+        ]
+        if breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
+        return ClaimRoom(
+            destination: destination.name, limits: limits, isForBegunOnly: !isOpen, uptime: uptime(at: now))
+    }
+
+    /// - Returns: what is to be said of it.
+    mutating func take(
+        _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?, _ clock: AgentClock
+    ) -> CircuitBreaker.Action {
+        let wasDown = breaker.isDown
+        if lacksCredits {
+            switch event {
+            case .delivered, .answered: return .none
+            // Said already; and the probe comes no later for each delivery that finds nothing either.
+            case .outage where code == .outOfCredits: return .none
+            // Now it is away as well: a probe shall tell soon when what has begun can go on.
+            case .outage, .brokenOff, .stranger: breaker.forgetOutage()
+            default: break
+            }
+        }
+        let action = breaker.event(event, at: clock.now())
+        if let reason, action != .blameFile { lastError = reason }
+        switch event {
+        case .outage, .brokenOff, .stranger, .credentials, .probeFailed:
+            if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
+        default: if !breaker.isDown { lacksCredits = false }
+        }
+        updateClock(at: clock.instant())
+        // A probe that fails again only moves the next probe: said once, not every minute.
+        if case .pause = action, wasDown { return .none }
+        if action == .resume { lastError = nil }
+        return action
+    }
+
+    /// A person wants to know now whether it is back.
+    mutating func probeNow(at now: WallTime) { _ = breaker.probeNow(at: now) }
+
+    private func uptime(at now: SuspendingClock.Instant) -> Int64 {
+        uptime + (runningSince?.duration(to: now).milliseconds ?? 0)
+    }
+
+    mutating func updateClock(at now: SuspendingClock.Instant) {
+        uptime = uptime(at: now)
+        runningSince = isOpen ? now : nil
+    }
 }

@@ -17,7 +17,7 @@ struct LaneSlots: Sendable {
         let claim: Claim
         let settlement: Settlement
         /// nil for what was never begun.
-        let report: DeliveryAttempts.Report?
+        let report: DeliveryReport?
         /// Why the journal refuses it, as it was said last.
         var refusal: String?
 

@@ -16,12 +16,7 @@ struct Leftovers: Service {
         case away
     }
 
-    let journal: Journal
-    let board: DestinationRegistry
-    let orders: DeliveryOrderFactory
-    let log: EventLog
-    let signals: Signals
-    let health: JournalHealth
+    let shared: Shared
 
     /// Before a journal that could not be read is asked again.
     private static let journalPause = Duration.seconds(10)
@@ -29,20 +24,13 @@ struct Leftovers: Service {
     /// How long one is left alone whose destination is not configured: disks sleep meanwhile.
     private static let unknownPause = Duration.seconds(86_400)
 
+    private var journal: Journal { shared.journal }
+
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var pace = SweepPace()
-            await signals.loop(on: .leftover) {
-                do throws(JournalError) {
-                    let mayHaveMore = try await sweep(&pace)
-                    let next = mayHaveMore ? .now : try await journal.nextLeftover()
-                    health.works(for: .sweeper)
-                    return next.map { .now.advanced(by: mayHaveMore ? .zero : max($0 - .now, .seconds(1))) }
-                } catch {
-                    if Task.isCancelled { return nil }
-                    health.fails(error, for: .sweeper)
-                    return .now.advanced(by: Self.journalPause)
-                }
+            await shared.loop(on: .leftover, for: .sweeper, pause: Self.journalPause) { () throws(JournalError) in
+                try await sweep(&pace) ? (true, nil) : (false, try await journal.nextLeftover())
             }
         }
     }
@@ -74,7 +62,7 @@ struct Leftovers: Service {
     private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async throws(JournalError) -> Fate
     {
         let delivery = leftover.delivery
-        guard let destination = board[delivery.destination] else {
+        guard let destination = shared.destinations[delivery.destination] else {
             // Left to the store's own expiry at last, unless it comes back into the configuration.
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
             return .remains
@@ -94,13 +82,14 @@ struct Leftovers: Service {
             ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
         try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
         Failpoint.leftoverRemoved.reached()
-        log.emit(.uploadAborted(Self.ref(leftover)))
+        shared.log.emit(.uploadAborted(Self.ref(leftover)))
         return .gone
     }
 
     private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {
         do throws(DeliveryError) {
-            let order = try await orders.order(leftover.file, leftover.delivery, to: destination)
+            let order = try await shared.order(
+                leftover.file, leftover.delivery, to: destination)
             try await destination.pipeline.abandon(order, checkpoint: journal.seal.opened(leftover.checkpoint))
             return nil
         } catch {

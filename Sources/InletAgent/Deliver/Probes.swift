@@ -6,8 +6,7 @@ internal import ServiceLifecycle
 /// Asks destinations that are down, or that nobody has asked yet, whether they are there, when their breaker says that it is
 /// time: side by side, so that one that hangs delays no other.
 struct Probes: Service {
-    let board: DestinationRegistry
-    let signals: Signals
+    let shared: Shared
     /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
     let renew: @Sendable (String) -> Destination?
     /// It reads files for that.
@@ -20,13 +19,13 @@ struct Probes: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 while !Task.isCancelled {
-                    if board.reopen() { signals.raiseDeliverable() }
-                    for destination in board.dueProbes() {
-                        board.report(destination.name, .probeBegan)
+                    if shared.destinations.reopen() { shared.signals.raiseDeliverable() }
+                    for destination in shared.destinations.dueProbes() {
+                        shared.destinations.report(destination.name, .probeBegan)
                         group.addTask { await probe(destination) }
                     }
-                    let next = board.nextLook()
-                    await signals.wait(
+                    let next = shared.destinations.nextLook()
+                    await shared.signals.wait(
                         for: .destination, until: next.map { .now.advanced(by: max($0 - .now, .milliseconds(50))) })
                 }
             }
@@ -43,10 +42,10 @@ struct Probes: Service {
         } else {
             event = .probeSucceeded
         }
-        if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
-            signals.raiseDeliverable()
+        if shared.destinations.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
+            shared.signals.raiseDeliverable()
         }
-        signals.raise(.destination)
+        shared.signals.raise(.destination)
     }
 
     /// - Returns: nil when the destination answers and takes our credentials.
@@ -72,11 +71,11 @@ struct Probes: Service {
 
     /// A destination that refused our credentials is probed with those that the configuration gives now.
     private func renewed(_ destination: Destination) async -> Destination {
-        let generation = board.generation(of: destination.name)
-        guard board.refusesCredentials(destination.name),
+        let generation = shared.destinations.generation(of: destination.name)
+        guard shared.destinations.refusesCredentials(destination.name),
             let fresh = await pool.run({ renew(destination.name) })
         else { return destination }
-        board.replace(fresh, of: generation)
+        shared.destinations.replace(fresh, of: generation)
         return fresh
     }
 }

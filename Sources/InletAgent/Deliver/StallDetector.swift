@@ -85,14 +85,14 @@ final class TransferPool: Sendable {
     }
 
     private let state: Mutex<State>
+    private let shared: Shared
     private let transfers: Transfers
-    private let signals: Signals
     /// Raised when a lane begins to wait.
     private let isShort = WakeSignal()
 
-    init(workers: Int, silence: Duration, transfers: Transfers, signals: Signals) {
-        state = Mutex(State(detector: StallDetector(workers: workers, patience: silence)))
-        (self.transfers, self.signals) = (transfers, signals)
+    init(_ shared: Shared, _ transfers: Transfers, silence: Duration) {
+        (self.shared, self.transfers) = (shared, transfers)
+        state = Mutex(State(detector: StallDetector(workers: shared.settings.settings.workers, patience: silence)))
     }
 
     /// As `StallDetector.take`; the lane is woken when there may be more.
@@ -130,7 +130,7 @@ final class TransferPool: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        for lane in waiting { signals.raise(.deliverable(lane)) }
+        for lane in waiting { shared.signals.raise(.deliverable(lane)) }
     }
 
     /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
@@ -150,18 +150,17 @@ final class TransferPool: Sendable {
 /// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer, or
 /// reads back what it has sent, goes on to its end.
 struct LimitHold: Sendable {
-    let board: DestinationRegistry
+    let shared: Shared
     let inFlight: Transfers
-    let signals: Signals
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     let patience: Duration
 
     /// Until the task is cancelled. Sleeps while no limit is 0.
     func run() async {
         var clock = ShutClock(patience: patience)
-        await signals.loop(on: .limit) {
+        await shared.signals.loop(on: .limit) {
             let now = ContinuousClock.now
-            let busy = clock.due(board.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
+            let busy = clock.due(shared.destinations.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
             return clock.nextLook(busy, at: now)
         }
     }

@@ -10,14 +10,9 @@ internal import SystemPackage
 /// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
 struct FinishingStage: Service {
-    let journal: Journal
-    let live: LiveSettings
-    let log: EventLog
-    let receipts: ReceiptFiles
-    let pool: BlockingPool
-    let signals: Signals
-    let health: JournalHealth
-    let roots: RootRegistry
+    private let shared: Shared
+    private let receipts: ReceiptFiles
+    private let pool: BlockingPool
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
@@ -25,32 +20,36 @@ struct FinishingStage: Service {
     private static let journalPause = Duration.seconds(5)
     private static let batch = 64
 
+    /// - Parameter pool: an archive on another file system takes as long as the copy, and must not hold up the hashing.
+    init(_ shared: Shared, _ pool: BlockingPool, version: String) {
+        (self.shared, self.pool) = (shared, pool)
+        receipts = ReceiptFiles(
+            stateDirectory: shared.settings.settings.stateDirectory,
+            origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: shared.log)
+    }
+
+    private var journal: Journal { shared.journal }
+
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withTaskExecutorPreference(pool) {
-                await signals.loop(on: .finishable) { await finishBatch() }
+                await shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
+                    () throws(JournalError) in try await finishBatch()
+                }
             }
         }
     }
 
-    /// Finishes what is due. - Returns: when to look next, unless somebody rings: nil where nothing is unfinished.
-    private func finishBatch() async -> ContinuousClock.Instant? {
-        do throws(JournalError) {
-            let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
-            var progress = false
-            await withTaskGroup(of: Bool.self) { group in
-                for job in jobs { group.addTask { await self.finish(job) } }
-                for await isFinished in group where isFinished { progress = true }
-            }
-            // What could not be finished was put off; where even that failed, the journal needs a pause.
-            let next = progress ? .now : try await journal.nextFinish()
-            health.works(for: .finisher)
-            return next.map { .now.advanced(by: progress ? .zero : max($0 - .now, .seconds(1))) }
-        } catch {
-            if Task.isCancelled { return nil }
-            health.fails(error, for: .finisher)
-            return .now.advanced(by: Self.journalPause)
+    /// Finishes what is due. - Returns: whether anything was, and otherwise when to look next.
+    private func finishBatch() async throws(JournalError) -> (hasMore: Bool, next: WallTime?) {
+        let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
+        var progress = false
+        await withTaskGroup(of: Bool.self) { group in
+            for job in jobs { group.addTask { await self.finish(job) } }
+            for await isFinished in group where isFinished { progress = true }
         }
+        // What could not be finished was put off; where even that failed, the journal needs a pause.
+        return progress ? (true, nil) : (false, try await journal.nextFinish())
     }
 
     /// - Returns: false when the file must wait.
@@ -61,13 +60,14 @@ struct FinishingStage: Service {
             return false
         }
         let places = FinishPlaces(
-            root: file.root, settings: live.knownRoots.first { $0.covers(file.root) }, isVolume: file.volume != nil)
+            root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
+            isVolume: file.volume != nil)
         do {
-            var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: roots)
+            var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: shared.roots)
             switch try await runner.run() {
             case .done(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
-                if state == .superseded { roots.look(again: file) }
+                if state == .superseded { shared.roots.look(again: file) }
                 return true
             case .wait(let until, let note):
                 try await journal.postponeFinish(file.id, until: until, note: note)
@@ -85,12 +85,12 @@ struct FinishingStage: Service {
     private func postpone(_ file: FileRow, _ reason: String, by pause: Duration) async {
         let note = Disposition.stuck(reason)
         if file.disposition != note {
-            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: reason))
+            shared.log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: reason))
         }
         do {
             try await journal.postponeFinish(file.id, until: .now + pause, note: note)
         } catch {
-            health.fails(error, for: .finisher)
+            shared.health.journal.fails(error, for: .finisher)
         }
     }
 
@@ -113,13 +113,13 @@ struct FinishingStage: Service {
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()
         guard let finish else { return }
-        defer { roots.ended(file) }
-        log.emit(
+        defer { shared.roots.ended(file) }
+        shared.log.emit(
             .jobFinished(
                 job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition,
                 route: file.route ?? ""))
         guard let batch = finish.endedBatch else { return }
-        log.emit(.batchEnded(batch))
-        signals.raise(.batch)
+        shared.log.emit(.batchEnded(batch))
+        shared.signals.raise(.batch)
     }
 }

@@ -10,23 +10,19 @@ internal import SystemPackage
 ///
 /// Each step can be done again, and the journal owes a list until all of them are done: a crash costs nothing.
 struct ManifestWriter: Service {
-    let journal: Journal
-    let board: DestinationRegistry
-    let admitter: Admission
-    let log: EventLog
-    let signals: Signals
+    let shared: Shared
     let pool: BlockingPool
-    /// `manifests` of the state directory.
-    let home: FilePath
-    let live: LiveSettings
     let version: String
+
+    private var journal: Journal { shared.journal }
+    private var home: FilePath { shared.settings.settings.stateDirectory.appending("manifests") }
 
     private static let firstPause = Duration.seconds(30)
     private static let longestPause = Duration.seconds(3600)
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            await signals.loop(on: .batch) {
+            await shared.signals.loop(on: .batch) {
                 do {
                     if let order = try await journal.nextManifest(at: .now) {
                         try await serve(order)
@@ -75,7 +71,7 @@ struct ManifestWriter: Service {
             try await writeHome(manifest)
             Failpoint.listAtHome.reached()
         }
-        for destination in manifest.destinations.compactMap({ board[$0] }) {
+        for destination in manifest.destinations.compactMap({ shared.destinations[$0] }) {
             await note(&troubles) { try await write(manifest, to: destination, isFirst: order.attempts == 0) }
         }
         if troubles.isEmpty {
@@ -89,7 +85,7 @@ struct ManifestWriter: Service {
 
     private func fail(_ order: ManifestOrder, _ batch: Batch, _ reason: String) async throws(JournalError) {
         // Said once, not at every try.
-        if reason != order.reason { log.emit(.manifestFailed(batch, reason: reason)) }
+        if reason != order.reason { shared.log.emit(.manifestFailed(batch, reason: reason)) }
         try await putOff(order, reason)
     }
 
@@ -115,9 +111,11 @@ struct ManifestWriter: Service {
         guard let delivered = manifest.delivered(to: destination.name) else { return }
         if let folder = destination.folder {
             let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
-            if let root = live.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
+            if let root = shared.settings.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
                 let reason = "it would be taken for a new file of the watched folder \(root.display)"
-                if isFirst { log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason)) }
+                if isFirst {
+                    shared.log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason))
+                }
                 return
             }
             try await write(manifest, delivered, into: target, destination.name)
@@ -154,7 +152,7 @@ struct ManifestWriter: Service {
 
     private func say(_ written: ManifestFolder.Written?, _ manifest: UnitManifest, _ destination: String?) {
         guard let written, written.isNew else { return }
-        log.emit(.manifestWritten(manifest.batch, file: written.path, destination: destination))
+        shared.log.emit(.manifestWritten(manifest.batch, file: written.path, destination: destination))
     }
 
     // MARK: - Objects
@@ -178,7 +176,7 @@ struct ManifestWriter: Service {
             route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
-        let rules = AdmissionRules(for: .manifest)
+        let (admitter, rules) = (Admission(shared), AdmissionRules(for: .manifest))
         var list = admitter.planned(Arrival(root: "", path: path, identity: identity), plan, rules)
         list.record.newerThan = last?.file.id ?? 0
         if await admitter.commit([list], rules).contains(where: \.comesBack) { throw NotQueued() }

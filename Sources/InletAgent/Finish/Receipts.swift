@@ -126,9 +126,7 @@ final class ReceiptFiles: Sendable {
     private let told = Mutex<Set<Told>>([])
 
     init(stateDirectory: FilePath, origin: Receipt.Origin, log: EventLog) {
-        folder = stateDirectory.appending("receipts")
-        self.origin = origin
-        self.log = log
+        (folder, self.origin, self.log) = (stateDirectory.appending("receipts"), origin, log)
     }
 
     /// The receipt of a file whose source is done with, written where its route wants it. Where it cannot be beside the

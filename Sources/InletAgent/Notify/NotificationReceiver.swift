@@ -22,9 +22,7 @@ package struct NotificationReceiver: Sendable {
 
     /// - Parameter pool: where programs are waited for, each on a thread of its own.
     package init(_ settings: NotifySettings, webhook: Webhook?, pool: BlockingPool) {
-        self.settings = settings
-        self.webhook = webhook
-        self.pool = pool
+        (self.settings, self.webhook, self.pool) = (settings, webhook, pool)
     }
 
     /// Sends a notice of nothing, once.
@@ -51,18 +49,10 @@ package struct NotificationReceiver: Sendable {
     }
 
     static func outcome(_ ended: ChildProcess.Outcome) -> NoticeOutcome {
-        let said = DisplayText.escape(ended.errors.suffix(300))
-        let tail = said.isEmpty ? "" : ": \(said)"
-        return switch ended.end {
-        case .exited(0): .taken
-        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asks for another try\(tail)")
-        case .exited(let code): .refused(reason: "the program ended with \(code)\(tail)", tries: programTries)
-        case .signalled(let signal):
-            .refused(reason: "the program was ended by signal \(signal)\(tail)", tries: programTries)
-        case .timedOut: .refused(reason: "the program took too long and was ended\(tail)", tries: programTries)
-        case .stuck:
-            .refused(reason: "the program took too long and could not be ended\(tail)", tries: programTries)
+        switch ended.end {
+        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asks for another try\(ended.tail)")
         case .cancelled: .cancelled
+        default: ended.failure.map { .refused(reason: $0, tries: programTries) } ?? .taken
         }
     }
 }

@@ -195,8 +195,8 @@ struct Notifier: Service {
     }
 }
 
-/// What a notifier hears by.
-private final class Hearing: Sendable {
+/// By what somebody hears; nil = by nothing.
+final class Hearing: Sendable {
     private let subscription = Mutex<EventLog.Subscription?>(nil)
 
     func replace(by new: EventLog.Subscription?) {
@@ -221,7 +221,7 @@ extension NoticeOutcome {
 /// Hears what the agent says: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
 /// there. Whoever emits an event never waits for it.
 final class NotificationQueue: Sendable {
-    struct Post: Sendable {
+    private struct Post: Sendable {
         var event: NoticeEvent
         var payload: [UInt8]
         var at: WallTime
@@ -243,27 +243,21 @@ final class NotificationQueue: Sendable {
         switch event {
         case .jobFinished, .batchEnded: wake()
         case .destinationDown(let name, let reason, let probe):
-            add(
-                Post(
-                    event: .destinationDown,
-                    payload: NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe),
-                    at: .now))
+            add(.destinationDown, NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe))
         case .destinationUp(let name):
-            add(
-                Post(
-                    event: .destinationUp,
-                    payload: NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
+            add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
         case .volumeDone(let end) where end.isDone:
-            add(Post(event: .volumeDone, payload: NotificationText.volume(end), at: .now, word: end.word))
+            add(.volumeDone, NotificationText.volume(end), word: end.word)
         case .watchGuard(let root, let reason):
-            add(Post(event: .rootPaused, payload: NotificationText.pausedRoot(root, reason: reason), at: .now))
+            add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
         default: break
         }
     }
 
-    func wake() { for signal in signals { signal.raise() } }
+    private func wake() { for signal in signals { signal.raise() } }
 
-    func add(_ post: Post) {
+    private func add(_ event: NoticeEvent, _ payload: [UInt8], word: LastWord? = nil) {
+        let post = Post(event: event, payload: payload, at: .now, word: word)
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
             posts.append(post)

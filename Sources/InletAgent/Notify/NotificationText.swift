@@ -192,36 +192,31 @@ struct NotificationDetails: Sendable, Equatable {
 
     /// - Parameter payload: what the notice says of a destination (`NotificationText.destination`): it is kept nowhere else.
     init(destination payload: [UInt8]) {
-        let said = try? JSONDecoder().decode(Said.self, from: Data(payload))
+        let said = Said(payload)
         (destination, state) = (said?.name, said?.state)
     }
 
     /// - Parameter payload: what the notice says of a removable volume (`NotificationText.volume`).
     init(volume payload: [UInt8]) {
-        let said = try? JSONDecoder().decode(SaidOfVolume.self, from: Data(payload))
-        (volume, path) = (said?.name, said.map { Array($0.path.utf8) })
-        state = "done"
+        let said = Said(payload)
+        (volume, path, state) = (said?.name, said?.path.map { Array($0.utf8) }, "done")
     }
 
     /// - Parameter payload: what the notice says of a watched folder (`NotificationText.pausedRoot`).
     init(folder payload: [UInt8]) {
-        let said = try? JSONDecoder().decode(SaidOfFolder.self, from: Data(payload))
-        (path, state) = (said.map { Array($0.path.utf8) }, said?.state)
-    }
-
-    private struct SaidOfFolder: Decodable {
-        var path: String
-        var state: String
+        let said = Said(payload)
+        (path, state) = (said?.path.map { Array($0.utf8) }, said?.state)
     }
 
     private struct Said: Decodable {
-        var name: String
-        var state: String
-    }
+        var name: String?
+        var path: String?
+        var state: String?
 
-    private struct SaidOfVolume: Decodable {
-        var name: String
-        var path: String
+        init?(_ payload: [UInt8]) {
+            guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return nil }
+            self = said
+        }
     }
 
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.

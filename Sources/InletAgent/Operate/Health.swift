@@ -1,6 +1,7 @@
 internal import InletCore
 package import InletJournal
-internal import ServiceLifecycle
+internal import Logging
+package import ServiceLifecycle
 internal import Synchronization
 internal import SystemPackage
 
@@ -162,4 +163,18 @@ final class ServiceRestarts: Sendable {
     }
 
     private static var isAsked: Bool { Task.isCancelled || Task.isShuttingDownGracefully }
+}
+
+extension ServiceGroup {
+    /// A group that says nothing in anybody's log.
+    ///
+    /// Services are named by their types: left to itself a group makes a dump of all that each one holds, and keeps it.
+    package init(quietly services: [any Service]) {
+        let logger = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
+        let configured = services.map { service in
+            ServiceGroupConfiguration.ServiceConfiguration(
+                service: service, serviceName: String(describing: type(of: service)))
+        }
+        self.init(configuration: ServiceGroupConfiguration(services: configured, logger: logger))
+    }
 }

@@ -153,10 +153,7 @@ package struct ReloadSource: Sendable {
         renew: @escaping @Sendable (_ name: String, _ held: LoadedConfig) -> Destination? = { _, _ in nil },
         read: @escaping @Sendable () throws(ConfigErrors) -> ReloadTrial
     ) {
-        self.config = config
-        self.types = types
-        self.renew = renew
-        self.read = read
+        (self.config, self.types, self.renew, self.read) = (config, types, renew, read)
     }
 }
 
@@ -167,9 +164,7 @@ package struct ReloadTrial: Sendable {
     package var outlets: Outlets
 
     package init(config: LoadedConfig, destinations: [Destination], outlets: Outlets = Outlets()) {
-        self.config = config
-        self.destinations = destinations
-        self.outlets = outlets
+        (self.config, self.destinations, self.outlets) = (config, destinations, outlets)
     }
 }
 
@@ -184,7 +179,7 @@ package enum ReloadOutcome: Sendable, Equatable {
 }
 
 /// One thing wrong in a configuration file, or unwise, with its place; holds no secrets.
-package struct ConfigFault: Sendable, Equatable {
+package struct ConfigFault: Codable, Sendable, Equatable {
     package var file: String
     /// Both count from 1.
     package var line: Int
@@ -196,12 +191,8 @@ package struct ConfigFault: Sendable, Equatable {
     package var text: String
 
     init(_ error: ConfigError) {
-        file = error.file
-        line = error.line
-        column = error.column
-        message = error.message
-        excerpt = error.excerpt
-        text = error.description
+        (file, line, column) = (error.file, error.line, error.column)
+        (message, excerpt, text) = (error.message, error.excerpt, error.description)
     }
 }
 

@@ -47,20 +47,11 @@ struct ReloadPlan: Sendable {
     let shared: Shared
     let intakes: RootSupervisor
     let bandwidth: BandwidthControl
-    let room: QueueRoom
     let notifications: NotificationStage
     let scheduler: Scheduler
     let tally: MetricsTally
     /// For what blocks.
     let pool = BlockingPool(name: "reload", threads: 1)
-
-    init(
-        _ shared: Shared, _ intakes: RootSupervisor, _ bandwidth: BandwidthControl, _ room: QueueRoom,
-        _ notifications: NotificationStage, _ scheduler: Scheduler, _ tally: MetricsTally
-    ) {
-        (self.shared, self.intakes, self.bandwidth, self.room) = (shared, intakes, bandwidth, room)
-        (self.notifications, self.scheduler, self.tally) = (notifications, scheduler, tally)
-    }
 
     private var journal: Journal { shared.journal }
     private var board: DestinationRegistry { shared.destinations }
@@ -98,7 +89,7 @@ struct ReloadPlan: Sendable {
         intakes.begin(beginning, plan)
         let parked = await settle(names, isNew)
         await closeUnits(settings)
-        room.set(settings.queueLimit)
+        shared.room.set(settings.queueLimit)
         renew(settings, trial, scope, notifier)
         // Everybody may have something to do now.
         shared.signals.raiseDeliverable()

@@ -35,7 +35,7 @@ final class ResumeReport: Sendable {
     /// nil when there was nothing to follow, or all has been said.
     private let state: Mutex<State?>
     private let log: EventLog
-    private let listening = Mutex<EventLog.Subscription?>(nil)
+    private let hearing = Hearing()
 
     /// - Parameter files: those that wait, as the journal has them at the start.
     init(_ files: [Int64], log: EventLog) {
@@ -43,8 +43,7 @@ final class ResumeReport: Sendable {
         state = Mutex(files.isEmpty ? nil : State(untried: Set(files), summary: ResumeSummary(of: files.count)))
         if files.isEmpty { return }
         log.emit(.queueResuming(waiting: files.count))
-        let subscription = log.listen { [weak self] event in self?.take(event) }
-        listening.withLock { $0 = subscription }
+        hearing.replace(by: log.listen { [weak self] event in self?.take(event) })
     }
 
     /// While it goes on.
@@ -60,11 +59,7 @@ final class ResumeReport: Sendable {
             }
         guard let isOver else { return }
         log.emit(.queueResumed(isOver))
-        let subscription = listening.withLock { listening in
-            defer { listening = nil }
-            return listening
-        }
-        subscription?.end()
+        hearing.replace(by: nil)
     }
 
     /// - Returns: the whole summary, when this was the last.

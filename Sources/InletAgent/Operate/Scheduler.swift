@@ -1,3 +1,6 @@
+internal import InletCore
+internal import InletJournal
+internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
 
@@ -55,6 +58,200 @@ final class Scheduler: Service {
             // Ends early only when the job is replaced, or the agent stops.
             do { try await Task.sleep(for: pause) } catch { return }
             pause = await job.perform()
+        }
+    }
+}
+
+/// Moves files that ended long ago to the journal's history, as `journal_history` says. Looks into the journal only when
+/// something may be old enough, at most once a day for ages of days: while it waits, nothing is read or written.
+struct HistoryPruner: ScheduledJob {
+    private let shared: Shared
+    /// How long after its end a file goes.
+    private let age: Duration
+    /// How it leaves the journal to others for so long; ends early with an error when it is to stop.
+    private let rest: @Sendable (Duration) async throws -> Void
+
+    /// After a pass that failed.
+    private static let soon = Duration.seconds(3600)
+
+    /// nil where all stay.
+    init?(
+        _ shared: Shared, _ age: Duration?,
+        rest: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    ) {
+        guard let age else { return nil }
+        (self.shared, self.age, self.rest) = (shared, age, rest)
+    }
+
+    /// A start has enough to do.
+    func begin() -> Duration { min(age, .seconds(60)) }
+
+    /// Moves all that is old enough, with breaks for everybody else.
+    func perform() async -> Duration {
+        let clock = shared.clock
+        let start = clock.instant()
+        var (files, youngest, place) = (0, nil as WallTime?, HistoryPlace() as HistoryPlace?)
+        do {
+            let time = clock.now() + (.zero - age)
+            while let from = place, !Task.isCancelled {
+                let begin = clock.instant()
+                let step = try await shared.journal.moveToHistory(finishedBy: time, from: from)
+                (files, place) = (files + step.files, step.next)
+                youngest = [youngest, step.youngest].compactMap(\.self).min()
+                // Also after a step that found only what has to stay: it held the journal all the same.
+                try await rest(begin.duration(to: clock.instant()))
+            }
+        } catch {
+            tell(files, start.duration(to: clock.instant()))
+            if !Task.isCancelled {
+                let reason = "old files could not be moved to the journal's history: \(error)"
+                shared.log.emit(.agentTrouble(reason: reason))
+            }
+            return Self.soon
+        }
+        tell(files, start.duration(to: clock.instant()))
+        return untilNext(youngest, now: clock.now())
+    }
+
+    /// What finishes from now on is old enough in `age` at the soonest; what has finished is so earlier. Those of a day go
+    /// together.
+    private func untilNext(_ youngest: WallTime?, now: WallTime) -> Duration {
+        let pause = min(.seconds(86_400), max(.seconds(60), age / 10))
+        let due = youngest.map { Duration.milliseconds($0.milliseconds - now.milliseconds) + age } ?? age
+        return max(pause, due)
+    }
+
+    private func tell(_ files: Int, _ duration: Duration) {
+        if files > 0 { shared.log.emit(.journalPruned(files: files, duration: duration)) }
+    }
+}
+
+/// Tells the service behind `ping_url` that the agent is well, for as long as it is: every loop passes and the journal takes
+/// what it is given. Somebody who hears nothing for a while knows that something is wrong.
+struct Pinger: ScheduledJob {
+    private let shared: Shared
+    private let ping: DeadManPing
+    private let interval: Duration
+    /// How long a loop may be busy with one thing.
+    private let patience: Duration
+
+    /// When all loops were last seen to pass.
+    private var passes: [Heartbeat.Part: Int] = [:]
+    private var allPassedAt = ContinuousClock.now
+    /// Said once, until it goes well again.
+    private var hasFailed = false
+    /// The service has no address for a start or a failure; it hears of trouble by hearing nothing.
+    private var knowsOnlySuccess = false
+
+    /// The first word comes soon: who has just started the agent wants to see that it works.
+    private static let firstPause = Duration.seconds(10)
+
+    /// nil where nobody listens.
+    init?(_ shared: Shared, _ ping: DeadManPing?, _ settings: PingSettings?, patience: Duration = .seconds(300)) {
+        guard let ping else { return nil }
+        (self.shared, self.ping, self.patience) = (shared, ping, patience)
+        interval = settings?.interval ?? .seconds(300)
+    }
+
+    mutating func begin() async -> Duration {
+        await tell(.start)
+        allPassedAt = .now
+        _ = shared.health.heartbeat.haveAllPassed(since: &passes)
+        shared.nudge()
+        return min(interval, Self.firstPause)
+    }
+
+    mutating func perform() async -> Duration {
+        await tell(await state())
+        shared.nudge()
+        return interval
+    }
+
+    private mutating func state() async -> DeadManPing.Signal {
+        if shared.health.journal.isFailing { return .fail("the journal cannot be written") }
+        // Said to the receiver.
+        guard (try? await shared.journal.totals()) != nil else { return .fail("the journal cannot be read") }
+        shared.health.heartbeat.beat(.journal)
+        return age(at: .now) > max(patience, interval) ? .fail("a part of the agent stands still") : .success
+    }
+
+    /// How long ago all loops were seen to pass.
+    private mutating func age(at now: ContinuousClock.Instant) -> Duration {
+        if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = now }
+        return allPassedAt.duration(to: now)
+    }
+
+    /// Nothing is kept for later.
+    private mutating func tell(_ signal: DeadManPing.Signal) async {
+        if signal != .success, knowsOnlySuccess { return }
+        switch await ping.send(signal) {
+        case .taken: hasFailed = false
+        case .unknown: knowsOnlySuccess = true
+        case .cancelled: break
+        case .failed(let reason):
+            if !hasFailed {
+                shared.log.emit(.notificationFailed(sink: "ping_url", notice: "", reason: reason, next: nil))
+            }
+            hasFailed = true
+        }
+    }
+}
+
+/// Keeps credentials alive that end when they are not used: asks the destinations that have such once an hour, also while
+/// nothing is delivered. Of those that could not be renewed for days a person is told while there is time. It never touches
+/// the journal.
+struct KeepAlive: ScheduledJob {
+    private let shared: Shared
+    private let interval: Duration
+    /// What went wrong with each an hour ago; the same again is not said twice.
+    private var troubles: [String: String] = [:]
+    /// When each login was last warned of.
+    private var warnings: [String: WallTime] = [:]
+
+    /// How often the same login is warned of.
+    private static let day = Duration.seconds(86_400)
+
+    /// nil where no destination has such.
+    init?(_ shared: Shared, interval: Duration = .seconds(3600)) {
+        if shared.destinations.perishable().isEmpty { return nil }
+        (self.shared, self.interval) = (shared, interval)
+    }
+
+    func begin() -> Duration { .zero }
+
+    mutating func perform() async -> Duration {
+        for destination in shared.destinations.perishable() {
+            troubles[destination.name] = await keep(destination, lastTrouble: troubles[destination.name])
+            warnings[destination.name] = await warn(destination, last: warnings[destination.name])
+        }
+        return interval
+    }
+
+    /// - Parameter last: when it was last warned of this login.
+    /// - Returns: the same, after this look.
+    private func warn(_ destination: Destination, last: WallTime?) async -> WallTime? {
+        let time = shared.clock.now()
+        guard let warning = await destination.renewal?()?.warning(now: time) else { return nil }
+        if let last, time - last < Self.day { return last }
+        shared.log.emit(.loginOld(destination: destination.name, reason: warning))
+        return time
+    }
+
+    /// - Returns: what went wrong now; nil when nothing did.
+    private func keep(_ destination: Destination, lastTrouble: String?) async -> String? {
+        do throws(DeliveryError) {
+            try await destination.keepAlive?()
+            return nil
+        } catch {
+            guard !Task.isCancelled else { return lastTrouble }
+            if error.verdict == .credentials {
+                // Probes find out when they work again.
+                shared.destinations.report(destination.name, .credentials, reason: error.reason)
+                shared.signals.raise(.destination)
+            } else if error.reason != lastTrouble {
+                shared.log.emit(.destinationTrouble(destination: destination.name, reason: error.reason))
+            }
+            return error.reason
         }
     }
 }

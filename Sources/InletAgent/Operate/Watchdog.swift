@@ -65,21 +65,10 @@ final class SystemdNotifier: Sendable {
 
     init(_ notify: ServiceNotify?) { self.notify = notify }
 
-    func ready() {
-        change(from: [.starting], to: .ready) { $0.send("READY=1") }
-    }
-
-    func reloading() {
-        change(from: [.ready], to: .reloading) { $0.reloading() }
-    }
-
-    func reloaded() {
-        change(from: [.reloading], to: .ready) { $0.send("READY=1") }
-    }
-
-    func stopping() {
-        change(from: [.starting, .ready, .reloading], to: .stopping) { $0.send("STOPPING=1") }
-    }
+    func ready() { change(from: [.starting], to: .ready) { $0.send("READY=1") } }
+    func reloading() { change(from: [.ready], to: .reloading) { $0.reloading() } }
+    func reloaded() { change(from: [.reloading], to: .ready) { $0.send("READY=1") } }
+    func stopping() { change(from: [.starting, .ready, .reloading], to: .stopping) { $0.send("STOPPING=1") } }
 
     /// Sent while the phase is held, so that what two say at a time comes in the order of the phases; sending does not block.
     private func change(from: Set<Phase>, to next: Phase, _ tell: (ServiceNotify) -> Void) {

@@ -21,12 +21,13 @@ package struct LogEventSpec: Sendable {
     package var levels: [LogSettings.Level]
     package var fields: [Field]
 
-    /// - Parameter fields: names with what is not text marked: `size#` a number, `notes*` a list, `resumed!` a flag; `?` at
-    ///   the end for what only some lines have.
-    init(_ name: String, _ levels: LogSettings.Level..., fields: String = "") {
-        self.name = name
-        self.levels = levels
-        self.fields = fields.split(separator: " ").map { word in
+    /// - Parameter text: its name, its levels, and the names of its fields with what is not text marked: `size#` a number,
+    ///   `notes*` a list, `resumed!` a flag; `?` at the end for what only some lines have.
+    private init(_ text: Substring) {
+        let words = text.split(separator: " ")
+        name = String(words[0])
+        levels = words[1].split(separator: "/").compactMap { LogSettings.Level(rawValue: String($0)) }
+        fields = words[2...].map { word in
             var word = word
             let isOptional = word.hasSuffix("?")
             if isOptional { word = word.dropLast() }
@@ -97,124 +98,104 @@ extension LogEventSpec {
     private static let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others#"
 
     /// Every event, in the order of the README's table.
-    package static let all: [LogEventSpec] =
-        agent + watch + file + jobs + groups + queue + journal + destinations + others
+    package static let all = table.split(separator: "\n").map { LogEventSpec($0) }
 
-    private static let agent = [
-        LogEventSpec("agent.started", .info, fields: "version configuration"),
-        LogEventSpec("agent.confined", .info, fields: "landlock# places# calls# reason?"),
-        LogEventSpec("agent.unconfined", .info, fields: "reason"),
-        LogEventSpec("agent.host_lost", .error, fields: "reason"),
-        LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),
-        LogEventSpec("agent.stopping", .info),
-        LogEventSpec("agent.failed", .error, fields: "reason"),
-        LogEventSpec("agent.trouble", .error, fields: "reason"),
-        LogEventSpec("agent.service_failed", .error, fields: "service reason wait_ms#"),
-    ]
+    private static let table = """
+        agent.started info version configuration
+        agent.confined info landlock# places# calls# reason?
+        agent.unconfined info reason
+        agent.host_lost error reason
+        agent.ready info roots# destinations#
+        agent.stopping info
+        agent.failed error reason
+        agent.trouble error reason
+        agent.service_failed error service reason wait_ms#
 
-    private static let watch = [
-        LogEventSpec("watch.added", .info, fields: "path directories# writer_check"),
-        LogEventSpec("watch.mode", .info, fields: "root path mode reason"),
-        LogEventSpec("watch.lost", .warning, fields: "path reason"),
-        LogEventSpec("watch.limit", .warning, fields: "path reason"),
-        LogEventSpec("watch.overflow", .warning, fields: "path"),
-        LogEventSpec("watch.adopted", .info, fields: "path files# bytes#"),
-        LogEventSpec("watch.guard", .error, fields: "path reason"),
-        LogEventSpec("watch.resumed", .info, fields: "path by"),
-        LogEventSpec("watch.standby", .warning, fields: "path holder"),
-        LogEventSpec("volume.added", .info, fields: "path volume waiting#"),
-        LogEventSpec("volume.removed", .info, fields: "path volume"),
-        LogEventSpec("volume.done", .info, fields: volume),
-        LogEventSpec("volume.unproved", .warning, fields: volume),
-    ]
+        watch.added info path directories# writer_check
+        watch.mode info root path mode reason
+        watch.lost warning path reason
+        watch.limit warning path reason
+        watch.overflow warning path
+        watch.adopted info path files# bytes#
+        watch.guard error path reason
+        watch.resumed info path by
+        watch.standby warning path holder
+        volume.added info path volume waiting#
+        volume.removed info path volume
+        volume.done info \(volume)
+        volume.unproved warning \(volume)
 
-    private static let file = [
-        LogEventSpec("file.trouble", .warning, fields: "path reason"),
-        LogEventSpec("file.not_adopted", .info, fields: "path reason"),
-        LogEventSpec("file.derived", .info, fields: "path name size# duration_ms#"),
-        LogEventSpec("file.not_derived", .warning, fields: "path name reason"),
-        LogEventSpec("file.settling", .debug, fields: "path busy"),
-        LogEventSpec("file.unsettled", .info, fields: "path reason waiting_ms#"),
-        LogEventSpec("file.ignored", .info, fields: "path reason"),
-        LogEventSpec("file.awaited", .info, fields: "path reason"),
-        LogEventSpec("file.rejected", .warning, fields: "job# path route reason"),
-        LogEventSpec("file.note", .info, fields: "job# path route note"),
-    ]
+        file.trouble warning path reason
+        file.not_adopted info path reason
+        file.derived info path name size# duration_ms#
+        file.not_derived warning path name reason
+        file.settling debug path busy
+        file.unsettled info path reason waiting_ms#
+        file.ignored info path reason
+        file.awaited info path reason
+        file.rejected warning job# path route reason
+        file.note info job# path route note
 
-    private static let jobs = [
-        LogEventSpec("job.admitted", .info, fields: "job# path route size# destinations* labels*?"),
-        LogEventSpec("job.known", .debug, fields: "job# path"),
-        LogEventSpec("job.renamed", .info, fields: "job# path from"),
-        LogEventSpec("job.duplicate", .info, fields: "job# path route destinations* same_as#"),
-        LogEventSpec("job.started", .info, .debug, fields: job + "key attempt# size# resumed!?"),
-        LogEventSpec("transfer.progress", .info, fields: job + "sent# size# percent#? step?"),
-        LogEventSpec("job.checkpoint", .debug, fields: job + "notes*"),
-        LogEventSpec("job.retry", .warning, .info, .debug, fields: job + "code reason attempt# wait_ms#"),
-        LogEventSpec("job.waiting", .info, .debug, fields: job + "until reason?"),
-        LogEventSpec("job.delivered", .info, fields: job + "key size# verified url duration_ms#"),
-        LogEventSpec("job.failed", .error, .info, fields: job + "state code reason"),
-        LogEventSpec("job.finished", .info, fields: "job# path route state disposition"),
-        LogEventSpec("job.disposition_failed", .error, fields: "job# path reason"),
-        LogEventSpec("job.expired", .warning, fields: "job# path route destinations*"),
-        LogEventSpec("job.recovered", .info, .warning, fields: "claims# parked# unparked#"),
-        LogEventSpec("transfer.aborted", .info, fields: job),
-        LogEventSpec("receipt.elsewhere", .warning, fields: "path folder reason"),
-    ]
+        job.admitted info job# path route size# destinations* labels*?
+        job.known debug job# path
+        job.renamed info job# path from
+        job.duplicate info job# path route destinations* same_as#
+        job.started info/debug \(job)key attempt# size# resumed!?
+        transfer.progress info \(job)sent# size# percent#? step?
+        job.checkpoint debug \(job)notes*
+        job.retry warning/info/debug \(job)code reason attempt# wait_ms#
+        job.waiting info/debug \(job)until reason?
+        job.delivered info \(job)key size# verified url duration_ms#
+        job.failed error/info \(job)state code reason
+        job.finished info job# path route state disposition
+        job.disposition_failed error job# path reason
+        job.expired warning job# path route destinations*
+        job.recovered info/warning claims# parked# unparked#
+        transfer.aborted info \(job)
+        receipt.elsewhere warning path folder reason
 
-    private static let groups = [
-        LogEventSpec("batch.closed", .info, fields: "batch# path route files#"),
-        LogEventSpec(
-            "batch.ended", .info, .warning,
-            fields: "batch# path route state outcome files# delivered# counts* labels*?"),
-        LogEventSpec("manifest.written", .info, fields: "batch# path route destination file"),
-        LogEventSpec("manifest.failed", .warning, fields: "batch# path route reason"),
-        LogEventSpec("manifest.skipped", .warning, fields: "batch# path route destination reason"),
-    ]
+        batch.closed info batch# path route files#
+        batch.ended info/warning batch# path route state outcome files# delivered# counts* labels*?
+        manifest.written info batch# path route destination file
+        manifest.failed warning batch# path route reason
+        manifest.skipped warning batch# path route destination reason
 
-    private static let queue = [
-        LogEventSpec("queue.resuming", .info, fields: "waiting#"),
-        LogEventSpec("queue.resumed", .info, .warning, fields: "resumed# of# failed# waiting#"),
-        LogEventSpec("queue.warning", .warning, fields: "waiting# limit#"),
-        LogEventSpec("queue.calm", .info, fields: "waiting# limit#"),
-        LogEventSpec("queue.full", .warning, fields: "files# bytes#"),
-        LogEventSpec("queue.free", .info),
-    ]
+        queue.resuming info waiting#
+        queue.resumed info/warning resumed# of# failed# waiting#
+        queue.warning warning waiting# limit#
+        queue.calm info waiting# limit#
+        queue.full warning files# bytes#
+        queue.free info
 
-    private static let journal = [
-        LogEventSpec("journal.full", .error, fields: "reason"),
-        LogEventSpec("journal.failing", .error, fields: "reason"),
-        LogEventSpec("journal.free", .info),
-        LogEventSpec("journal.pruned", .info, fields: "files# took_ms#"),
-        LogEventSpec("journal.backup", .info, fields: "path"),
-        LogEventSpec("journal.backup_failed", .warning, fields: "reason"),
-    ]
+        journal.full error reason
+        journal.failing error reason
+        journal.free info
+        journal.pruned info files# took_ms#
+        journal.backup info path
+        journal.backup_failed warning reason
 
-    private static let destinations = [
-        LogEventSpec("destination.down", .warning, fields: "destination reason next_probe"),
-        LogEventSpec("destination.up", .info, fields: "destination"),
-        LogEventSpec("destination.slowed", .warning, fields: "destination reason until"),
-        LogEventSpec("destination.trouble", .warning, fields: "destination reason"),
-        LogEventSpec("destination.login_old", .error, fields: "destination reason"),
-        LogEventSpec("destination.token_given", .info, fields: "destination to"),
-        LogEventSpec("destination.paused", .info, fields: "destination by"),
-        LogEventSpec("destination.resumed", .info, fields: "destination by"),
-    ]
+        destination.down warning destination reason next_probe
+        destination.up info destination
+        destination.slowed warning destination reason until
+        destination.trouble warning destination reason
+        destination.login_old error destination reason
+        destination.token_given info destination to
+        destination.paused info destination by
+        destination.resumed info destination by
 
-    private static let others = [
-        LogEventSpec(
-            "limit.changed", .info, fields: "destination bandwidth cause bytes_per_second#? until?"),
-        LogEventSpec("notification.sent", .debug, fields: "sink notice of tries#"),
-        LogEventSpec("notification.failed", .warning, fields: "sink notice reason next_try"),
-        LogEventSpec("notification.dropped", .warning, fields: "sink count# reason"),
-        LogEventSpec("config.reloaded", .info, .warning, fields: "path changes* parked# restart_needed* warnings*"),
-        LogEventSpec("config.warning", .warning, fields: "path warning"),
-        LogEventSpec("config.refused", .error, fields: "path errors*"),
-        LogEventSpec("dashboard.ready", .info, fields: "url"),
-        LogEventSpec("dashboard.failed", .warning, fields: "address reason"),
-        LogEventSpec("dashboard.refused", .warning, fields: "address wait_ms#"),
-        LogEventSpec("log.level", .info, fields: "to by"),
-        LogEventSpec("log.trouble", .error, fields: "reason"),
-        LogEventSpec("log.lost", .warning, fields: "lines#"),
-        LogEventSpec("log.suppressed", .warning, fields: "of lines#"),
-    ]
+        limit.changed info destination bandwidth cause bytes_per_second#? until?
+        notification.sent debug sink notice of tries#
+        notification.failed warning sink notice reason next_try
+        notification.dropped warning sink count# reason
+        config.reloaded info/warning path changes* parked# restart_needed* warnings*
+        config.warning warning path warning
+        config.refused error path errors*
+        dashboard.ready info url
+        dashboard.failed warning address reason
+        dashboard.refused warning address wait_ms#
+        log.level info to by
+        log.trouble error reason
+        log.lost warning lines#
+        log.suppressed warning of lines#
+        """
 }

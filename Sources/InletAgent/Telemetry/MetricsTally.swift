@@ -95,17 +95,7 @@ package struct MetricsFigures: Sendable {
         case superseded
 
         /// nil for a delivery that has not ended.
-        init?(_ state: DeliveryState) {
-            switch state {
-            case .ready, .claimed, .parked: return nil
-            case .delivered: self = .delivered
-            case .failed: self = .failed
-            case .expired: self = .expired
-            case .cancelled: self = .cancelled
-            case .gone: self = .gone
-            case .superseded: self = .superseded
-            }
-        }
+        init?(_ state: DeliveryState) { self.init(rawValue: state.rawValue) }
     }
 
     /// Of one destination.

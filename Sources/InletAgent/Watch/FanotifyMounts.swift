@@ -28,8 +28,7 @@ struct FanotifyMounts: ~Copyable {
 
     init(root: FilePath, ignore: IgnoreList) throws(SystemError) {
         fanotify = try Fanotify()
-        self.root = root
-        self.ignore = ignore
+        (self.root, self.ignore) = (root, ignore)
         // Without it any folder that is moved above the root has everything looked at anew.
         identity = if case .directory(let identity)? = try? FileLook.look(at: root) { identity } else { nil }
     }

@@ -67,8 +67,7 @@ struct Listing: ~Copyable {
     init(root: FilePath, isRecursive: Bool, pause: Duration? = nil, most: Int = NameRun.most) {
         names = NameRun(most: most)
         turn = FolderTurn(root)
-        self.isRecursive = isRecursive
-        self.pause = pause
+        (self.isRecursive, self.pause) = (isRecursive, pause)
     }
 
     // MARK: - The whole root
@@ -278,7 +277,7 @@ extension RootLoop {
         defer { listing.rest() }
         volume.question.reopen()
         var budget = Self.listingBudget
-        guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
+        guard shared.room.limit.isOff else { return trackListed(&budget) }
         let (admitter, tolerance) = (admission.admitter, admission.tolerance)
         let rules = AdmissionRules(for: .found(inListing: true))
         var looked = admission.look(listed(&budget))

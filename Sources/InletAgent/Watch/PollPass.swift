@@ -64,10 +64,7 @@ struct PollPass: ~Copyable {
         root: FilePath, isRecursive: Bool, least: Duration,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
-        self.clock = clock
-        turn = FolderTurn(root)
-        self.isRecursive = isRecursive
-        self.least = least
+        (self.isRecursive, self.least, self.clock, turn) = (isRecursive, least, clock, FolderTurn(root))
     }
 
     var count: Int { book.count }
@@ -226,13 +223,13 @@ extension RootLoop {
     }
 
     /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
-    var nextPass: ContinuousClock.Instant? { listing.hasEnded && listing.held.isEmpty ? watch.nextPass : nil }
+    var nextPass: ContinuousClock.Instant? { listing.hasEnded && listing.held.isEmpty ? watch.polls.next : nil }
 
     mutating func advancePass() {
         guard listing.held.isEmpty, !isLost else { return }
         if let due = nextPass, due <= .now { beginPass() }
-        guard watch.isPolling, !isLost else { return }
-        defer { watch.restPass() }
+        guard watch.polls.isLooking, !isLost else { return }
+        defer { watch.polls.rest() }
         for _ in 0..<Self.pollBudget {
             switch watch.nextPolled() {
             case .file(let path): if !take(path) { return }

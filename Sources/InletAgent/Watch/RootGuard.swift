@@ -190,22 +190,21 @@ package struct RootHold: Sendable {
             switch taken {
             case .ours(let lock): return .watch(lock, doubt: nil)
             case .theirs(let holder): return .standBy(holder)
-            case nil:
-                return .watch(
-                    nil,
-                    doubt:
-                        "its lock (.inlet/lock) cannot be had within \(DurationText.format(Self.patience)), and it is "
-                        + "watched without: another agent that watches it too would not be noticed")
+            case nil: return Self.unlocked("within \(DurationText.format(Self.patience))")
             }
         } catch  where error.isPermission || error.code == .readOnlyFileSystem {
             // Where it cannot be written there is none; `inlet check` says so.
             return .watch(nil, doubt: nil)
         } catch {
-            return .watch(
-                nil,
-                doubt: "its lock (.inlet/lock) cannot be had (\(error)), and it is watched without: another agent that "
-                    + "watches it too would not be noticed")
+            return Self.unlocked("(\(error))")
         }
+    }
+
+    private static func unlocked(_ why: String) -> Outcome {
+        .watch(
+            nil,
+            doubt: "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches "
+                + "it too would not be noticed")
     }
 
     /// The agent that watches the folder now, if it is another one than that of our state directory. Makes nothing. Blocks.

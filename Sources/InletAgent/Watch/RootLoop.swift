@@ -7,8 +7,7 @@ internal import SystemPackage
 /// admitted, in one loop that owns all of their state. Its blocking calls are on the root's own thread.
 struct RootLoop: ~Copyable {
     let settings: WatchSettings
-    let log: EventLog
-    let heartbeat: Heartbeat
+    let shared: Shared
     let mailbox: RootMailbox
     let ignore: IgnoreList
     /// The folder that the root's path led to when the loop was made.
@@ -35,29 +34,27 @@ struct RootLoop: ~Copyable {
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
-        _ settings: WatchSettings, admission: AdmissionStage, mailbox: RootMailbox, heartbeat: Heartbeat, log: EventLog,
-        openUnits: [Batch], places: Settler.Places
+        _ admission: AdmissionStage, _ mailbox: RootMailbox, openUnits: [Batch], places: Settler.Places
     ) throws(SystemError) {
-        self.settings = settings
-        self.log = log
-        self.heartbeat = heartbeat
-        self.mailbox = mailbox
-        self.admission = admission
+        (shared, settings) = (admission.admitter.shared, admission.settings)
+        (self.mailbox, self.admission) = (mailbox, admission)
         ignore = IgnoreList(user: settings.ignore)
-        watch = try RootWatch(settings, ignore: ignore, log: log)
+        watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         publisher = StatusPublisher(unsettled: UnsettledWatch(after: settings.unsettledAfter))
-        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, admission.admitter.board))
+        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
+
+    var log: EventLog { shared.log }
 
     mutating func run() async throws(SystemError) {
         watch.begin()
         startListing()
         while !mailbox.isStopped, !isLost {
-            heartbeat.beat(.intake(settings.path))
+            shared.health.heartbeat.beat(.intake(settings.path))
             settler.note(.now, wall: .now)
             apply(mailbox.take())
             if isLost { return }
@@ -71,7 +68,7 @@ struct RootLoop: ~Copyable {
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
-            watch.turnEnded(
+            watch.polls.turnEnded(
                 took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
@@ -87,7 +84,7 @@ struct RootLoop: ~Copyable {
 
     private var deadline: ContinuousClock.Instant? {
         mutating get {
-            if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.isPolling { return .now }
+            if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.polls.isLooking { return .now }
             return [
                 pressure.deadline(settler.nextDeadline), listing.isDone ? settler.stuckFolders.nextListing : nil,
                 listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil, volumeDeadline,
@@ -269,83 +266,53 @@ struct RootLoop: ~Copyable {
     }
 }
 
-/// Files for which there is no room in the queue stay in their folder, and their place in the order is kept.
-extension RootLoop {
-    /// The pause of those that unit files overtake.
-    private static let overtakenPause = Duration.seconds(5)
+/// What happened to a name below a watched folder, or to that folder.
+///
+/// A rename comes as its two halves, and an exchange as four: the second half never comes where a file has left the root, and
+/// nothing is held back until it does. Both names are looked at.
+enum FileEvent: Sendable, Equatable {
+    /// Something new has this name.
+    case created(FilePath, isFolder: Bool)
+    /// What has this name was written to, or touched.
+    case changed(FilePath, isFolder: Bool)
+    case removed(FilePath, isFolder: Bool)
+    /// The first half of a rename; `rename` is nil where the kernel does not tell which halves belong together (fanotify before
+    /// Linux 5.17).
+    case left(FilePath, isFolder: Bool, rename: UInt32?)
+    /// The second half, with the number of the first.
+    case reached(FilePath, isFolder: Bool, rename: UInt32)
+    /// A folder is to be listed: its mount has gone and shows what it covered, or it has the name of one that left.
+    case folder(FilePath)
+    /// A file that `follow(linked:)` was asked to follow has lost a name, or has another owner.
+    case linked(FilePath)
+    /// The root itself has gone, with the reason.
+    case lost(String)
+    /// Events were lost: everything is to be listed.
+    case overflow
 
-    /// Files that are ready, no more than there is room for.
-    mutating func dueNow() async -> [FilePath] {
-        if pressure.holds(at: .now) { return [] }
-        guard let places = await admission.admitter.room.places() else { return settler.due(at: .now) }
-        if places == 0, units.isEmpty {
-            // What is not ready yet is no reason to say that there is no room.
-            if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
-            return []
+    /// The name that something happened to.
+    var name: FilePath? {
+        switch self {
+        case .created(let path, _), .changed(let path, _), .removed(let path, _), .left(let path, _, _),
+            .reached(let path, _, _):
+            path
+        case .folder, .linked, .lost, .overflow: nil
         }
-        let due = settler.due(at: .now, most: units.isEmpty ? places : .max)
-        pressure.hasRoomLeft = due.count < places
-        if due.isEmpty { release() }
-        return due
     }
 
-    /// Those that were refused come first the next time. While a unit is open they wait behind its files instead: the unit would
-    /// never be complete.
-    mutating func putBack(_ refused: [FilePath]) async {
-        if refused.isEmpty {
-            if pressure.hasRoomLeft { release() }
-            return
+    /// What inotify says of a name, and fanotify, which puts several things into one record: then what has gone is told.
+    init(_ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath) {
+        let isFolder = mask.contains(.isDirectory)
+        if mask.contains(.movedFrom) {
+            self = .left(path, isFolder: isFolder, rename: rename)
+        } else if mask.contains(.deleted) {
+            self = .removed(path, isFolder: isFolder)
+        } else if mask.contains(.movedTo), let rename {
+            self = .reached(path, isFolder: isFolder, rename: rename)
+        } else if !mask.isDisjoint(with: [.created, .movedTo]) {
+            self = .created(path, isFolder: isFolder)
+        } else {
+            self = .changed(path, isFolder: isFolder)
         }
-        for path in refused {
-            let isTracked =
-                units.isEmpty
-                ? settler.discover(path, settle: admission.settle(for: path), at: started)
-                : settler.observe(path, settle: Self.overtakenPause, at: .now)
-            if !isTracked { listing.ask() }
-        }
-        await refuse()
-    }
-
-    private mutating func refuse() async {
-        pressure.begin(at: .now)
-        await admission.admitter.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
-    }
-
-    private mutating func release() {
-        pressure.end()
-        admission.admitter.room.release(settings.path)
-    }
-}
-
-/// When a loop that found no room in the queue looks again.
-struct QueuePressure {
-    /// Woken whenever a file leaves the queue, it lets some more leave before it looks: one by one, each file would be a transaction.
-    private static let shortestPause = Duration.milliseconds(20)
-    /// Not everything that leaves the queue wakes it.
-    private static let longestPause = Duration.seconds(1)
-
-    /// Whether the last round took everything that was ready.
-    var hasRoomLeft = true
-    private var notBefore: ContinuousClock.Instant?
-    private var notAfter: ContinuousClock.Instant?
-
-    mutating func begin(at now: ContinuousClock.Instant) {
-        notBefore = now.advanced(by: Self.shortestPause)
-        notAfter = now.advanced(by: Self.longestPause)
-    }
-
-    mutating func end() { (notBefore, notAfter) = (nil, nil) }
-
-    /// Whether it is too soon to look; then it is looked as soon as it is not.
-    mutating func holds(at now: ContinuousClock.Instant) -> Bool {
-        guard let earliest = notBefore, now < earliest else { return false }
-        notAfter = earliest
-        return true
-    }
-
-    /// When the loop must go on for the sake of what is ready at `time`.
-    func deadline(_ time: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
-        guard let time, let notAfter else { return time }
-        return max(time, notAfter)
     }
 }

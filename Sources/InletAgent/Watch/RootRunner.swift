@@ -8,8 +8,10 @@ internal import SystemPackage
 final class RootRunner: Service {
     let settings: WatchSettings
     let mailbox: RootMailbox
+    private let shared: Shared
     /// With what is made of this root's files.
-    private let tools: RootSupervisor.Tools
+    private let admitter: Admission
+    private let places: Settler.Places
     private let thread = BlockingPool(name: "intake", threads: 1)
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
@@ -17,8 +19,8 @@ final class RootRunner: Service {
     private let passing: VolumePlace?
     private let hold: RootHold
 
-    private var log: EventLog { tools.log }
-    private var journal: Journal { tools.journal }
+    private var log: EventLog { shared.log }
+    private var journal: Journal { shared.journal }
     private var isPassing: Bool { passing != nil }
 
     /// Before what is not there, or cannot be watched, is looked at again.
@@ -27,20 +29,17 @@ final class RootRunner: Service {
     private static let guardPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, _ tools: RootSupervisor.Tools, passing: VolumePlace? = nil
+        _ settings: WatchSettings, _ admitter: Admission, _ places: Settler.Places, passing: VolumePlace? = nil
     ) throws(SystemError) {
-        self.settings = settings
-        self.passing = passing
-        hold = RootHold(settings, stateDirectory: tools.stateDirectory)
+        (self.settings, self.places, self.passing, shared) = (settings, places, passing, admitter.shared)
+        hold = RootHold(settings, stateDirectory: shared.settings.settings.stateDirectory)
         let mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
         self.mailbox = mailbox
-        var tools = tools
-        if tools.admitter.routes.hasDerivations {
-            tools.admitter.deriver = Deriver(
-                root: settings.path, stateDirectory: tools.stateDirectory, journal: tools.journal, log: tools.log,
-                done: { path in mailbox.put { $0.derived.append(path) } })
+        var admitter = admitter
+        if admitter.routes.hasDerivations {
+            admitter.deriver = Deriver(settings.path, shared) { path in mailbox.put { $0.derived.append(path) } }
         }
-        self.tools = tools
+        self.admitter = admitter
     }
 
     /// Ends it, wherever it is.
@@ -54,7 +53,7 @@ final class RootRunner: Service {
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { tasks in
-                    if let deriver = self.tools.admitter.deriver { tasks.addTask { await deriver.run() } }
+                    if let deriver = self.admitter.deriver { tasks.addTask { await deriver.run() } }
                     await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
                     tasks.cancelAll()
                 }
@@ -78,10 +77,10 @@ final class RootRunner: Service {
     private func runOnThread() async {
         var said = Said()
         while !mailbox.isStopped {
-            tools.heartbeat.beat(.intake(settings.path))
+            shared.health.heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
-                tools.roots.set(nil, settings.path)
+                shared.roots.set(nil, settings.path)
                 let absence = RootAbsence.state(settings.path)
                 if absence != said.absence {
                     said.absence = absence
@@ -139,7 +138,7 @@ final class RootRunner: Service {
         return outcome
     }
 
-    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: tools.roots) }
+    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: shared.roots) }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted.
     private func firstSeen() async throws(JournalError) -> WallTime {
@@ -159,18 +158,13 @@ final class RootRunner: Service {
             let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
             let admission = AdmissionStage(
-                root: settings.path, admitter: tools.admitter, journal: journal, log: log, heartbeat: tools.heartbeat,
-                hashing: hashing, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil, settle: settings.settle,
-                settleEmpty: settings.settleEmpty, volume: volume, adoptBefore: adopts ? firstSeen : nil,
-                adoptCheck: settings.adoptCheck, rule: settings.sources)
-            var loop = try RootLoop(
-                settings, admission: admission, mailbox: mailbox, heartbeat: tools.heartbeat, log: log,
-                openUnits: openUnits, places: tools.places)
+                settings, admitter, hashing: hashing, tolerance: kind.modifiedTolerance, volume: volume,
+                firstSeen: firstSeen, adopts: adopts)
+            var loop = try RootLoop(admission, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.
-            defer { tools.admitter.room.release(settings.path) }
+            defer { shared.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {
                 await caution.remember(isTold: !loop.watch.isRootPolled)

@@ -8,43 +8,24 @@ internal import SystemPackage
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
 final class RootSupervisor: Service {
-    /// What a root is watched with.
-    struct Tools: Sendable {
-        var admitter: Admission
-        var live: LiveSettings
-        var roots: RootRegistry
-        var journal: Journal
-        var log: EventLog
-        var heartbeat: Heartbeat
-        var restarts: ServiceRestarts
-        var stateDirectory: FilePath
-        /// How much each may remember.
-        var places: Settler.Places
-
-        /// The same by other routes.
-        func by(_ routes: RouteTable) -> Tools {
-            var tools = self
-            tools.admitter.routes = routes
-            return tools
-        }
-    }
-
     private struct State {
         var entries: [WatchedEntry] = []
         /// Those of them that nobody runs yet.
         var new: [WatchedEntry] = []
     }
 
-    private let tools: Tools
+    private let shared: Shared
+    /// How much is remembered of each root.
+    private let places: Settler.Places
     private let signal = WakeSignal()
     private let state = Mutex(State())
 
     /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
 
-    init(_ roots: [WatchSettings], _ tools: Tools) throws {
-        self.tools = tools
-        let entries = try roots.map { try make($0, tools.live.routes, after: nil) }
+    init(_ shared: Shared, _ places: Settler.Places) throws {
+        (self.shared, self.places) = (shared, places)
+        let entries = try shared.settings.watch.map { try make($0, shared.settings.routes, after: nil) }
         state.withLock { $0 = State(entries: entries, new: entries) }
         enter(entries)
     }
@@ -52,8 +33,8 @@ final class RootSupervisor: Service {
     private func enter(_ entries: [WatchedEntry]) {
         for entry in entries {
             guard let runner = entry.fixed else { continue }
-            tools.roots.set(.unknown, entry.settings.path)
-            tools.roots.enter(runner.mailbox)
+            shared.roots.set(.unknown, entry.settings.path)
+            shared.roots.enter(runner.mailbox)
         }
     }
 
@@ -65,7 +46,7 @@ final class RootSupervisor: Service {
                         defer { state.new = [] }
                         return state.new
                     }
-                    for entry in new { group.addTask { await entry.run(self.tools.restarts) } }
+                    for entry in new { group.addTask { await entry.run(self.shared.health.restarts) } }
                     await self.signal.wait(until: nil)
                 }
             }
@@ -97,7 +78,7 @@ final class RootSupervisor: Service {
         // Nobody runs them any more, and nobody is to wait for that.
         for entry in unborn { entry.ended.set() }
         for entry in leaving {
-            tools.heartbeat.forget(.intake(entry.settings.path))
+            shared.health.heartbeat.forget(.intake(entry.settings.path))
             entry.asked.set()
         }
         let end = ContinuousClock.now.advanced(by: Self.patience)
@@ -106,15 +87,15 @@ final class RootSupervisor: Service {
             // One that was never run ends nowhere.
             if entry.hasBegun { await entry.ended.wait(until: end) }
             guard let runner = entry.fixed else { continue }
-            tools.roots.leave(runner.mailbox)
-            if !returning.contains(entry.settings.path) { tools.roots.set(nil, entry.settings.path) }
+            shared.roots.leave(runner.mailbox)
+            if !returning.contains(entry.settings.path) { shared.roots.set(nil, entry.settings.path) }
         }
     }
 
     /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
     func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
         enter(entries)
-        for entry in entries where entry.fixed != nil { tools.heartbeat.expect(.intake(entry.settings.path)) }
+        for entry in entries where entry.fixed != nil { shared.health.heartbeat.expect(.intake(entry.settings.path)) }
         let renewed = state.withLock { state in
             state.entries += entries
             state.new += entries
@@ -126,12 +107,10 @@ final class RootSupervisor: Service {
 
     private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
         guard let pattern = root.pattern else {
-            return WatchedEntry(root, try RootRunner(root, tools.by(routes)), after: after)
+            return WatchedEntry(root, try RootRunner(root, Admission(shared, by: routes), places), after: after)
         }
-        let arrivals = VolumeArrivals(
-            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals, log: tools.log)
-        let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools] root, place in
-            try RootRunner(root, tools.by(tools.live.routes), passing: place)
+        let volumes = try VolumeRoots(root, pattern, shared) { [shared, places] root, place in
+            try RootRunner(root, Admission(shared), places, passing: place)
         }
         return WatchedEntry(root, volumes, after: after)
     }
@@ -149,9 +128,7 @@ final class WatchedEntry: Sendable {
     private let begun = StopFlag()
 
     init(_ settings: WatchSettings, _ service: any Service, after: StopFlag?) {
-        self.settings = settings
-        self.service = service
-        self.after = after
+        (self.settings, self.service, self.after) = (settings, service, after)
     }
 
     var fixed: RootRunner? { service as? RootRunner }
@@ -204,4 +181,39 @@ struct IntakePlan: Sendable {
     }
 
     var isEmpty: Bool { ends.isEmpty && begins.isEmpty && renews.isEmpty }
+}
+
+/// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted
+/// over a folder. Sleeps until then.
+struct MountWatcher: Service {
+    private let shared: Shared
+    private let thread = BlockingPool(name: "mounts", threads: 1)
+    private let waker: Waker
+
+    init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withTaskCancellationHandler {
+                await withTaskExecutorPreference(self.thread) { self.follow() }
+            } onCancel: {
+                self.waker.wake()
+            }
+        }
+        // A service that ends by itself would end the agent.
+        try? await gracefulShutdown()
+    }
+
+    private func follow() {
+        do {
+            let mounts = try MountWatch(onlyMounts: true)
+            while !Task.isCancelled {
+                guard try mounts.wait(until: nil, waker: waker) else { continue }
+                shared.roots.mountsChanged()
+            }
+        } catch {
+            // Rescans and restarts find the same, only later.
+            shared.log.emit(.agentTrouble(reason: "mounts are not followed: \(error)"))
+        }
+    }
 }

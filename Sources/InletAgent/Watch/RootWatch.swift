@@ -16,7 +16,8 @@ struct RootWatch: ~Copyable {
     private var links: [Int32: Set<FilePath>] = [:]
     /// How each mount is watched.
     private var modes = WatchModes([:])
-    private var polls: PollPass
+    /// What is looked at again and again.
+    var polls: PollPass
     /// Whether the listing that runs, or ended last, found a folder for which there was no watch; and whether that was said.
     private var isLimited = false
     private var isLimitSaid = false
@@ -37,9 +38,7 @@ struct RootWatch: ~Copyable {
     private static let shortestWait = Duration.milliseconds(100)
 
     init(_ settings: WatchSettings, ignore: IgnoreList, log: EventLog) throws(SystemError) {
-        self.settings = settings
-        self.ignore = ignore
-        self.log = log
+        (self.settings, self.ignore, self.log) = (settings, ignore, log)
         inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         polls = PollPass(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
     }
@@ -286,10 +285,6 @@ struct RootWatch: ~Copyable {
 
     // MARK: - Passes over polled folders
 
-    /// When the next pass is due; nil during one, and while nothing is polled.
-    var nextPass: ContinuousClock.Instant? { polls.next }
-    var isPolling: Bool { polls.isLooking }
-
     /// - Returns: why the root is to be judged anew, as one that was lost; then there is no pass.
     mutating func beginPass() -> String? {
         if isRootPolled {
@@ -313,12 +308,6 @@ struct RootWatch: ~Copyable {
         }
         return step
     }
-
-    /// No more is asked for in this turn of the loop: folders are let go of.
-    mutating func restPass() { polls.rest() }
-
-    /// A turn of the loop has ended, in which the pass may have had its part.
-    mutating func turnEnded(took: Duration, hasMore: Bool) { polls.turnEnded(took: took, hasMore: hasMore) }
 
     /// Folders that are polled because there was no watch for them get one as soon as others have given theirs back, or the limit
     /// was raised. The pass that begins looks at all files of these folders once more, so that nothing slips in between. Costs one

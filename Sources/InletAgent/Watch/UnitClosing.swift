@@ -1,4 +1,6 @@
+internal import InletConfig
 internal import InletCore
+internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
@@ -73,5 +75,124 @@ extension RootLoop {
                 }
             return IntakeStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
         }
+    }
+}
+
+/// Markers, which are no files to deliver, and the units that they and quiet times close.
+extension AdmissionStage {
+    /// The unit that the file at `path` says is complete.
+    func unitMarked(by path: FilePath) -> FilePath? { admitter.routes.unitMarked(by: path) }
+
+    /// The file whose marker is at `path`.
+    func fileMarked(by path: FilePath) -> FilePath? {
+        admitter.routes.belongings(of: path).first { $0.companion.kind == .marker }?.main
+    }
+
+    /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
+    func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
+        guard admitter.routes.hasUnits else { return [] }
+        return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
+            guard let folder = route.unit(of: arrival.path) else { return nil }
+            return AdmissionRound.Joined(
+                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settings.settle,
+                completion: route.completion)
+        }
+    }
+
+    /// How an open unit of the journal is closed, by the route of that name as it is now.
+    func rule(_ batch: Batch) -> AdmissionRound.Joined? {
+        guard let folder = batch.unit else { return nil }
+        let route = admitter.routes.named(batch.route)
+        return AdmissionRound.Joined(
+            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settings.settle,
+            completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
+    }
+
+    func hasMarker(_ unit: FilePath) throws(SystemError) -> Bool {
+        try inspector.look(at: unit.appending(Completion.folderMarker)) != .missing
+    }
+
+    enum UnitEnd: Sendable {
+        case closed
+        /// It needs a marker, and there is none, or only one of files that went before.
+        case unmarked
+        /// To be looked at again.
+        case later
+    }
+
+    /// Closes the unit, if its marker is there where it needs one.
+    mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
+        do {
+            var marker: Arrival?
+            if completion == .marker {
+                guard let found = try await self.marker(of: unit) else { return .unmarked }
+                if WriterProbe.probe(found.place) == .busy { return .later }
+                marker = found
+            }
+            let labels = try await labels(of: unit, marker: marker?.path)
+            return try await close(unit, routes, marker: marker, labels: labels)
+        } catch let error as JournalError {
+            admitter.health.fails(error)
+        } catch {
+            if untold.count(unit.appending(Completion.folderMarker)) {
+                log.emit(.fileTrouble(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
+            }
+        }
+        return .later
+    }
+
+    /// Everything that `routes` took of the unit is sent.
+    private func close(
+        _ unit: FilePath, _ routes: [String], marker: Arrival?, labels: [String: String]
+    ) async throws(JournalError) -> UnitEnd {
+        let (board, signals) = (admitter.board, admitter.shared.signals)
+        Failpoint.closingUnit.reached()
+        let batches = try await journal.closeUnit(
+            unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
+            labels: labels, at: .now)
+        Failpoint.unitClosed.reached()
+        admitter.health.works()
+        for batch in batches {
+            let files = batch.counts.values.reduce(0, +)
+            log.emit(.batchClosed(batch: batch.id, path: root.pushing(unit), route: batch.route, files: files))
+            guard batch.endedAt != nil else { continue }
+            log.emit(.batchEnded(batch))
+            signals.raise(.batch)
+        }
+        if batches.isEmpty { return .closed }
+        signals.raiseDeliverable()
+        signals.raise(.finishable)
+        return .closed
+    }
+
+    /// The unit's marker; nil while there is none, or only one of files that went before.
+    private func marker(of unit: FilePath) async throws -> Arrival? {
+        let path = unit.appending(Completion.folderMarker)
+        guard let identity = try inspector.taken(at: path) else { return nil }
+        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
+        return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
+    }
+
+    /// What the unit's `.inlet.yaml` says of its files, and over it its marker. What cannot be understood is said, and holds
+    /// nothing up: the files go without it. What cannot be read is waited for.
+    private func labels(of unit: FilePath, marker: FilePath?) async throws -> [String: String] {
+        var labels: [String: String] = [:]
+        for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
+            guard try inspector.taken(at: path) != nil else { continue }
+            do {
+                let found = try await SidecarFile.unitLabels(
+                    RootedPath(root, path), isMarker: path == marker, by: settings.sources, on: hashing.pool)
+                labels.merge(found) { $1 }
+            } catch let error as ConfigErrors {
+                tell(path, SidecarFile.reason(error))
+            } catch let error as SystemError where error.isMissing || error.refusal != nil {
+                tell(path, "\(error)")
+            }
+        }
+        return labels
+    }
+
+    private func tell(_ path: FilePath, _ reason: String) {
+        log.emit(.fileTrouble(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
     }
 }

@@ -1,6 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import InletPipelines
 package import SystemPackage
 
 /// What became of the files of a removable volume: of those that are on it, as they are now.
@@ -193,7 +194,7 @@ extension RootLoop {
     private mutating func asksForEarlier(_ key: String) async throws(JournalError) -> Bool {
         if volume.earlier.isOver { return true }
         guard volume.earlier.due <= .now else { return false }
-        heartbeat.beat(.intake(settings.path))
+        shared.health.heartbeat.beat(.intake(settings.path))
         let silence = try await volume.earlier.ask(
             of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
         if let silence { log.emit(.fileTrouble(path: settings.path, reason: silence)) }
@@ -223,7 +224,7 @@ extension RootLoop {
         end.unread = listing.unread + admission.inspector.unread
         var last = FilePath()
         while true {
-            heartbeat.beat(.intake(root))
+            shared.health.heartbeat.beat(.intake(root))
             let files = try await admission.journal.files(
                 of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
             guard let next = files.last else { break }
@@ -248,5 +249,117 @@ extension RootLoop {
         var end = end
         end.countOthers(WholeVolume.count(around: settings.path))
         log.emit(.volumeDone(end))
+    }
+}
+
+/// Asks destinations whether they still have what a removable volume brought them before it came this time: what the journal
+/// says of that may be long past. A few files at a time, because events wait meanwhile; each of them once.
+struct EarlierFiles: Sendable {
+    private enum Answer: Sendable {
+        case there, missing, cannotTell
+        case silence(destination: String, reason: String)
+    }
+
+    /// What was delivered since then need not be asked for.
+    private let before: WallTime
+    private var check: AdoptionCheck
+    private var last = FilePath()
+    private(set) var isOver = false
+    private(set) var due = ContinuousClock.now
+    private(set) var askedFiles = 0
+    /// Those that a destination does not have any more, or not as they were.
+    private var missing: Set<FilePath> = []
+    /// Files of which no destination can tell.
+    private(set) var unanswerable = 0
+
+    /// Questions to destinations at once.
+    private static let questions = 16
+
+    init(before: WallTime, _ board: DestinationRegistry) {
+        self.before = before
+        check = AdoptionCheck(board)
+    }
+
+    /// Whether a destination said that it does not have the file, which was not sent again since.
+    func isMissing(_ file: VolumeFile) -> Bool { file.deliveredAt < before && missing.contains(file.path) }
+
+    /// Asks no more before a moment is over.
+    mutating func putOff() { due = max(due, .now.advanced(by: VolumeQuestion.pause)) }
+
+    /// Asks for the next files. - Returns: what is to be said of a destination that gives no answer: it is asked again.
+    mutating func ask(
+        of volume: String, at root: FilePath, _ tolerance: Int64, proofs: Int?, _ journal: Journal
+    ) async throws(JournalError) -> String? {
+        let files = try await journal.files(of: volume, proofs: proofs, after: last, limit: Self.questions)
+        guard let end = files.last else {
+            isOver = true
+            return nil
+        }
+        var turn = FolderTurn(root)
+        let there = files.filter { file in
+            guard file.isDelivered, file.deliveredAt < before else { return false }
+            // Silence is right: what is not there, or cannot be looked at, is not said to be delivered.
+            return (try? turn.look(file.path))?.identity?.isKnown(as: file.identity, tolerance: tolerance) == true
+        }
+        turn.close()
+        let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)
+        let answers = await withTaskGroup(of: (FilePath, Answer).self) { [check] tasks in
+            for job in jobs { tasks.addTask { (job.file.path, await Self.ask(job, proofs, check.board)) } }
+            return await tasks.reduce(into: []) { $0.append($1) }
+        }
+        for case (_, .silence(let name, let reason)) in answers {
+            let isFirst = check.gaveNoAnswer(name, at: .now)
+            due = .now.advanced(by: check.silent([name], at: .now)?.wait ?? .zero)
+            let why = "'\(name)' does not say whether it still has what this volume brought before: \(reason)"
+            return isFirst && !Task.isCancelled ? why : nil
+        }
+        check.answered(Array(Set(jobs.flatMap { $0.deliveries.map(\.destination) })))
+        for (path, answer) in answers {
+            askedFiles += 1
+            switch answer {
+            case .missing: missing.insert(path)
+            case .cannotTell: unanswerable += 1
+            case .there, .silence: break
+            }
+        }
+        (last, due) = (end.path, .now)
+        return nil
+    }
+
+    /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
+    private static func ask(_ job: Job, _ proofs: Int?, _ board: DestinationRegistry) async -> Answer {
+        let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
+        let wanted = min(proofs ?? brought.count, brought.count)
+        var (there, unknown) = (0, 0)
+        var silence: Answer?
+        for delivery in brought where there < wanted {
+            switch await ask(delivery, job.file.digests, board[delivery.destination]) {
+            case .there: there += 1
+            case .cannotTell: unknown += 1
+            case .missing: break
+            case .silence(let name, let reason): silence = .silence(destination: name, reason: reason)
+            }
+        }
+        if there >= wanted { return .there }
+        if there + unknown >= wanted { return .cannotTell }
+        return silence ?? .missing
+    }
+
+    private static func ask(_ delivery: DeliveryRow, _ digests: [Digest], _ destination: Destination?) async -> Answer {
+        guard let proof = delivery.proof, proof.method != .carried,
+            let verifier = destination?.pipeline as? any DeliveryVerifying,
+            proof.method != .adopted || verifier.findsByKey
+        else { return .cannotTell }
+        // Somebody had it deleted there.
+        if proof.details?["deleted"] != nil { return .missing }
+        do throws(DeliveryError) {
+            switch try await verifier.verify(VerifyOrder(proof: proof, digests: digests)) {
+            case .same: return .there
+            case .differs, .missing: return .missing
+            case .cannotTell: return .cannotTell
+            }
+        } catch {
+            return .silence(destination: delivery.destination, reason: "\(error)")
+        }
     }
 }

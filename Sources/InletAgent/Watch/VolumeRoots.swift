@@ -32,7 +32,7 @@ final class VolumeRoots: Service {
 
     let settings: WatchSettings
     private let pattern: RootPattern
-    private let arrivals: VolumeArrivals
+    private let shared: Shared
     private let make: @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
@@ -46,13 +46,10 @@ final class VolumeRoots: Service {
     private static let blindPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
+        _ settings: WatchSettings, _ pattern: RootPattern, _ shared: Shared,
         make: @escaping @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
     ) throws(SystemError) {
-        self.settings = settings
-        self.pattern = pattern
-        self.arrivals = arrivals
-        self.make = make
+        (self.settings, self.pattern, self.shared, self.make) = (settings, pattern, shared, make)
         waker = try Waker()
     }
 
@@ -81,7 +78,7 @@ final class VolumeRoots: Service {
                     while !isStopped { try await pass(&mounts, &group) }
                 } catch {
                     let trouble = "\(error)"
-                    if trouble != lastTrouble { arrivals.log.emit(.watchLost(root: settings.path, reason: trouble)) }
+                    if trouble != lastTrouble { shared.log.emit(.watchLost(root: settings.path, reason: trouble)) }
                     lastTrouble = trouble
                     // Ends early only when it is woken, or for want of memory: then it is tried at once.
                     _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
@@ -168,7 +165,7 @@ final class VolumeRoots: Service {
             defer { state.remarks[root] = text }
             return state.remarks[root] != text
         }
-        if isNew, let text { arrivals.log.emit(.fileTrouble(path: root, reason: text)) }
+        if isNew, let text { shared.log.emit(.fileTrouble(path: root, reason: text)) }
     }
 
     private func end(_ root: FilePath) {
@@ -184,7 +181,7 @@ final class VolumeRoots: Service {
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
-            let volume = place.volume
+            let (volume, arrivals) = (place.volume, VolumeArrivals(shared: shared))
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let renewal = state.withLock(\.renewal)
             let runner = try make(settings.at(root), place)
@@ -195,18 +192,18 @@ final class VolumeRoots: Service {
                     while let next = try self.next(at: root) { try await next.run() }
                 } catch {
                     // It is taken up anew with the next look at the pattern.
-                    self.arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+                    self.shared.log.emit(.fileTrouble(path: root, reason: "\(error)"))
                 }
-                self.arrivals.left(volume, root)
+                arrivals.left(volume, root)
                 let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
-                if let last { self.arrivals.roots.leave(last.runner.mailbox) }
+                if let last { self.shared.roots.leave(last.runner.mailbox) }
                 self.waker.wake()
             }
             return true
         } catch let error as SystemError where error.isMissing {
             return true
         } catch {
-            arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+            shared.log.emit(.fileTrouble(path: root, reason: "\(error)"))
             return false
         }
     }
@@ -228,7 +225,7 @@ extension VolumeRoots {
             state.entries[root] = entry
             return entry.renewal != state.renewal
         }
-        arrivals.roots.enter(entry.runner.mailbox)
+        shared.roots.enter(entry.runner.mailbox)
         if isOld { entry.runner.stop() }
     }
 
@@ -245,8 +242,8 @@ extension VolumeRoots {
         }
         if isOld { next.stop() }
         guard isStill else { return nil }
-        arrivals.roots.leave(entry.runner.mailbox)
-        arrivals.roots.enter(next.mailbox)
+        shared.roots.leave(entry.runner.mailbox)
+        shared.roots.enter(next.mailbox)
         return next
     }
 }

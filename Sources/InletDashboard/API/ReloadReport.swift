@@ -12,33 +12,12 @@ package struct ReloadReport: Codable, Sendable, Equatable {
         package var effect: String
     }
 
-    package struct Fault: Codable, Sendable, Equatable {
-        package var file: String
-        package var line: Int
-        package var column: Int
-        package var message: String
-        /// The line and a caret below the place; empty for an empty line.
-        package var excerpt: String
-
-        /// All of it, as `inlet check` prints it.
-        package var text: String
-
-        init(_ fault: ConfigFault) {
-            file = fault.file
-            line = fault.line
-            column = fault.column
-            message = fault.message
-            excerpt = fault.excerpt
-            text = fault.text
-        }
-    }
-
     package var done: Bool
     package var message: String
     package var changes: [Change] = []
-    package var errors: [Fault] = []
+    package var errors: [ConfigFault] = []
     /// What works but should be changed; nil where nothing should.
-    package var warnings: [Fault]?
+    package var warnings: [ConfigFault]?
 
     /// - Parameter outcome: nil when no agent runs that has a configuration file.
     package init(_ outcome: ReloadOutcome?) {
@@ -49,11 +28,11 @@ package struct ReloadReport: Codable, Sendable, Equatable {
             self.changes = changes.map {
                 Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.effect.rawValue)
             }
-            self.warnings = warnings.isEmpty ? nil : warnings.map(Fault.init)
+            self.warnings = warnings.isEmpty ? nil : warnings
         case .refused(let errors):
             done = false
             message = "the configuration is wrong; the old one stays"
-            self.errors = errors.map(Fault.init)
+            self.errors = errors
         case .failed(let reason):
             done = false
             message = reason

@@ -1,3 +1,4 @@
+internal import InletAgent
 internal import InletCore
 
 extension ReloadReport: Described {
@@ -5,8 +6,8 @@ extension ReloadReport: Described {
     static var schema: Schema {
         .object([
             .must("done", .flag), .must("message", .text), .must("changes", .list(.named(Change.self))),
-            .must("errors", .list(.named(Fault.self))),
-            .may("warnings", .list(.named(Fault.self)), "What works but should be changed."),
+            .must("errors", .list(.named(ConfigFault.self))),
+            .may("warnings", .list(.named(ConfigFault.self)), "What works but should be changed."),
         ])
     }
 }
@@ -21,7 +22,7 @@ extension ReloadReport.Change: Described {
     }
 }
 
-extension ReloadReport.Fault: Described {
+extension ConfigFault: Described {
     static var schemaName: String { "ConfigFault" }
     static var schema: Schema {
         .object([
