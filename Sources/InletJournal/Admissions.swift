@@ -332,9 +332,7 @@ extension Journal {
     package func adopt(
         _ adoptions: [FileAdoption], at now: WallTime
     ) async throws(JournalError) -> [FileAdoption.Outcome] {
-        try await commit { database in
-            try adoptions.map { try Self.adopt($0, now, database) }
-        }
+        try await commit { database in try adoptions.map { try Self.adopt($0, now, database) } }
     }
 
     /// Whether a file was adopted rather than sent.

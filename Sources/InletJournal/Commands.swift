@@ -72,9 +72,7 @@ extension Journal {
                     if try Self.retry(file, uptimes, returned, now, database) { return .done }
                     return try Self.hurry(file, now, database)
                 case .cancel:
-                    guard let cancelled = try Self.cancel(file, now, database) else {
-                        return .skipped(Self.hasEnded)
-                    }
+                    guard let cancelled = try Self.cancel(file, now, database) else { return .skipped(Self.hasEnded) }
                     running += cancelled
                     return .done
                 case .forget:
@@ -114,15 +112,13 @@ extension Journal {
     package func hurry(to destination: String, at now: WallTime) async throws(JournalError) -> Int {
         var total = 0
         while true {
-            let count = try await commit { database in
-                try database.change(
-                    """
-                    UPDATE delivery SET next_at = ?2 WHERE id IN (
-                        SELECT id FROM delivery INDEXED BY delivery_retrying
-                        WHERE destination = ?1 AND state = 'ready' AND code IS NOT NULL AND next_at > ?2
-                            AND next_at < \(Self.never) LIMIT \(Self.hurriedAtOnce))
-                    """, destination, now)
-            }
+            let count = try await change(
+                """
+                UPDATE delivery SET next_at = ?2 WHERE id IN (
+                    SELECT id FROM delivery INDEXED BY delivery_retrying
+                    WHERE destination = ?1 AND state = 'ready' AND code IS NOT NULL AND next_at > ?2
+                        AND next_at < \(Self.never) LIMIT \(Self.hurriedAtOnce))
+                """, destination, now)
             total += count
             if count < Self.hurriedAtOnce { return total }
         }
@@ -216,13 +212,11 @@ extension Journal {
 
     /// Pauses a destination until it is resumed, across restarts.
     package func setPaused(_ destination: String, _ paused: Bool) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                """
-                INSERT INTO destination (name, paused) VALUES (?, ?)
-                ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
-                """, destination, paused)
-        }
+        try await change(
+            """
+            INSERT INTO destination (name, paused) VALUES (?, ?)
+            ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
+            """, destination, paused)
     }
 
     /// The destinations that a person paused.

@@ -62,9 +62,7 @@ extension Journal {
             guard
                 let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [main, code])
                     .first
-            else {
-                return false
-            }
+            else { return false }
             let set = """
                 state = 'rejected' AND (id = ? OR batch_id = ? AND role IS NOT NULL AND reason = ?)
                 """
@@ -209,10 +207,7 @@ extension Journal {
     ///
     /// - Parameter time: when it expires, on the destination's uptime clock, in milliseconds.
     package func startExpiry(of delivery: Int64, at time: Int64) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL", time, delivery)
-        }
+        try await change("UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL", time, delivery)
     }
 
     private static func upstream(of delivery: DeliveryRow, _ database: Database) throws -> [Upstream] {

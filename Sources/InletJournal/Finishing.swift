@@ -108,10 +108,8 @@ extension Journal {
 
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'", time, note, file)
-        }
+        try await change(
+            "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'", time, note, file)
     }
 
     /// Writes what the finisher is about to do, before it does it; nil takes it back.
@@ -248,9 +246,7 @@ extension Journal {
 
     /// The leftover's destination cannot be asked now, or is in trouble; that is no try.
     package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
-        try await commit { database in
-            try database.change("UPDATE leftover SET next_at = ? WHERE delivery_id = ?", time, delivery)
-        }
+        try await change("UPDATE leftover SET next_at = ? WHERE delivery_id = ?", time, delivery)
     }
 
     /// The leftover could not be removed; it is tried again at `time`, and after sixteen tries left to the store's expiry.

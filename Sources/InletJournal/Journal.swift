@@ -196,6 +196,12 @@ package final class Journal: Sendable {
         }
     }
 
+    /// A change of one statement. - Returns: how many rows it changed.
+    @discardableResult
+    func change(_ sql: String, _ values: any SQLValue...) async throws(JournalError) -> Int {
+        try await commit { try $0.change(sql, values) }
+    }
+
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(JournalError) -> Value {

@@ -53,30 +53,23 @@ extension Journal {
 
     /// When the next list is due; nil when none is owed.
     package func manifestDue() async throws(JournalError) -> WallTime? {
-        try await read { database in
-            try database.time("SELECT min(next_at) FROM manifest")
-        }
+        try await read { try $0.time("SELECT min(next_at) FROM manifest") }
     }
 
     /// The list is written, or nobody needs it any more; one of a later end is still owed.
     package func manifestDone(_ order: ManifestOrder) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "DELETE FROM manifest WHERE batch_id = ? AND generation = ?", order.batch, order.generation)
-        }
+        try await change("DELETE FROM manifest WHERE batch_id = ? AND generation = ?", order.batch, order.generation)
     }
 
     /// The list could not be written; it is tried again at `time`.
     package func manifestFailed(
         _ order: ManifestOrder, reason: String, until time: WallTime
     ) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                """
-                UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
-                WHERE batch_id = ? AND generation = ?
-                """, time, reason, order.batch, order.generation)
-        }
+        try await change(
+            """
+            UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
+            WHERE batch_id = ? AND generation = ?
+            """, time, reason, order.batch, order.generation)
     }
 
     /// Whether a file that is not of `batch` has or had a key below `folder` at a destination.

@@ -201,7 +201,7 @@ extension Journal {
     /// Has the next word of this thing said, whatever was said last.
     package func forgetLastWord(of thing: String) async throws(JournalError) {
         let name = LastWord(of: thing, "").name
-        try await commit { try $0.change("DELETE FROM counter WHERE name = ?", name) }
+        try await change("DELETE FROM counter WHERE name = ?", name)
     }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
@@ -232,33 +232,27 @@ extension Journal {
 
     /// Keeps what a notice says, so that every try says the same.
     package func keepPayload(_ payload: [UInt8], of notice: Int64) async throws(JournalError) {
-        try await commit { database in
-            try database.change("UPDATE outbox SET payload = ? WHERE id = ?", payload, notice)
-        }
+        try await change("UPDATE outbox SET payload = ? WHERE id = ?", payload, notice)
     }
 
     /// The receiver has taken it, or it is no longer true: it leaves the outbox.
     package func removeNotice(_ notice: Int64) async throws(JournalError) {
-        try await commit { try $0.change("DELETE FROM outbox WHERE id = ?", notice) }
+        try await change("DELETE FROM outbox WHERE id = ?", notice)
     }
 
     /// Tries it again at `time`. - Parameter holdsLine: whether those behind it wait too, because the receiver does not answer.
     package func noticeFailed(
         _ notice: Int64, again time: WallTime, holdsLine: Bool, reason: String
     ) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
-                holdsLine ? "ready" : "refused", time, reason, notice)
-        }
+        try await change(
+            "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
+            holdsLine ? "ready" : "refused", time, reason, notice)
     }
 
     /// Gives it up. It stays to be looked at for a while.
     package func noticeGivenUp(_ notice: Int64, reason: String) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason, notice)
-        }
+        try await change(
+            "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason, notice)
     }
 
     /// Drops what is more than `limit`: what was given up first, then the oldest of what was delivered, then the oldest.

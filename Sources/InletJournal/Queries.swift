@@ -97,9 +97,7 @@ extension Journal {
 
     /// Whether a claimed delivery still is; a person may have cancelled it since.
     package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
-        try await read { database in
-            try database.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery)
-        }
+        try await read { try $0.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery) }
     }
 
     /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).

@@ -164,9 +164,7 @@ extension Journal {
     package func newest(
         _ root: FilePath, _ paths: [FilePath], volume: String? = nil
     ) async throws(JournalError) -> [FileRow?] {
-        try await read { database in
-            try paths.map { try Self.latest(root, $0, volume, database) }
-        }
+        try await read { database in try paths.map { try Self.latest(root, $0, volume, database) } }
     }
 
     /// The same for files some of which may be there: what may belong together is asked about at one moment.

@@ -125,10 +125,7 @@ extension Journal {
 
     /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
     package func begin(_ delivery: Int64) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", Self.begunOwner, delivery)
-        }
+        try await change("UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", Self.begunOwner, delivery)
     }
 
     /// - Returns: whether the machine was started anew since the last time; false the first time.

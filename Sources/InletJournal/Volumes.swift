@@ -31,10 +31,7 @@ extension Journal {
     }
 
     package func setListed(_ volume: String, at now: WallTime) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
-                "UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", now, FilePath(volume))
-        }
+        try await change("UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", now, FilePath(volume))
     }
 
     /// A volume is mounted at `root`: what is unfinished of it is there now, and its open units. What is unfinished of others
@@ -343,8 +340,8 @@ extension Journal {
     }
 
     package func setMark(_ mark: RootMark, of root: FilePath, at now: WallTime) async throws(JournalError) {
-        try await commit { database in
-            try database.change(
+        try await commit {
+            try $0.change(
                 """
                 INSERT INTO root (path, first_seen, mark) VALUES (?, ?, ?)
                 ON CONFLICT(path) DO UPDATE SET mark = excluded.mark
