@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -183,9 +182,7 @@ extension Journal {
     }
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
-    static func obstacle(
-        to arrival: Arrival, _ now: WallTime, _ database: Database
-    ) throws -> AdmissionOutcome? {
+    static func obstacle(to arrival: Arrival, _ now: WallTime, _ database: Database) throws -> AdmissionOutcome? {
         try remembered(arrival.root, arrival.path, arrival.volume?.key, database).flatMap {
             try obstacle($0, to: arrival, now, database)
         }
@@ -231,7 +228,7 @@ extension Journal {
         let wanted = Set(admission.steps.destinations)
         return try FileRow.all(
             database, "WHERE root = ? AND path = ? AND id > ? AND volume IS NULL ORDER BY id DESC LIMIT 20",
-            [.bytes(arrival.root.bytes), .bytes(arrival.path.bytes), .integer(last)]
+            [arrival.root, arrival.path, last]
         ).first { file in
             let destinations = try job(file, database).deliveries.map(\.destination)
             return arrival.identity == file.identity && Set(destinations) == wanted
@@ -241,14 +238,11 @@ extension Journal {
     /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself. What
     /// closes a unit is not about the content of the file that it stands with.
     private static func supersede(_ previous: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
-        let running = try Int.fetchOne(
-            database, sql: "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed' AND closes IS NULL",
-            arguments: [previous])
+        let running = try database.integer(
+            "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed' AND closes IS NULL", previous)
         guard running == 0 else { return false }
-        let open = try Int64.fetchAll(
-            database,
-            sql: "SELECT id FROM delivery WHERE file_id = ? AND state IN ('ready', 'parked') AND closes IS NULL",
-            arguments: [previous])
+        let open = try database.integers(
+            "SELECT id FROM delivery WHERE file_id = ? AND state IN ('ready', 'parked') AND closes IS NULL", previous)
         for id in open {
             try endDelivery(
                 id, .superseded, code: .sourceChanged, reason: "the file changed before it was sent", now, database)
@@ -286,14 +280,13 @@ extension Journal {
             number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
         }
         func isTaken(_ number: Int) throws -> Bool {
-            try database.row(
+            try database.exists(
                 """
                 SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
                 UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2
                 UNION ALL SELECT 1 FROM history_delivery
                     WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
-                """, .text(destination), .text(candidate(number))
-            ) { _ in true } != nil
+                """, destination, candidate(number))
         }
         var last = 0
         var free = 1
@@ -339,9 +332,7 @@ extension Journal {
     package func adopt(
         _ adoptions: [FileAdoption], at now: WallTime
     ) async throws(JournalError) -> [FileAdoption.Outcome] {
-        try await commit { database in
-            try adoptions.map { try Self.adopt($0, now, database) }
-        }
+        try await commit { database in try adoptions.map { try Self.adopt($0, now, database) } }
     }
 
     /// Whether a file was adopted rather than sent.
@@ -365,12 +356,9 @@ extension Journal {
             let proof = Proof(key: place, size: arrival.identity.size, method: .adopted)
             try database.change(
                 "UPDATE delivery SET state = 'delivered', proof = ?, ended_at = ? WHERE id = ?",
-                .bytes(try JournalJSON.encode(proof)), .integer(now.milliseconds),
-                .integer(try insert(delivery, database)))
+                try JournalJSON.encode(proof), now, try insert(delivery, database))
         }
-        try database.change(
-            "UPDATE file SET finished_at = ?, disposition = ? WHERE id = ?", .integer(now.milliseconds),
-            .text(Disposition.kept), .integer(id))
+        try database.change("UPDATE file SET finished_at = ?, disposition = ? WHERE id = ?", now, Disposition.kept, id)
         return .adopted(id: id)
     }
 
@@ -393,7 +381,7 @@ extension Journal {
 
     private static func pending(_ database: Database) throws -> (files: Int, bytes: Int64) {
         try database.row("SELECT files, bytes FROM tally WHERE state = 'pending'") {
-            (Int($0.integer(0)), $0.integer(1))
+            ($0.int(0), $0.integer(1))
         } ?? (0, 0)
     }
 

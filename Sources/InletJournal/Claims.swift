@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -47,9 +46,7 @@ package struct Exchange: Sendable {
     /// What was due and cannot be read.
     package var damaged: [DamagedDelivery]
 
-    package init(
-        settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [DamagedDelivery] = []
-    ) {
+    package init(settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [DamagedDelivery] = []) {
         self.settled = settled
         self.claims = claims
         self.nextDue = nextDue
@@ -125,9 +122,7 @@ extension Journal {
             UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
                 started_at = ifnull(started_at, ?)
             WHERE id = ?
-            """,
-            .text(wish.owner), .integer((now + .seconds(3600)).milliseconds), .integer(now.milliseconds),
-            .integer(claim.delivery.id))
+            """, wish.owner, now + .seconds(3600), now, claim.delivery.id)
         var delivery = claim.delivery
         let room = wish.rooms.first { $0.destination == delivery.destination }
         try letIn(&delivery, claim.file, uptime: room?.uptime, database)
@@ -140,15 +135,15 @@ extension Journal {
     private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {
         try database.change(
             "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
-            .text(ErrorCode.internalFault.rawValue), .text(damaged.reason), .integer(damaged.delivery))
+            ErrorCode.internalFault, damaged.reason, damaged.delivery)
     }
 
     /// How many more deliveries to the room's destination may run in `lane`.
     static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
         let running = try database.row(
             "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
-            .text(room.destination), .integer(Int64(lane.rawValue))
-        ) { Int($0.integer(0)) }
+            room.destination, lane
+        ) { $0.int(0) }
         return (room.limits[lane] ?? 0) - (running ?? 0)
     }
 }
@@ -163,9 +158,7 @@ package struct ClaimRoom: Sendable {
     /// The destination's expiry clock in milliseconds; nil = as it was written last.
     package var uptime: Int64?
 
-    package init(
-        destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil
-    ) {
+    package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil) {
         self.destination = destination
         self.limits = limits
         self.uptime = uptime
@@ -254,15 +247,13 @@ extension Journal {
     private static func nextDue(
         _ lane: Lane, _ room: ClaimRoom, _ priority: Priority, _ database: Database
     ) throws -> Int64? {
-        try database.row(
+        try database.integer(
             """
             SELECT next_at FROM delivery INDEXED BY \(room.index)
             WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
                 \(room.condition)
             ORDER BY next_at LIMIT 1
-            """,
-            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(Int64(priority.rank)), .integer(never)
-        ) { $0.integer(0) }
+            """, room.destination, lane, priority.rank, never)
     }
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.
@@ -271,31 +262,31 @@ extension Journal {
     }
 
     private static func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]], _ database: Database) throws {
-        let statement = try database.cachedStatement(sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
-        for (name, value) in entries { try statement.execute(arguments: [delivery, name, Data(value)]) }
+        for (name, value) in entries {
+            try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
+        }
         // Bytes that are there do not have to be sent again: who ends the process at the same place each time adds none.
         let advances = entries.keys.contains { $0.hasPrefix("part:") || $0 == "offset" }
-        try database.run(
-            sql: "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?",
-            arguments: [advances, delivery])
+        try database.change(
+            "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?", advances, delivery)
         // Cancelled meanwhile: what the attempt has just made is left over too.
-        try database.run(
-            sql: """
-                INSERT OR IGNORE INTO leftover (delivery_id, next_at)
-                SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
-                """, arguments: [delivery])
+        try database.change(
+            """
+            INSERT OR IGNORE INTO leftover (delivery_id, next_at)
+            SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
+            """, delivery)
     }
 
     /// Forgets what attempts left and remembers `entries`, in one transaction: no crash comes between.
     package func replaceCheckpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
         try await commit { database in
-            try database.run(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
             if !entries.isEmpty { try Self.checkpoint(delivery, entries, database) }
         }
     }
 
     static func checkpoint(of delivery: Int64, _ database: Database) throws -> [String: [UInt8]] {
-        let notes = try database.rows("SELECT name, value FROM checkpoint WHERE delivery_id = ?", .integer(delivery)) {
+        let notes = try database.rows("SELECT name, value FROM checkpoint WHERE delivery_id = ?", delivery) {
             ($0.text(0) ?? "", $0.bytes(1))
         }
         return Dictionary(uniqueKeysWithValues: notes)
@@ -305,7 +296,7 @@ extension Journal {
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
         for shelf in Shelf.allCases {
             let found = try database.row(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE id = ?", .integer(id)
+                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE id = ?", id
             ) { try DeliveryRow($0) }
             if let found { return found }
         }

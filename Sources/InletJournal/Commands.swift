@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 
@@ -73,9 +72,7 @@ extension Journal {
                     if try Self.retry(file, uptimes, returned, now, database) { return .done }
                     return try Self.hurry(file, now, database)
                 case .cancel:
-                    guard let cancelled = try Self.cancel(file, now, database) else {
-                        return .skipped(Self.hasEnded)
-                    }
+                    guard let cancelled = try Self.cancel(file, now, database) else { return .skipped(Self.hasEnded) }
                     running += cancelled
                     return .done
                 case .forget:
@@ -94,11 +91,10 @@ extension Journal {
             UPDATE delivery SET next_at = ?1
             WHERE file_id = ?2 AND state = 'ready' AND next_at > ?1 AND next_at < \(never)
                 AND NOT (waits > 0 AND code IS NULL)
-            """, .integer(now.milliseconds), .integer(file))
+            """, now, file)
         let states = try database.rows(
-            "SELECT state, next_at >= \(never), waits > 0 AND code IS NULL FROM delivery WHERE file_id = ?",
-            .integer(file)
-        ) { (state: $0.text(0), isHeld: $0.integer(1) != 0, isWorkedOn: $0.integer(2) != 0) }
+            "SELECT state, next_at >= \(never), waits > 0 AND code IS NULL FROM delivery WHERE file_id = ?", file
+        ) { (state: $0.text(0), isHeld: $0.bool(1), isWorkedOn: $0.bool(2)) }
         let ready = states.filter { $0.state == "ready" }
         if ready.contains(where: { !$0.isHeld && !$0.isWorkedOn }) { return .hurried }
         if states.contains(where: { $0.state == "claimed" }) || ready.contains(where: \.isWorkedOn) {
@@ -116,15 +112,13 @@ extension Journal {
     package func hurry(to destination: String, at now: WallTime) async throws(JournalError) -> Int {
         var total = 0
         while true {
-            let count = try await commit { database in
-                try database.change(
-                    """
-                    UPDATE delivery SET next_at = ?2 WHERE id IN (
-                        SELECT id FROM delivery INDEXED BY delivery_retrying
-                        WHERE destination = ?1 AND state = 'ready' AND code IS NOT NULL AND next_at > ?2
-                            AND next_at < \(Self.never) LIMIT \(Self.hurriedAtOnce))
-                    """, .text(destination), .integer(now.milliseconds))
-            }
+            let count = try await change(
+                """
+                UPDATE delivery SET next_at = ?2 WHERE id IN (
+                    SELECT id FROM delivery INDEXED BY delivery_retrying
+                    WHERE destination = ?1 AND state = 'ready' AND code IS NOT NULL AND next_at > ?2
+                        AND next_at < \(Self.never) LIMIT \(Self.hurriedAtOnce))
+                """, destination, now)
             total += count
             if count < Self.hurriedAtOnce { return total }
         }
@@ -140,15 +134,15 @@ extension Journal {
 
     static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
         try handOverClosings(of: file, database)
-        let open = try Row.fetchAll(
-            database,
-            sql: "SELECT id, state FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",
-            arguments: [file])
+        let open = try database.rows(
+            "SELECT id, state = 'claimed' FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",
+            file
+        ) { (id: $0.integer(0), isRunning: $0.bool(1)) }
         if open.isEmpty { return nil }
         for row in open {
-            try endDelivery(row["id"], .cancelled, code: .cancelled, reason: "cancelled by a person", now, database)
+            try endDelivery(row.id, .cancelled, code: .cancelled, reason: "cancelled by a person", now, database)
         }
-        return open.filter { $0["state"] as String == "claimed" }.map { $0["id"] }
+        return open.filter(\.isRunning).map(\.id)
     }
 
     /// Removes an ended file from the journal; it is a new one if it is seen again, under another key if something may be
@@ -167,34 +161,32 @@ extension Journal {
                     SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
                     WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
             """
-        try database.run(
-            sql: """
-                INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
-                WHERE key IS NOT NULL AND (state = 'delivered' OR \(mayBeVisible))
-                    AND file_id IN (SELECT id FROM file WHERE \(forgettable))
-                """, arguments: [file])
-        let batch = try Int64.fetchOne(
-            database, sql: "SELECT batch_id FROM file WHERE \(forgettable)", arguments: [file])
+        try database.change(
+            """
+            INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
+            WHERE key IS NOT NULL AND (state = 'delivered' OR \(mayBeVisible))
+                AND file_id IN (SELECT id FROM file WHERE \(forgettable))
+            """, file)
+        let batch = try database.integer("SELECT batch_id FROM file WHERE \(forgettable)", file)
         // Companions that have gone their own way since no longer follow it.
-        try database.run(
-            sql: """
-                UPDATE delivery SET after_id = NULL WHERE after_id IN (
-                    SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
-                """, arguments: [file])
-        try database.run(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
-        let isForgotten = database.changesCount > 0
+        try database.change(
+            """
+            UPDATE delivery SET after_id = NULL WHERE after_id IN (
+                SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
+            """, file)
+        let isForgotten = try database.change("DELETE FROM file WHERE \(forgettable)", file) > 0
         try dropEmptyBatch(batch, database)
         return isForgotten
     }
 
     /// The row of a batch goes with its last file; that of an open unit when it closes.
     static func dropEmptyBatch(_ batch: Int64?, _ database: Database) throws {
-        try database.run(
-            sql: """
-                DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
-                    AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
-                    AND NOT EXISTS (SELECT 1 FROM history_file WHERE batch_id = batch.id)
-                """, arguments: [batch])
+        try database.change(
+            """
+            DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
+                AND NOT EXISTS (SELECT 1 FROM history_file WHERE batch_id = batch.id)
+            """, batch)
     }
 
     /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays. The content of
@@ -203,9 +195,9 @@ extension Journal {
         try await reviveAhead { try [Self.fileInHistory(of: delivery, $0)].compactMap(\.self) }
         try await commit { database in
             try Self.revive(fileOf: delivery, database)
-            try database.run(
-                sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
-                arguments: [Data(try JournalJSON.encode(proof)), delivery])
+            try database.change(
+                "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'", try JournalJSON.encode(proof),
+                delivery)
             if proof.isDeleted { try Self.forgetContent(of: delivery, database) }
         }
     }
@@ -220,25 +212,25 @@ extension Journal {
 
     /// Pauses a destination until it is resumed, across restarts.
     package func setPaused(_ destination: String, _ paused: Bool) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: """
-                    INSERT INTO destination (name, paused) VALUES (?, ?)
-                    ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
-                    """, arguments: [destination, paused])
-        }
+        try await change(
+            """
+            INSERT INTO destination (name, paused) VALUES (?, ?)
+            ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
+            """, destination, paused)
     }
 
     /// The destinations that a person paused.
     package func paused() async throws(JournalError) -> Set<String> {
-        try await read { Set(try String.fetchAll($0, sql: "SELECT name FROM destination WHERE paused")) }
+        try await read { Set(try $0.rows("SELECT name FROM destination WHERE paused") { $0.text(0) ?? "" }) }
     }
 
     /// The destinations' expiry clocks as last written, in milliseconds.
     package func uptimes() async throws(JournalError) -> [String: Int64] {
         try await read { database in
-            let rows = try Row.fetchAll(database, sql: "SELECT name, uptime FROM destination")
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["uptime"]) })
+            Dictionary(
+                uniqueKeysWithValues: try database.rows("SELECT name, uptime FROM destination") {
+                    ($0.text(0) ?? "", $0.integer(1))
+                })
         }
     }
 
@@ -251,28 +243,24 @@ extension Journal {
         _ destination: String, _ uptime: Int64, at now: WallTime
     ) async throws(JournalError) -> [Int64] {
         try await commit { database in
-            try database.run(
-                sql: """
-                    INSERT INTO destination (name, uptime) VALUES (?, ?)
-                    ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
-                    """, arguments: [destination, uptime])
-            let over = try Row.fetchAll(
-                database,
-                sql: """
-                    SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?
-                        AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
-                    LIMIT \(Self.expiredAtOnce)
-                    """, arguments: [destination, uptime])
-            return try over.compactMap { row -> Int64? in
-                try Self.expire(row["id"], uptime, now, database) ? row["file_id"] : nil
-            }
+            try database.change(
+                """
+                INSERT INTO destination (name, uptime) VALUES (?, ?)
+                ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
+                """, destination, uptime)
+            let over = try database.integers(
+                """
+                SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?
+                    AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
+                LIMIT \(Self.expiredAtOnce)
+                """, destination, uptime)
+            return try over.compactMap { try Self.expire($0, uptime, now, database) }
         }
     }
 
     /// Ends a delivery whose time is over, unless it was over only while its window was closed.
-    private static func expire(
-        _ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database
-    ) throws -> Bool {
+    /// - Returns: its file.
+    private static func expire(_ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database) throws -> Int64? {
         let row = try delivery(id, database)
         let file: FileRow?
         do {
@@ -281,9 +269,9 @@ extension Journal {
             // What cannot be made out of its row has no window that could be closed.
             file = nil
         }
-        if let file, try postpone(row, file, uptime: uptime, now, database) { return false }
+        if let file, try postpone(row, file, uptime: uptime, now, database) { return nil }
         try expire(row, now, database)
-        return true
+        return row.fileID
     }
 
     /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
@@ -291,14 +279,13 @@ extension Journal {
     package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
         try await read { database in
             try destinations.reduce(into: [:]) { expiries, destination in
-                expiries[destination] = try Int64.fetchOne(
-                    database,
-                    sql: """
-                        SELECT expires_at FROM delivery
-                        WHERE destination = ? AND state = 'ready' AND expires_at >= 0
-                            AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
-                        ORDER BY expires_at LIMIT 1
-                        """, arguments: [destination])
+                expiries[destination] = try database.integer(
+                    """
+                    SELECT expires_at FROM delivery
+                    WHERE destination = ? AND state = 'ready' AND expires_at >= 0
+                        AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
+                    ORDER BY expires_at LIMIT 1
+                    """, destination)
             }
         }
     }
@@ -354,13 +341,12 @@ extension Journal {
         _ place: ClearingPlace, _ database: Database
     ) throws -> (files: [Int64], next: ClearingPlace?) {
         var next = place
-        let newest = try next.end ?? database.row("SELECT ifnull(max(id), 0) FROM file") { $0.integer(0) } ?? 0
-        let files = try database.rows(
+        let newest = try next.end ?? database.integer("SELECT ifnull(max(id), 0) FROM file") ?? 0
+        let files = try database.integers(
             """
             SELECT id FROM file INDEXED BY file_by_state WHERE state = 'pending' AND id > ? AND id <= ?
             ORDER BY id LIMIT \(clearedAtOnce)
-            """, .integer(place.last), .integer(newest)
-        ) { $0.integer(0) }
+            """, place.last, newest)
         next.end = newest
         next.last = files.last ?? newest
         return (files, files.count < clearedAtOnce ? nil : next)

@@ -60,16 +60,16 @@ final class CommitQueue: Sendable {
     }
 
     private static func inSavepoint<Value>(_ database: Database, _ body: (Database) throws -> Value) throws -> Value {
-        try database.run(sql: "SAVEPOINT change")
+        try database.change("SAVEPOINT change")
         do {
             let value = try body(database)
-            try database.run(sql: "RELEASE change")
+            try database.change("RELEASE change")
             return value
         } catch {
             // A full disk takes back the whole transaction, and the savepoint with it.
             if database.isInsideTransaction {
-                try database.run(sql: "ROLLBACK TO change")
-                try database.run(sql: "RELEASE change")
+                try database.change("ROLLBACK TO change")
+                try database.change("RELEASE change")
             }
             throw error
         }

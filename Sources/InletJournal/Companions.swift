@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 
@@ -61,19 +60,17 @@ extension Journal {
             let rejected = "state = 'rejected' AND code = ?"
             let code = ErrorCode.badSidecar.rawValue
             guard
-                let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [.integer(main), .text(code)])
+                let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [main, code])
                     .first
-            else {
-                return false
-            }
+            else { return false }
             let set = """
                 state = 'rejected' AND (id = ? OR batch_id = ? AND role IS NOT NULL AND reason = ?)
                 """
-            let members: StatementArguments = [main, file.batchID, Self.refusal(file, isLate: false, isTaken: false)]
-            let open = try Int.fetchOne(
-                database, sql: "SELECT 1 FROM file WHERE \(set) AND finished_at IS NULL LIMIT 1", arguments: members)
-            guard open == nil else { return false }
-            try database.run(sql: "DELETE FROM file WHERE \(set)", arguments: members)
+            let refusal = Self.refusal(file, isLate: false, isTaken: false)
+            let isOpen = try database.exists(
+                "SELECT 1 FROM file WHERE \(set) AND finished_at IS NULL LIMIT 1", main, file.batchID, refusal)
+            if isOpen { return false }
+            try database.change("DELETE FROM file WHERE \(set)", main, file.batchID, refusal)
             try Self.dropEmptyBatch(file.batchID, database)
             return true
         }
@@ -168,16 +165,14 @@ extension Journal {
         followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
         let followers = try database.rows(
-            "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')",
-            .integer(leader.id)
+            "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", leader.id
         ) { try DeliveryRow($0) }
         for follower in followers {
             if follower.key == nil {
                 let size = try file(follower.fileID, database).identity.size
                 _ = try markDelivered(follower, Proof(key: proof.key, size: size, method: .carried), now, database)
             } else if !isRegistration(follower, of: leader) {
-                try database.run(
-                    sql: "UPDATE delivery SET next_at = ? WHERE id = ?", arguments: [now.milliseconds, follower.id])
+                try database.change("UPDATE delivery SET next_at = ? WHERE id = ?", now, follower.id)
             }
         }
         if followers.contains(where: { isRegistration($0, of: leader) }) {
@@ -212,28 +207,22 @@ extension Journal {
     ///
     /// - Parameter time: when it expires, on the destination's uptime clock, in milliseconds.
     package func startExpiry(of delivery: Int64, at time: Int64) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: "UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL",
-                arguments: [time, delivery])
-        }
+        try await change("UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL", time, delivery)
     }
 
     private static func upstream(of delivery: DeliveryRow, _ database: Database) throws -> [Upstream] {
         guard let afterID = delivery.afterID else { return [] }
         let leader = try self.delivery(afterID, database)
         guard isRegistration(delivery, of: leader) else { return [] }
-        let beside = try Int64.fetchAll(
-            database.cachedStatement(
-                sql: """
-                    SELECT id FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
-                        AND state = 'delivered' AND key IS NOT NULL ORDER BY id
-                    """), arguments: [afterID, leader.destination, delivery.fileID])
+        let beside = try database.integers(
+            """
+            SELECT id FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
+                AND state = 'delivered' AND key IS NOT NULL ORDER BY id
+            """, afterID, leader.destination, delivery.fileID)
         return try ([leader] + beside.map { try self.delivery($0, database) }).compactMap { stored in
             guard let proof = stored.proof else { return nil }
             let file = try file(stored.fileID, database)
-            return Upstream(
-                destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)
+            return Upstream(destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)
         }
     }
 
@@ -248,18 +237,17 @@ extension Journal {
     /// - Returns: whether there was any.
     @discardableResult
     static func releaseRegistrations(after leader: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
-        try database.run(
-            sql: """
-                UPDATE delivery SET next_at = ?
-                WHERE after_id = ? AND state IN ('ready', 'parked') AND next_at = \(never)
-                    AND EXISTS (
-                        SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
-                            AND leader.file_id = delivery.file_id AND leader.state = 'delivered')
-                    AND NOT EXISTS (
-                        SELECT 1 FROM delivery AS other WHERE other.after_id = delivery.after_id
-                            AND other.file_id <> delivery.file_id AND other.state IN ('ready', 'claimed', 'parked'))
-                """, arguments: [now.milliseconds, leader])
-        return database.changesCount > 0
+        try database.change(
+            """
+            UPDATE delivery SET next_at = ?
+            WHERE after_id = ? AND state IN ('ready', 'parked') AND next_at = \(never)
+                AND EXISTS (
+                    SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                        AND leader.file_id = delivery.file_id AND leader.state = 'delivered')
+                AND NOT EXISTS (
+                    SELECT 1 FROM delivery AS other WHERE other.after_id = delivery.after_id
+                        AND other.file_id <> delivery.file_id AND other.state IN ('ready', 'claimed', 'parked'))
+            """, now, leader) > 0
     }
 
     /// A delivery has ended, in whatever way: what waited for it, without following it, is due if it was the last.

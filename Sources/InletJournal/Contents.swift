@@ -130,7 +130,7 @@ extension Journal {
             FROM \(contents) CROSS JOIN \(shelf.deliveries) ON delivery.id = content.delivery_id
                 CROSS JOIN \(shelf.files) ON file.id = delivery.file_id
             WHERE content.destination = \(destination) AND content.digest = ?
-            """, .text(wanted.destination), .bytes(wanted.digest)
+            """, wanted.destination, wanted.digest
         ) { row -> Standing in
             let first = DeliveryRow.width
             // One that cannot be read proves nothing.
@@ -138,7 +138,7 @@ extension Journal {
             if holder.id == wanted.delivery { return .free }
             let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
             if let proof = holder.proof, try !isHere(proof, wanted.destination, database) { return .free }
-            let path = FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
+            let path = row.path(first + 1).pushing(row.path(first + 2))
             let found = standing(of: holder, path, now)
             return isSamePurpose || found == .free ? found : .apart
         }
@@ -172,14 +172,12 @@ extension Journal {
     ///
     /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
     /// it is due.
-    static func deduplicate(
-        _ claim: Claim, _ now: WallTime, _ database: Database
-    ) throws -> Deduplication {
+    static func deduplicate(_ claim: Claim, _ now: WallTime, _ database: Database) throws -> Deduplication {
         let (file, row) = (claim.file, claim.delivery)
         guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
             let wanted = Wanted(file, row)
         else { return .own }
-        try database.change("DELETE FROM twin WHERE delivery_id = ?", .integer(row.id))
+        try database.change("DELETE FROM twin WHERE delivery_id = ?", row.id)
         // What is stored anew is registered anew.
         if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return .own }
         switch try standing(of: wanted, at: now, database) {
@@ -190,13 +188,13 @@ extension Journal {
         case .brought(let original): return .brought(original)
         case .underWay(let job, let time):
             try database.change(
-                "UPDATE delivery SET next_at = ?, code = NULL, reason = ? WHERE id = ?", .integer(time.milliseconds),
-                .text("waits: job \(job) sends the same content now"), .integer(row.id))
+                "UPDATE delivery SET next_at = ?, code = NULL, reason = ? WHERE id = ?", time,
+                "waits: job \(job) sends the same content now", row.id)
             try database.change(
                 """
                 INSERT OR REPLACE INTO twin (delivery_id, leader_id)
                 SELECT ?, delivery_id FROM content WHERE destination = ? AND digest = ?
-                """, .integer(row.id), .text(wanted.destination), .bytes(wanted.digest))
+                """, row.id, wanted.destination, wanted.digest)
             return .waits
         }
     }
@@ -204,7 +202,7 @@ extension Journal {
     private static func hold(_ wanted: Wanted, by delivery: Int64, _ database: Database) throws {
         try database.change(
             "INSERT OR REPLACE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)",
-            .text(wanted.destination), .bytes(wanted.digest), .integer(delivery))
+            wanted.destination, wanted.digest, delivery)
     }
 
     /// Remembers that a delivery has brought its content, unless another one has.
@@ -228,8 +226,8 @@ extension Journal {
             """
             UPDATE delivery SET next_at = ?, reason = NULL
             WHERE id IN (SELECT delivery_id FROM twin WHERE leader_id = ?) AND state = 'ready' AND next_at < ?
-            """, .integer(now.milliseconds), .integer(leader), .integer(never))
-        try database.change("DELETE FROM twin WHERE leader_id = ?", .integer(leader))
+            """, now, leader, never)
+        try database.change("DELETE FROM twin WHERE leader_id = ?", leader)
         return woken > 0
     }
 
@@ -237,16 +235,16 @@ extension Journal {
     /// next file of that content is sent.
     static func forgetContent(of id: Int64, _ database: Database) throws {
         let row = try delivery(id, database)
-        try database.change("DELETE FROM content WHERE delivery_id = ?", .integer(id))
+        try database.change("DELETE FROM content WHERE delivery_id = ?", id)
         guard row.proof?.sameAs != nil, let wanted = Wanted(try file(row.fileID, database), row) else { return }
         try database.change(
-            "DELETE FROM content WHERE destination = ? AND digest = ?", .text(wanted.destination), .bytes(wanted.digest)
+            "DELETE FROM content WHERE destination = ? AND digest = ?", wanted.destination, wanted.digest
         )
         try database.change(
             """
             DELETE FROM history_content
             WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ?
-            """, .text(wanted.destination), .bytes(wanted.digest))
+            """, wanted.destination, wanted.digest)
     }
 
     /// A delivery that has nothing to send, of a file that is admitted now: delivered, without a key of its own.
@@ -282,16 +280,14 @@ extension Journal {
             var moved: [String] = []
             for (name, address) in addresses.sorted(by: { $0.key < $1.key }) {
                 let before =
-                    try database.row(
-                        "SELECT address FROM destination WHERE name = ?", .text(name)
-                    ) { $0.text(0) } ?? nil
+                    try database.row("SELECT address FROM destination WHERE name = ?", name) { $0.text(0) } ?? nil
                 if before == address { continue }
                 if before != nil { moved.append(name) }
                 try database.change(
                     """
                     INSERT INTO destination (name, address, first_address) VALUES (?1, ?2, ?2)
                     ON CONFLICT(name) DO UPDATE SET address = ?2, first_address = ifnull(first_address, ?2)
-                    """, .text(name), .text(address))
+                    """, name, address)
             }
             return moved
         }
@@ -300,7 +296,7 @@ extension Journal {
     /// Whether `proof` is of where the destination is now.
     static func isHere(_ proof: Proof, _ destination: String, _ database: Database) throws -> Bool {
         let known = try database.row(
-            "SELECT address, first_address FROM destination WHERE name = ? AND address IS NOT NULL", .text(destination)
+            "SELECT address, first_address FROM destination WHERE name = ? AND address IS NOT NULL", destination
         ) { (now: $0.text(0), first: $0.text(1)) }
         guard let known else { return true }
         return (proof.address ?? known.first) == known.now
@@ -334,8 +330,7 @@ extension Journal {
             for row in rows {
                 try Self.forgetContent(of: row.id, database)
                 // `retry` takes what has ended without a proof.
-                try database.change(
-                    "UPDATE delivery SET state = 'cancelled', proof = NULL WHERE id = ?", .integer(row.id))
+                try database.change("UPDATE delivery SET state = 'cancelled', proof = NULL WHERE id = ?", row.id)
             }
             return try Self.retry(file, uptimes, [:], now, database)
         }

@@ -51,9 +51,7 @@ extension Journal {
             WHERE destination = ? AND lane = ? AND priority = ? AND delivery.state = 'ready' AND next_at <= ?
                 AND owner IS NULL \(room.condition)
             ORDER BY next_at, delivery.id LIMIT ?
-            """,
-            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(Int64(priority.rank)),
-            .integer(now.milliseconds), .integer(Int64(most))
+            """, room.destination, lane, priority.rank, now, most
         ) { row -> (DeliveryRow, FileRow, hasNotes: Bool)? in
             do {
                 let delivery = try DeliveryRow(row)
@@ -102,15 +100,13 @@ extension Journal {
         }
         try database.change(
             "UPDATE delivery SET next_at = ?, expires_at = ?, code = NULL, reason = ? WHERE id = ?",
-            .integer(opening.milliseconds), SQLValue(standing), .text(window.reason), .integer(row.id))
+            opening, standing, window.reason, row.id)
         return true
     }
 
     /// The window that a delivery waits for; nil for one that sends no bytes of the file, or no more: what a destination works
     /// on, what registers, what closes a unit.
-    private static func window(
-        of row: DeliveryRow, _ file: FileRow, _ database: Database
-    ) throws -> DeliveryWindow? {
+    private static func window(of row: DeliveryRow, _ file: FileRow, _ database: Database) throws -> DeliveryWindow? {
         guard let window = file.policy.window, window.concerns(size: file.identity.size), row.waits == 0,
             row.closes == nil
         else { return nil }
@@ -130,9 +126,7 @@ extension Journal {
 
     /// Lets the time to live of a delivery go on that has waited for its window, and forgets that it has. For one that is
     /// claimed: it may have waited for others of its content since.
-    static func letIn(
-        _ row: inout DeliveryRow, _ file: FileRow, uptime: Int64?, _ database: Database
-    ) throws {
+    static func letIn(_ row: inout DeliveryRow, _ file: FileRow, uptime: Int64?, _ database: Database) throws {
         guard let window = file.policy.window else { return }
         let hasWaited = row.reason == window.reason && row.code == nil
         // One without a time was put back by a version that forgot it.
@@ -146,15 +140,12 @@ extension Journal {
         if hasWaited { row.reason = nil }
         if let left { row.expiresAt = try clock(of: row.destination, uptime, database) + left }
         try database.change(
-            "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", SQLValue(row.reason),
-            SQLValue(row.expiresAt), .integer(row.id))
+            "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", row.reason, row.expiresAt, row.id)
     }
 
     /// A destination's expiry clock: what was written last may be older than what the caller knows.
     private static func clock(of destination: String, _ known: Int64?, _ database: Database) throws -> Int64 {
-        let written = try database.row("SELECT uptime FROM destination WHERE name = ?", .text(destination)) {
-            $0.integer(0)
-        }
+        let written = try database.integer("SELECT uptime FROM destination WHERE name = ?", destination)
         return max(written ?? 0, known ?? 0)
     }
 }
@@ -185,13 +176,12 @@ extension Journal {
                 FROM delivery INDEXED BY delivery_waiting CROSS JOIN file ON file.id = file_id
                 WHERE delivery.state = 'ready' AND waits > 0 AND delivery.code IS NULL
                 ORDER BY delivery.id LIMIT ?
-                """, .integer(Int64(limit))
+                """, limit
             ) { row in
                 WaitingDelivery(
-                    id: row.integer(0), file: row.integer(1),
-                    path: FilePath(bytes: row.bytes(2)).pushing(FilePath(bytes: row.bytes(3))), size: row.integer(4),
-                    route: row.text(5) ?? "", destination: row.text(6) ?? "", saying: row.text(7),
-                    until: WallTime(milliseconds: row.integer(8)), admittedAt: WallTime(milliseconds: row.integer(9)))
+                    id: row.integer(0), file: row.integer(1), path: row.path(2).pushing(row.path(3)),
+                    size: row.integer(4), route: row.text(5) ?? "", destination: row.text(6) ?? "", saying: row.text(7),
+                    until: row.time(8), admittedAt: row.time(9))
             }
         }
     }
@@ -199,9 +189,8 @@ extension Journal {
     /// Deliveries that have notes to go on from, newest first.
     package func begunDeliveries(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
-            try database.rows(
-                "SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", .integer(Int64(limit))
-            ) { $0.integer(0) }
+            try database.integers(
+                "SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", limit)
         }
     }
 
@@ -214,10 +203,8 @@ extension Journal {
             UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, crashes = 0,
                 code = NULL, reason = ?
             WHERE id = ?
-            """, .integer(time.milliseconds), SQLValue(saying), .integer(row.id))
-        try database.run(
-            sql: "UPDATE delivery SET lane = ? WHERE id = ? AND lane <> ?",
-            arguments: [Lane.small.rawValue, row.id, Lane.small.rawValue])
-        return database.changesCount > 0
+            """, time, saying, row.id)
+        return try database.change(
+            "UPDATE delivery SET lane = ? WHERE id = ? AND lane <> ?", Lane.small, row.id, Lane.small) > 0
     }
 }

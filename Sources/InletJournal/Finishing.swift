@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 internal import SystemPackage
@@ -13,7 +12,7 @@ extension Journal {
                 """
                 SELECT \(FileRow.columns) FROM file
                 WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? ORDER BY finish_at, id LIMIT ?
-                """, .integer(now.milliseconds), .integer(Int64(limit))
+                """, now, limit
             ) { row in
                 do {
                     return try FileRow(row)
@@ -33,10 +32,7 @@ extension Journal {
     /// When the finisher should look next; nil when nothing is unfinished.
     package func nextFinish() async throws(JournalError) -> WallTime? {
         try await read { database in
-            try Int64.fetchOne(
-                database,
-                sql: "SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'"
-            ).map { WallTime(milliseconds: $0) }
+            try database.time("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'")
         }
     }
 
@@ -50,8 +46,8 @@ extension Journal {
                 SELECT count(*), min(id) FROM (
                     SELECT id FROM file INDEXED BY file_unfinished
                     WHERE finished_at IS NULL AND state <> 'pending' AND disposition LIKE ? LIMIT ?)
-                """, .text(Disposition.stuck("%")), .integer(Int64(most))
-            ) { (Int($0.integer(0)), $0.optionalInteger(1)) }
+                """, Disposition.stuck("%"), most
+            ) { ($0.int(0), $0.optionalInteger(1)) }
             guard let found, let oldest = found.1 else { return nil }
             let text = try Self.file(oldest, database).disposition ?? ""
             return (found.0, String(text.dropFirst(Disposition.stuck("").count)))
@@ -63,16 +59,15 @@ extension Journal {
     package func forbidden(most: Int = 10_000) async throws(JournalError) -> (files: Int, reason: String)? {
         try await read { database in
             var files: Set<Int64> = []
-            for destination in try String.fetchAll(database, sql: "SELECT DISTINCT destination FROM queue_tally") {
+            for destination in try database.rows("SELECT DISTINCT destination FROM queue_tally", read: { $0.text(0) }) {
                 files.formUnion(
-                    try database.rows(
+                    try database.integers(
                         """
                         SELECT file_id FROM (
                             SELECT file_id, code FROM delivery INDEXED BY delivery_retrying
                             WHERE destination = ? AND state = 'ready' AND code IS NOT NULL LIMIT ?)
                         WHERE code = 'source_forbidden'
-                        """, [.text(destination), .integer(Int64(most))]
-                    ) { $0.integer(0) })
+                        """, destination, most))
             }
             guard let oldest = files.min() else { return nil }
             let deliveries = try Self.job(Self.file(oldest, database), database).deliveries
@@ -91,8 +86,8 @@ extension Journal {
                     SELECT ended_at, admitted_at FROM file INDEXED BY file_by_state WHERE state = 'gone'
                     ORDER BY id DESC LIMIT ?)
                 WHERE ended_at >= ? AND ended_at - admitted_at <= ?
-                """, .integer(Int64(most)), .integer(start.milliseconds), .integer(life.milliseconds)
-            ) { Int($0.integer(0)) } ?? 0
+                """, most, start, life.milliseconds
+            ) { $0.int(0) } ?? 0
         }
     }
 
@@ -102,23 +97,19 @@ extension Journal {
         let again: [FileState] = [.failed, .expired, .cancelled, .rejected]
         let states = again.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         return try await read { database in
-            try Bool.fetchOne(
-                database,
-                sql: """
-                    SELECT EXISTS (SELECT 1 FROM file WHERE state = 'pending')
-                        OR EXISTS (SELECT 1 FROM file WHERE finished_at IS NULL AND state <> 'pending')
-                        OR EXISTS (SELECT 1 FROM file WHERE state IN (\(states)))
-                    """) ?? true
+            try database.integer(
+                """
+                SELECT EXISTS (SELECT 1 FROM file WHERE state = 'pending')
+                    OR EXISTS (SELECT 1 FROM file WHERE finished_at IS NULL AND state <> 'pending')
+                    OR EXISTS (SELECT 1 FROM file WHERE state IN (\(states)))
+                """) != 0
         }
     }
 
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change(
-                "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
-                .integer(time.milliseconds), .text(note), .integer(file))
-        }
+        try await change(
+            "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'", time, note, file)
     }
 
     /// Writes what the finisher is about to do, before it does it; nil takes it back.
@@ -126,10 +117,9 @@ extension Journal {
     /// Throws when the file was put back in the queue meanwhile: its deliveries need it where it is.
     package func intend(_ file: Int64, _ intent: [UInt8]?) async throws(JournalError) {
         try await commit { database in
-            try database.run(
-                sql: "UPDATE file SET intent = ? WHERE id = ? AND (? IS NULL OR state <> 'pending')",
-                arguments: [intent.map { Data($0) }, file, intent.map { Data($0) }])
-            guard database.changesCount > 0 else { throw BackInQueue() }
+            let noted = try database.change(
+                "UPDATE file SET intent = ?1 WHERE id = ?2 AND (?1 IS NULL OR state <> 'pending')", intent, file)
+            guard noted > 0 else { throw BackInQueue() }
         }
     }
 
@@ -141,7 +131,7 @@ extension Journal {
         try await commit { database in
             if let other = try Self.needing(file, database) { return other }
             let changed = try database.change(
-                "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", .bytes(intent), .integer(file.id))
+                "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", intent, file.id)
             guard changed > 0 else { throw BackInQueue() }
             return nil
         }
@@ -153,15 +143,13 @@ extension Journal {
         let newer = "id > ?1 AND finished_at IS NULL"
         let same =
             if let volume = file.volume {
-                try database.row(
-                    "SELECT id FROM file WHERE volume = ?2 AND path = ?3 AND \(newer) LIMIT 1", .integer(file.id),
-                    .text(volume), .bytes(file.path.bytes)
-                ) { $0.integer(0) }
+                try database.integer(
+                    "SELECT id FROM file WHERE volume = ?2 AND path = ?3 AND \(newer) LIMIT 1", file.id,
+                    volume, file.path)
             } else {
-                try database.row(
-                    "SELECT id FROM file WHERE root = ?2 AND path = ?3 AND \(newer) LIMIT 1", .integer(file.id),
-                    .bytes(file.root.bytes), .bytes(file.path.bytes)
-                ) { $0.integer(0) }
+                try database.integer(
+                    "SELECT id FROM file WHERE root = ?2 AND path = ?3 AND \(newer) LIMIT 1", file.id,
+                    file.root, file.path)
             }
         if let same { return same }
         let whole = file.fullPath
@@ -175,10 +163,8 @@ extension Journal {
     }
 
     private static func pending(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> Int64? {
-        try database.row(
-            "SELECT id FROM file WHERE root = ? AND path = ? AND state = 'pending' LIMIT 1", .bytes(root.bytes),
-            .bytes(path.bytes)
-        ) { $0.integer(0) }
+        try database.integer(
+            "SELECT id FROM file WHERE root = ? AND path = ? AND state = 'pending' LIMIT 1", root, path)
     }
 
     /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.
@@ -201,9 +187,7 @@ extension Journal {
             """
             UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
             WHERE id = ? AND finished_at IS NULL AND state = ?
-            """,
-            .integer(now.milliseconds), .text(disposition), SQLValue(state?.rawValue), .integer(file.id),
-            .text(file.state.rawValue))
+            """, now, disposition, state, file.id, file.state)
         guard changed > 0 else { return nil }
         try insertReceipt(of: file, receipt, now, database)
         return Finish(
@@ -212,30 +196,25 @@ extension Journal {
 
     static func insertReceipt(of file: FileRow, _ receipt: [UInt8], _ now: WallTime, _ database: Database) throws {
         try database.change(
-            "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
-            .integer(file.id), .bytes(file.root.bytes), .bytes(file.path.bytes), .integer(now.milliseconds),
-            .bytes(receipt))
+            "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)", file.id, file.root,
+            file.path, now, receipt)
     }
 
     /// The newest receipts' JSON, newest first.
     package func receipts(limit: Int) async throws(JournalError) -> [[UInt8]] {
         try await read { database in
-            try Data.fetchAll(
-                database, sql: "SELECT body FROM receipt ORDER BY id DESC LIMIT ?", arguments: [limit]
-            ).map(Array.init)
+            try database.rows("SELECT body FROM receipt ORDER BY id DESC LIMIT ?", limit) { $0.bytes(0) }
         }
     }
 
     /// Uploads that were given up while the destination may still hold parts of them.
     package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
         try await read { database in
-            let ids = try Int64.fetchAll(
-                database,
-                sql: """
-                    SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
-                    WHERE leftover.next_at <= ? AND owner IS NULL ORDER BY leftover.next_at LIMIT ?
-                    """,
-                arguments: [now.milliseconds, limit])
+            let ids = try database.integers(
+                """
+                SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
+                WHERE leftover.next_at <= ? AND owner IS NULL ORDER BY leftover.next_at LIMIT ?
+                """, now, limit)
             return try ids.map { id in
                 let delivery = try Self.delivery(id, database)
                 return Leftover(
@@ -249,44 +228,33 @@ extension Journal {
     /// That something may be visible under the key stays on record.
     ///
     /// - Parameter keeping: the notes that a retry goes on with; nothing is left over for them.
-    package func leftoverRemoved(
-        _ delivery: Int64, keeping notes: [String: [UInt8]] = [:]
-    ) async throws(JournalError) {
+    package func leftoverRemoved(_ delivery: Int64, keeping notes: [String: [UInt8]] = [:]) async throws(JournalError) {
         try await commit { database in
-            try database.run(
-                sql: """
-                    UPDATE delivery SET key = NULL
-                    WHERE id = ? AND EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id AND frees_key)
-                    """, arguments: [delivery])
-            try database.run(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
-            guard database.changesCount > 0 else { return }
-            try database.run(
-                sql: "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?",
-                arguments: [delivery, CheckpointNote.mayBeVisible])
+            try database.change(
+                """
+                UPDATE delivery SET key = NULL
+                WHERE id = ? AND EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id AND frees_key)
+                """, delivery)
+            guard try database.change("DELETE FROM leftover WHERE delivery_id = ?", delivery) > 0 else { return }
+            try database.change(
+                "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?", delivery, CheckpointNote.mayBeVisible)
             for (name, value) in notes {
-                try database.run(
-                    sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", arguments: [delivery, name, Data(value)])
+                try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
             }
         }
     }
 
     /// The leftover's destination cannot be asked now, or is in trouble; that is no try.
     package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: "UPDATE leftover SET next_at = ? WHERE delivery_id = ?",
-                arguments: [time.milliseconds, delivery])
-        }
+        try await change("UPDATE leftover SET next_at = ? WHERE delivery_id = ?", time, delivery)
     }
 
     /// The leftover could not be removed; it is tried again at `time`, and after sixteen tries left to the store's expiry.
     package func leftoverRemains(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
-            try database.run(
-                sql: "UPDATE leftover SET tries = tries + 1, next_at = ? WHERE delivery_id = ?",
-                arguments: [time.milliseconds, delivery])
-            try database.run(
-                sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 16", arguments: [delivery])
+            try database.change(
+                "UPDATE leftover SET tries = tries + 1, next_at = ? WHERE delivery_id = ?", time, delivery)
+            try database.change("DELETE FROM leftover WHERE delivery_id = ? AND tries >= 16", delivery)
         }
     }
 }
@@ -323,7 +291,7 @@ extension Journal {
     /// When the next leftover is due; nil when there is none.
     package func nextLeftover() async throws(JournalError) -> WallTime? {
         try await read {
-            try Int64.fetchOne($0, sql: "SELECT min(next_at) FROM leftover").map { WallTime(milliseconds: $0) }
+            try $0.time("SELECT min(next_at) FROM leftover")
         }
     }
 }

@@ -95,32 +95,32 @@ struct HistoryWords {
 
     mutating func number(_ word: String) throws -> Int64 {
         if let known = words[word] { return known }
-        let number = try number(.text(word), "history_word", "word")
+        let number = try number(word, "history_word", "word")
         words[word] = number
         return number
     }
 
-    mutating func value(_ word: String?) throws -> SQLValue {
-        guard let word else { return .null }
-        return .integer(try number(word))
+    mutating func number(_ word: String?) throws -> Int64? {
+        guard let word else { return nil }
+        return try number(word)
     }
 
     mutating func number(policy: [UInt8]) throws -> Int64 {
         if let known = policies[policy] { return known }
-        let number = try number(.bytes(policy), "history_word", "word")
+        let number = try number(policy, "history_word", "word")
         policies[policy] = number
         return number
     }
 
     mutating func number(place: [UInt8]) throws -> Int64 {
         if let known = places[place] { return known }
-        let number = try number(.bytes(place), "history_place", "name")
+        let number = try number(place, "history_place", "name")
         places[place] = number
         return number
     }
 
-    private func number(_ value: SQLValue, _ table: String, _ column: String) throws -> Int64 {
-        let known = try database.row("SELECT id FROM \(table) WHERE \(column) = ?", value) { $0.integer(0) }
+    private func number(_ value: any SQLValue, _ table: String, _ column: String) throws -> Int64 {
+        let known = try database.integer("SELECT id FROM \(table) WHERE \(column) = ?", value)
         if let known { return known }
         try database.change("INSERT INTO \(table) (\(column)) VALUES (?)", value)
         return database.lastInsertedRowID
@@ -166,26 +166,22 @@ struct HistoryRow {
 
     private func insertFile(_ place: Int64, _ words: inout HistoryWords) throws {
         let identity = file.identity
-        let root: SQLValue = file.volume == nil ? .null : .integer(try words.number(place: file.root.bytes))
+        let root = file.volume == nil ? nil : try words.number(place: file.root.bytes)
         let isCommon = file.disposition.map(Disposition.isCommon) ?? false
+        let disposition: any SQLValue = isCommon ? try words.number(file.disposition) : file.disposition
         try database.change(
             """
             INSERT INTO history_file (id, place, path, root, size, modified, changed, inode, device, state, route, category,
                 media_type, policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role,
                 labels, digests)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            .integer(file.id), .integer(place), .bytes(file.path.bytes), root, .integer(identity.size),
-            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
-            .integer(Int64(bitPattern: identity.device)), try words.value(file.state.rawValue),
-            try words.value(file.route), try words.value(file.category), try words.value(file.mediaType),
-            .integer(try words.number(policy: PolicyNotes.shared.note(file.policy))),
-            try words.value(file.code?.rawValue), SQLValue(file.reason), SQLValue(file.content?.short),
-            .integer(file.admittedAt.milliseconds), SQLValue(file.endedAt?.milliseconds),
-            .integer(file.finishedAt?.milliseconds ?? 0),
-            isCommon ? try words.value(file.disposition) : SQLValue(file.disposition), SQLValue(file.batchID),
-            try words.value(file.role), file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
-            file.digests.isEmpty ? .null : .text(file.digests.short))
+            """, file.id, place, file.path, root, identity.size, identity.modified, identity.changed, identity.inode,
+            identity.device, try words.number(file.state.rawValue), try words.number(file.route),
+            try words.number(file.category), try words.number(file.mediaType),
+            try words.number(policy: PolicyNotes.shared.note(file.policy)), try words.number(file.code?.rawValue),
+            file.reason, file.content?.short, file.admittedAt, file.endedAt, file.finishedAt?.milliseconds ?? 0,
+            disposition, file.batchID, try words.number(file.role), try JournalJSON.note(file.labels),
+            file.digests.isEmpty ? nil : file.digests.short)
     }
 
     private func insert(_ row: DeliveryRow, _ words: inout HistoryWords) throws {
@@ -197,19 +193,18 @@ struct HistoryRow {
             SELECT id, file_id, after_id, ?, key, fields, lane, ?, attempts, interrupted, expires_at, ?, reason, ?,
                 ended_at, waits, closes, started_at, crashes, priority
             FROM delivery WHERE id = ?
-            """,
-            .integer(destination), try words.value(row.state.rawValue), try words.value(row.code?.rawValue),
-            SQLValue(try row.proof?.short(of: row.key)), .integer(row.id))
+            """, destination, try words.number(row.state.rawValue), try words.number(row.code?.rawValue),
+            try row.proof?.short(of: row.key), row.id)
         guard file.digests.sha256 != nil else { return }
         try database.change(
             """
             INSERT OR REPLACE INTO history_content (destination, digest, delivery_id)
             SELECT ?, digest, delivery_id FROM content WHERE delivery_id = ?
-            """, .integer(destination), .integer(row.id))
+            """, destination, row.id)
     }
 
     private func keep(_ files: Int64, _ place: Int64) throws {
-        try database.change("UPDATE history_place SET kept = kept + ? WHERE id = ?", .integer(files), .integer(place))
+        try database.change("UPDATE history_place SET kept = kept + ? WHERE id = ?", files, place)
     }
 
     // MARK: - And back
@@ -223,25 +218,19 @@ struct HistoryRow {
                 policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role, labels,
                 digests, volume)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            .integer(file.id), .bytes(file.root.bytes), .bytes(file.path.bytes), .integer(identity.size),
-            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
-            .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
-            SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
-            SQLValue(file.code?.rawValue), SQLValue(file.reason),
-            SQLValue(file.content?.note), .integer(file.admittedAt.milliseconds),
-            SQLValue(file.endedAt?.milliseconds), SQLValue(file.finishedAt?.milliseconds), SQLValue(file.disposition),
-            SQLValue(file.batchID), SQLValue(file.role),
-            file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
-            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)), SQLValue(file.volume))
+            """, file.id, file.root, file.path, identity.size, identity.modified, identity.changed, identity.inode,
+            identity.device, file.state, file.route, file.category, file.mediaType,
+            try PolicyNotes.shared.note(file.policy), file.code, file.reason, file.content?.note, file.admittedAt,
+            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
+            try JournalJSON.note(file.digests), file.volume)
         // It was counted all the time.
         try Journal.count(-1, file, database)
         if file.disposition == Disposition.kept {
             try database.change(
                 "UPDATE history_place SET kept = kept - 1 WHERE id = (SELECT place FROM history_file WHERE id = ?)",
-                .integer(file.id))
+                file.id)
         }
-        try database.change("DELETE FROM history_file WHERE id = ?", .integer(file.id))
+        try database.change("DELETE FROM history_file WHERE id = ?", file.id)
     }
 
     /// What it came after may have been forgotten since.
@@ -254,21 +243,20 @@ struct HistoryRow {
                 key, fields, lane, state, attempts, interrupted, next_at, expires_at, code, reason, ?, ended_at, waits,
                 closes, started_at, crashes, priority
             FROM history_as_delivery AS past WHERE id = ?
-            """, SQLValue(row.proof?.note), .integer(row.id))
-        try database.change("DELETE FROM history_delivery WHERE id = ?", .integer(row.id))
+            """, row.proof?.note, row.id)
+        try database.change("DELETE FROM history_delivery WHERE id = ?", row.id)
         guard let digest = file.digests.sha256?.bytes else { return }
         let holder = """
             destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ? AND delivery_id = ?
             """
-        let values: [SQLValue] = [.text(row.destination), .bytes(digest), .integer(row.id)]
-        let isHolder = try !database.rows("SELECT 1 FROM history_content WHERE \(holder)", values) { _ in true }.isEmpty
-        guard isHolder else { return }
+        let values: [any SQLValue] = [row.destination, digest, row.id]
+        guard try !database.rows("SELECT 1 FROM history_content WHERE \(holder)", values, read: { _ in true }).isEmpty
+        else { return }
         // Another may have brought it since this one was deleted there.
         try database.change(
             "INSERT OR IGNORE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)", values[0], values[1],
             values[2])
-        try database.change(
-            "DELETE FROM history_content WHERE \(holder)", values[0], values[1], values[2])
+        try database.change("DELETE FROM history_content WHERE \(holder)", values[0], values[1], values[2])
     }
 }
 

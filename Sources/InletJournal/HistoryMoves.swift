@@ -52,7 +52,7 @@ extension Journal {
             """
             SELECT id, admitted_at, finished_at FROM file INDEXED BY file_by_state
             WHERE state = '\(statesOfHistory[place.state].rawValue)' AND id > ? ORDER BY id LIMIT \(movedAtOnce)
-            """, .integer(place.last)
+            """, place.last
         ) { (id: $0.integer(0), admitted: $0.integer(1), finished: $0.optionalInteger(2)) }
         var (files, step, isOver): ([Int64], HistoryStep, Bool) = ([], HistoryStep(), rows.count < movedAtOnce)
         func isYoung(_ milliseconds: Int64) -> Bool {
@@ -109,7 +109,7 @@ private struct HistoryMove {
         for job in jobs {
             try HistoryRow(job, database).write(&words)
         }
-        let list = SQLValue.text("[\(group.map(String.init).joined(separator: ","))]")
+        let list = "[\(group.map(String.init).joined(separator: ","))]"
         try database.change("DELETE FROM receipt WHERE file_id IN (SELECT value FROM json_each(?))", list)
         try database.change("DELETE FROM file WHERE id IN (SELECT value FROM json_each(?))", list)
         // They have not been forgotten: the totals keep counting them.
@@ -126,7 +126,7 @@ private struct HistoryMove {
             if group.contains(next) { continue }
             guard group.count < Self.mostTogether, try canMove(next) else { return nil }
             group.insert(next)
-            waiting += try database.rows(
+            waiting += try database.integers(
                 """
                 SELECT older.id FROM file CROSS JOIN file AS older INDEXED BY file_by_path
                     ON older.root = file.root AND older.path = file.path AND older.id < file.id
@@ -136,8 +136,7 @@ private struct HistoryMove {
                 WHERE file.id = ?1 AND file.volume IS NOT NULL
                 UNION ALL SELECT follower.file_id FROM delivery CROSS JOIN delivery AS follower
                     ON follower.after_id = delivery.id WHERE delivery.file_id = ?1
-                """, .integer(next)
-            ) { $0.integer(0) }
+                """, next)
         }
         return group.sorted()
     }
@@ -153,7 +152,7 @@ private struct HistoryMove {
                     OR EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)
                     OR EXISTS (SELECT 1 FROM twin WHERE delivery_id = delivery.id)
                     OR EXISTS (SELECT 1 FROM twin WHERE leader_id = delivery.id)))
-            """, .integer(file), .integer(time.milliseconds)
+            """, file, time
         ) { $0.optionalInteger(0) }
         guard let found else { return false }
         return try found.map { try canMove(batch: $0) } ?? true
@@ -165,15 +164,14 @@ private struct HistoryMove {
     private mutating func canMove(batch: Int64) throws -> Bool {
         if let known = batches[batch] { return known }
         let can =
-            try database.row(
+            try database.exists(
                 """
                 SELECT 1 FROM batch WHERE id = ? AND ended_at <= ?
                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE batch_id = batch.id)
                     AND (state IN ('delivered', 'duplicate', 'superseded', 'gone', 'cancelled') OR NOT EXISTS (
                         SELECT 1 FROM file INDEXED BY file_by_batch
                         WHERE batch_id = batch.id AND file.state NOT IN (\(Self.states)) AND ifnull(role, '') <> ?))
-                """, .integer(batch), .integer(time.milliseconds), .text(unitMarkerRole)
-            ) { _ in true } != nil
+                """, batch, time, unitMarkerRole)
         batches[batch] = can
         return can
     }
@@ -183,8 +181,8 @@ extension Journal {
     /// Puts a file's part of the totals right, which only the triggers of `file` keep otherwise.
     static func count(_ files: Int64, _ file: FileRow, _ database: Database) throws {
         try database.change(
-            "UPDATE tally SET files = files + ?, bytes = bytes + ? WHERE state = ?", .integer(files),
-            .integer(files * file.identity.size), .text(file.state.rawValue))
+            "UPDATE tally SET files = files + ?, bytes = bytes + ? WHERE state = ?", files,
+            files * file.identity.size, file.state)
     }
 }
 
@@ -212,15 +210,14 @@ struct Revival {
     /// Adds a file with all that comes back with it; nothing where it is not in the history. The file is the last: while it
     /// is there, its batch is found by it.
     mutating func add(_ file: Int64) throws {
-        let found = try database.row("SELECT batch_id FROM history_file WHERE id = ?", .integer(file)) {
+        let found = try database.row("SELECT batch_id FROM history_file WHERE id = ?", file) {
             $0.optionalInteger(0)
         }
         guard let found else { return }
         if let batch = found, batches.insert(batch).inserted {
-            let others = try database.rows(
+            let others = try database.integers(
                 "SELECT id FROM history_file INDEXED BY history_by_batch WHERE batch_id = ? AND id <> ? LIMIT ?",
-                .integer(batch), .integer(file), .integer(Int64(most))
-            ) { $0.integer(0) }
+                batch, file, most)
             for other in others { try addWithNewer(other) }
         }
         try addWithNewer(file)
@@ -228,26 +225,24 @@ struct Revival {
 
     private mutating func addWithNewer(_ file: Int64) throws {
         if isFull || met.contains(file) { return }
-        let newer = try database.rows(
+        let newer = try database.integers(
             """
             SELECT newer.id FROM history_file AS own CROSS JOIN history_file AS newer INDEXED BY history_by_path
                 ON newer.place = own.place AND newer.path = own.path AND newer.id > own.id
             WHERE own.id = ? ORDER BY newer.id DESC LIMIT ?
-            """, .integer(file), .integer(Int64(most))
-        ) { $0.integer(0) }
+            """, file, most)
         for next in newer { try addWithLeaders(next) }
         try addWithLeaders(file)
     }
 
     private mutating func addWithLeaders(_ file: Int64) throws {
         guard !isFull, met.insert(file).inserted else { return }
-        let leaders = try database.rows(
+        let leaders = try database.integers(
             """
             SELECT DISTINCT leader.file_id FROM history_delivery AS own CROSS JOIN history_delivery AS leader
                 ON leader.id = own.after_id
             WHERE own.file_id = ?1 AND leader.file_id <> ?1
-            """, .integer(file)
-        ) { $0.integer(0) }
+            """, file)
         for leader in leaders { try addWithNewer(leader) }
         if !isFull { files.append(file) }
     }
@@ -306,17 +301,15 @@ extension Journal {
     /// Of the history: the file, if something of it could be sent again; or one of its batch, if it is back itself.
     static func undelivered(_ file: Int64, _ database: Database) throws -> [Int64] {
         let undelivered = try database.row(
-            "SELECT 1 FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", .integer(file)
+            "SELECT 1 FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file
         ) { _ in file }
         return try [undelivered, restOfBatch(of: file, database)].compactMap(\.self)
     }
 
     /// A file in the history whose batch is that of one which is not there; nil when there is none.
     static func restOfBatch(of file: Int64, _ database: Database) throws -> Int64? {
-        try database.row(
-            "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1",
-            .integer(file)
-        ) { $0.integer(0) }
+        try database.integer(
+            "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1", file)
     }
 
     /// Brings the file of a delivery back.
@@ -325,6 +318,6 @@ extension Journal {
     }
 
     static func fileInHistory(of delivery: Int64, _ database: Database) throws -> Int64? {
-        try database.row("SELECT file_id FROM history_delivery WHERE id = ?", .integer(delivery)) { $0.integer(0) }
+        try database.integer("SELECT file_id FROM history_delivery WHERE id = ?", delivery)
     }
 }

@@ -141,7 +141,7 @@ package final class Journal: Sendable {
     private static func requireFullSync(_ database: DatabaseQueue) throws {
         let level = try database.inDatabase { database in
             try database.execute(sql: "PRAGMA synchronous = FULL")
-            return try Int.fetchOne(database, sql: "PRAGMA synchronous")
+            return try database.integer("PRAGMA synchronous")
         }
         guard level == 2 else { throw DatabaseError(message: "synchronous=FULL is not available") }
     }
@@ -157,9 +157,7 @@ package final class Journal: Sendable {
     }
 
     /// Renames the database with its `-wal` and `-shm`, so that nothing of it is lost.
-    static func setAside(
-        _ path: FilePath, as kind: String, _ now: WallTime
-    ) throws(JournalError) -> FilePath {
+    static func setAside(_ path: FilePath, as kind: String, _ now: WallTime) throws(JournalError) -> FilePath {
         // A restore puts another one in its place.
         if kind != "replaced" { try mayBegin(path) }
         let stamp = now.rfc3339.filter(\.isNumber)
@@ -186,6 +184,7 @@ package final class Journal: Sendable {
     /// Runs `body` in the next group commit and returns when it is durable.
     ///
     /// - Parameter durable: called with what came of it, on the thread that writes: before anybody can read or change it.
+    @discardableResult
     func commit<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value,
         durable: @escaping @Sendable (Value) -> Void = { _ in }
@@ -195,6 +194,12 @@ package final class Journal: Sendable {
         } catch {
             throw .from(error, at: path)
         }
+    }
+
+    /// A change of one statement. - Returns: how many rows it changed.
+    @discardableResult
+    func change(_ sql: String, _ values: any SQLValue...) async throws(JournalError) -> Int {
+        try await commit { try $0.change(sql, values) }
     }
 
     func read<Value: Sendable>(

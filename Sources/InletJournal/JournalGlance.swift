@@ -47,8 +47,8 @@ package struct JournalGlance {
     /// When a watched folder was first seen, or a volume by its key; nil = never. Blocks.
     package mutating func firstSeen(_ root: FilePath) throws(JournalError) -> WallTime? {
         try read { database in
-            try database.row("SELECT first_seen FROM root WHERE path = ?", .bytes(root.bytes)) {
-                WallTime(milliseconds: $0.integer(0))
+            try database.row("SELECT first_seen FROM root WHERE path = ?", root) {
+                $0.time(0)
             }
         }
     }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 
@@ -21,16 +20,15 @@ extension Journal {
     static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
         guard batch.unit != nil, let rule = try manifestRule(of: batch.id, database) else { return }
         try database.change(
-            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)",
-            .integer(batch.id), .integer(Int64(batch.generation)), .bytes(try JournalJSON.encode(rule)),
-            .integer(now.milliseconds))
+            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
+            batch.generation, try JournalJSON.encode(rule), now)
     }
 
     private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
         // They are all of one route; one that cannot be read must not keep the unit from its end.
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
-            .integer(batch)
+            batch
             // As above.
         ) { try? PolicyNotes.shared.policy($0.bytes(0)) }
         return policies.lazy.compactMap(\.self).first?.manifest
@@ -43,44 +41,35 @@ extension Journal {
                 """
                 SELECT batch_id, generation, rule, attempts, reason FROM manifest
                 WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
-                """, .integer(now.milliseconds)
+                """, now
             ) { row in
                 // Without its rule it is owed all the same: whoever writes it says what is wrong.
                 ManifestOrder(
-                    batch: row.integer(0), generation: Int(row.integer(1)), rule: try? JournalJSON.decode(row.bytes(2)),
-                    attempts: Int(row.integer(3)), reason: row.text(4))
+                    batch: row.integer(0), generation: row.int(1), rule: try? JournalJSON.decode(row.bytes(2)),
+                    attempts: row.int(3), reason: row.text(4))
             }
         }
     }
 
     /// When the next list is due; nil when none is owed.
     package func manifestDue() async throws(JournalError) -> WallTime? {
-        try await read { database in
-            try Int64.fetchOne(database, sql: "SELECT min(next_at) FROM manifest").map { WallTime(milliseconds: $0) }
-        }
+        try await read { try $0.time("SELECT min(next_at) FROM manifest") }
     }
 
     /// The list is written, or nobody needs it any more; one of a later end is still owed.
     package func manifestDone(_ order: ManifestOrder) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: "DELETE FROM manifest WHERE batch_id = ? AND generation = ?",
-                arguments: [order.batch, order.generation])
-        }
+        try await change("DELETE FROM manifest WHERE batch_id = ? AND generation = ?", order.batch, order.generation)
     }
 
     /// The list could not be written; it is tried again at `time`.
     package func manifestFailed(
         _ order: ManifestOrder, reason: String, until time: WallTime
     ) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: """
-                    UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
-                    WHERE batch_id = ? AND generation = ?
-                    """,
-                arguments: [time.milliseconds, reason, order.batch, order.generation])
-        }
+        try await change(
+            """
+            UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
+            WHERE batch_id = ? AND generation = ?
+            """, time, reason, order.batch, order.generation)
     }
 
     /// Whether a file that is not of `batch` has or had a key below `folder` at a destination.
@@ -88,13 +77,13 @@ extension Journal {
         besides batch: Int64, below folder: String, at destination: String
     ) async throws(JournalError) -> Bool {
         // All keys that begin with "folder/": '0' is the character behind '/'.
-        let range: [SQLValue] = [.text(destination), .text(folder + "/"), .text(folder + "0")]
+        let range: [any SQLValue] = [destination, folder + "/", folder + "0"]
         return try await read { database in
             let others = try database.rows(
                 """
                 SELECT 1 FROM delivery CROSS JOIN file ON file.id = file_id
                 WHERE destination = ? AND key > ? AND key < ? AND batch_id IS NOT ? LIMIT 1
-                """, range + [.integer(batch)]
+                """, range + [batch]
             ) { _ in true }
             let spent = try database.rows(
                 "SELECT 1 FROM spent_key WHERE destination = ? AND key > ? AND key < ? LIMIT 1", range
@@ -104,7 +93,7 @@ extension Journal {
                 SELECT 1 FROM history_delivery CROSS JOIN history_file AS file ON file.id = file_id
                 WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND key > ? AND key < ?
                     AND batch_id IS NOT ? LIMIT 1
-                """, range + [.integer(batch)]
+                """, range + [batch]
             ) { _ in true }
             return !others.isEmpty || !spent.isEmpty || !past.isEmpty
         }
@@ -115,7 +104,7 @@ extension Journal {
     /// The newest batches, newest first.
     package func batches(limit: Int) async throws(JournalError) -> [Batch] {
         try await read { database in
-            try Int64.fetchAll(database, sql: "SELECT id FROM batch ORDER BY id DESC LIMIT ?", arguments: [limit])
+            try database.integers("SELECT id FROM batch ORDER BY id DESC LIMIT ?", limit)
                 .map { try Self.batch($0, database) }
         }
     }
@@ -123,12 +112,10 @@ extension Journal {
     /// A batch, or without a number the one that ended last; nil when there is none.
     package func batch(_ id: Int64?) async throws(JournalError) -> Batch? {
         try await read { database in
-            let found = try Int64.fetchOne(
-                database,
-                sql: id == nil
+            let found = try database.integer(
+                id == nil
                     ? "SELECT id FROM batch WHERE ended_at IS NOT NULL AND ? IS NULL ORDER BY ended_at DESC, id DESC LIMIT 1"
-                    : "SELECT id FROM batch WHERE id = ?",
-                arguments: [id])
+                    : "SELECT id FROM batch WHERE id = ?", id)
             return try found.map { try Self.batch($0, database) }
         }
     }
@@ -151,7 +138,7 @@ extension Journal {
         let files = try Shelf.allCases.flatMap { shelf in
             try FileRow.all(
                 database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(page)",
-                [.integer(batch), .integer(last)], showing: true)
+                [batch, last], showing: true)
         }
         return try files.sorted { $0.id < $1.id }.prefix(page).map { try job($0, database, showing: true) }
     }

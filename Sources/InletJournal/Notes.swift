@@ -1,5 +1,4 @@
 internal import Foundation
-internal import GRDB
 package import InletCore
 internal import Synchronization
 
@@ -9,6 +8,11 @@ enum JournalJSON {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return Array(try encoder.encode(value))
+    }
+
+    /// nil for what is empty.
+    static func note(_ value: some Encodable & Collection) throws -> [UInt8]? {
+        value.isEmpty ? nil : try encode(value)
     }
 
     static func decode<Value: Decodable>(_ bytes: [UInt8]) throws -> Value {
@@ -44,13 +48,6 @@ final class PolicyNotes: Sendable {
             policies[data] = policy
         }
         return policy
-    }
-}
-
-extension Database {
-    /// One statement, prepared once: to prepare it anew each time would take longer than to run it.
-    func run(sql: String, arguments: StatementArguments = []) throws {
-        try cachedStatement(sql: sql).execute(arguments: arguments)
     }
 }
 

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 
@@ -35,13 +34,12 @@ extension Journal {
     package func setSinks(_ sinks: [NoticeSink], at now: WallTime) async throws(JournalError) -> SinkChange {
         try await commit { database in
             for sql in Self.noTriggers { try database.execute(sql: sql) }
-            try database.run(sql: "DELETE FROM sink")
+            try database.change("DELETE FROM sink")
             for sink in sinks {
                 for event in sink.events {
                     for route in sink.routes.isEmpty ? [""] : sink.routes {
                         try database.change(
-                            "INSERT OR IGNORE INTO sink (event, name, route) VALUES (?, ?, ?)", .text(event.rawValue),
-                            .text(sink.name), .text(route))
+                            "INSERT OR IGNORE INTO sink (event, name, route) VALUES (?, ?, ?)", event, sink.name, route)
                     }
                 }
             }
@@ -93,15 +91,14 @@ extension Journal {
         let known = try database.rows("SELECT DISTINCT sink FROM outbox") { $0.text(0) ?? "" }
         for name in known {
             try database.change(
-                "DELETE FROM outbox WHERE sink = ? AND state = 'failed' AND created_at < ?", .text(name),
-                .integer((now + failedKept).milliseconds))
+                "DELETE FROM outbox WHERE sink = ? AND state = 'failed' AND created_at < ?", name, now + failedKept)
         }
         var dropped: [String: Int] = [:]
         for name in known where !names.contains(name) {
             let waiting = try database.row(
-                "SELECT count(*) FROM outbox WHERE sink = ? AND state <> 'failed'", .text(name)
-            ) { Int($0.integer(0)) }
-            try database.change("DELETE FROM outbox WHERE sink = ?", .text(name))
+                "SELECT count(*) FROM outbox WHERE sink = ? AND state <> 'failed'", name
+            ) { $0.int(0) }
+            try database.change("DELETE FROM outbox WHERE sink = ?", name)
             if let waiting, waiting > 0 { dropped[name] = waiting }
         }
         return dropped
@@ -110,9 +107,8 @@ extension Journal {
     /// Random, made once: a row's number alone would come again in the next journal.
     private static func identity(_ database: Database) throws -> String {
         try database.change(
-            "INSERT OR IGNORE INTO counter (name, value) VALUES ('identity', ?)",
-            .integer(Int64.random(in: 1...Int64.max)))
-        let number = try database.row("SELECT value FROM counter WHERE name = 'identity'") { $0.integer(0) } ?? 0
+            "INSERT OR IGNORE INTO counter (name, value) VALUES ('identity', ?)", Int64.random(in: 1...Int64.max))
+        let number = try database.integer("SELECT value FROM counter WHERE name = 'identity'") ?? 0
         return String(number, radix: 36)
     }
 }
@@ -191,29 +187,27 @@ extension Journal {
                     """
                     INSERT INTO counter (name, value) VALUES (?, ?)
                     ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
-                    """, .text(word.name), .integer(word.value))
+                    """, word.name, word.value)
                 if isNews == 0 { return }
             }
-            _ = try database.change(
+            try database.change(
                 """
                 INSERT INTO outbox (sink, event, created_at, payload, next_at)
                 SELECT DISTINCT name, event, ?, ?, ? FROM sink WHERE event = ?
-                """,
-                .integer(now.milliseconds), .bytes(payload), .integer(now.milliseconds), .text(event.rawValue))
+                """, now, payload, now, event)
         }
     }
 
     /// Has the next word of this thing said, whatever was said last.
     package func forgetLastWord(of thing: String) async throws(JournalError) {
         let name = LastWord(of: thing, "").name
-        try await commit { _ = try $0.change("DELETE FROM counter WHERE name = ?", .text(name)) }
+        try await change("DELETE FROM counter WHERE name = ?", name)
     }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
     package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
         try await read { database in
-            let refused = try Self.notice(
-                "sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
+            let refused = try Self.notice("sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
             let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
             // One that is refused again and again would come before all the others otherwise.
             let refusedIsFirst = if let refused, let first { refused.nextAt < first.nextAt } else { first == nil }
@@ -227,47 +221,38 @@ extension Journal {
         _ condition: String, _ sink: String, _ database: Database
     ) throws -> (notice: Notice, nextAt: WallTime)? {
         try database.row(
-            "SELECT id, event, subject, created_at, payload, attempts, next_at FROM outbox WHERE \(condition)",
-            .text(sink)
+            "SELECT id, event, subject, created_at, payload, attempts, next_at FROM outbox WHERE \(condition)", sink
         ) { row in
             let notice = Notice(
                 id: row.integer(0), sink: sink, event: row.text(1).flatMap(NoticeEvent.init) ?? .failed,
-                subject: row.optionalInteger(2), createdAt: WallTime(milliseconds: row.integer(3)),
-                payload: row.bytes(4), attempts: Int(row.integer(5)))
-            return (notice, WallTime(milliseconds: row.integer(6)))
+                subject: row.optionalInteger(2), createdAt: row.time(3), payload: row.bytes(4), attempts: row.int(5))
+            return (notice, row.time(6))
         }
     }
 
     /// Keeps what a notice says, so that every try says the same.
     package func keepPayload(_ payload: [UInt8], of notice: Int64) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change("UPDATE outbox SET payload = ? WHERE id = ?", .bytes(payload), .integer(notice))
-        }
+        try await change("UPDATE outbox SET payload = ? WHERE id = ?", payload, notice)
     }
 
     /// The receiver has taken it, or it is no longer true: it leaves the outbox.
     package func removeNotice(_ notice: Int64) async throws(JournalError) {
-        try await commit { _ = try $0.change("DELETE FROM outbox WHERE id = ?", .integer(notice)) }
+        try await change("DELETE FROM outbox WHERE id = ?", notice)
     }
 
     /// Tries it again at `time`. - Parameter holdsLine: whether those behind it wait too, because the receiver does not answer.
     package func noticeFailed(
         _ notice: Int64, again time: WallTime, holdsLine: Bool, reason: String
     ) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change(
-                "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
-                .text(holdsLine ? "ready" : "refused"), .integer(time.milliseconds), .text(reason), .integer(notice))
-        }
+        try await change(
+            "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
+            holdsLine ? "ready" : "refused", time, reason, notice)
     }
 
     /// Gives it up. It stays to be looked at for a while.
     package func noticeGivenUp(_ notice: Int64, reason: String) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change(
-                "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", .text(reason),
-                .integer(notice))
-        }
+        try await change(
+            "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason, notice)
     }
 
     /// Drops what is more than `limit`: what was given up first, then the oldest of what was delivered, then the oldest.
@@ -281,14 +266,14 @@ extension Journal {
         }
         guard mayBeOver else { return 0 }
         return try await commit { database in
-            let count = try database.row("SELECT count(*) FROM outbox") { $0.integer(0) } ?? 0
+            let count = try database.integer("SELECT count(*) FROM outbox") ?? 0
             guard count > Int64(limit) else { return 0 }
-            let failed = try database.row("SELECT count(*) FROM outbox WHERE state = 'failed'") { $0.integer(0) } ?? 0
+            let failed = try database.integer("SELECT count(*) FROM outbox WHERE state = 'failed'") ?? 0
             try database.change(
                 """
                 DELETE FROM outbox WHERE id IN (
                     SELECT id FROM outbox ORDER BY state <> 'failed', event <> 'delivered', id LIMIT ?)
-                """, .integer(count - Int64(limit)))
+                """, count - Int64(limit))
             return max(0, Int(count) - limit - Int(failed))
         }
     }
@@ -298,7 +283,7 @@ extension Journal {
             var backlog = OutboxBacklog()
             for (state, count) in try database.rows(
                 "SELECT state = 'failed', count(*) FROM outbox GROUP BY state = 'failed'",
-                read: { ($0.integer(0), Int($0.integer(1))) })
+                read: { ($0.integer(0), $0.int(1)) })
             {
                 if state == 1 { backlog.failed = count } else { backlog.waiting = count }
             }
@@ -318,7 +303,7 @@ extension Journal {
                 try FileRow.all(
                     database, from: shelf,
                     "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
-                    [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))], showing: true)
+                    [id, unitMarkerRole, limit], showing: true)
             }.sorted { ($0.state == .delivered ? 1 : 0, $0.id) < ($1.state == .delivered ? 1 : 0, $1.id) }
             return (batch, try files.prefix(limit).map { try Self.job($0, database, showing: true) })
         }

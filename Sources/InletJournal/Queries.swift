@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -14,9 +13,9 @@ extension Journal {
     package func totals() async throws(JournalError) -> [FileState: StateTotal] {
         try await read { database in
             var totals: [FileState: StateTotal] = [:]
-            for row in try Row.fetchAll(database, sql: "SELECT state, files, bytes FROM tally WHERE files > 0") {
-                guard let state = FileState(rawValue: row["state"]) else { continue }
-                totals[state] = StateTotal(files: row["files"], bytes: row["bytes"])
+            _ = try database.rows("SELECT state, files, bytes FROM tally WHERE files > 0") { row in
+                guard let state = row.text(0).flatMap(FileState.init) else { return }
+                totals[state] = StateTotal(files: row.int(1), bytes: row.integer(2))
             }
             return totals
         }
@@ -79,9 +78,9 @@ extension Journal {
     /// Admission time of the oldest pending file.
     package func oldestPending() async throws(JournalError) -> WallTime? {
         try await read { database in
-            try Int64.fetchOne(
-                database, sql: "SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1"
-            ).map { WallTime(milliseconds: $0) }
+            try database.integer("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1").map {
+                WallTime(milliseconds: $0)
+            }
         }
     }
 
@@ -91,23 +90,14 @@ extension Journal {
     }
 
     static func counts(of state: DeliveryState, _ database: Database) throws -> [String: Int] {
-        let rows = try Row.fetchAll(
-            database,
-            // A literal, not an argument: only then the partial indexes apply.
-            sql: """
-                SELECT destination, count(*) AS n FROM delivery WHERE state = '\(state.rawValue)'
-                GROUP BY destination
-                """)
-        return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
+        // A literal, not an argument: only then the partial indexes apply.
+        let sql = "SELECT destination, count(*) FROM delivery WHERE state = '\(state.rawValue)' GROUP BY destination"
+        return Dictionary(uniqueKeysWithValues: try database.rows(sql) { ($0.text(0) ?? "", $0.int(1)) })
     }
 
     /// Whether a claimed delivery still is; a person may have cancelled it since.
     package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
-        try await read { database in
-            try String.fetchOne(
-                database.cachedStatement(sql: "SELECT state FROM delivery WHERE id = ?"), arguments: [delivery])
-                == DeliveryState.claimed.rawValue
-        }
+        try await read { try $0.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery) }
     }
 
     /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
@@ -124,11 +114,9 @@ extension Journal {
     }
 
     private static func lastSent(_ path: FilePath, to destinations: [String], _ database: Database) throws -> Job? {
-        let current = try FileRow.all(
-            database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
+        let current = try FileRow.all(database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [path])
         let past = try FileRow.all(
-            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20",
-            [.bytes([]), .bytes(path.bytes)])
+            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20", [FilePath(), path])
         return try (current + past).lazy.map { try job($0, database) }.first { job in
             Set(destinations) == Set(job.deliveries.map(\.destination))
         }
@@ -137,8 +125,7 @@ extension Journal {
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
         for shelf in Shelf.allCases {
             let deliveries = try database.rows(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id",
-                .integer(file.id)
+                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id", file.id
             ) { try DeliveryRow($0, showing: showing) }
             if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
         }
@@ -148,7 +135,7 @@ extension Journal {
 
 extension FileRow {
     static func all(
-        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [SQLValue],
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [any SQLValue],
         showing: Bool = false
     ) throws -> [FileRow] {
         try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
@@ -159,7 +146,7 @@ extension FileRow {
     /// The file of that number, wherever it is; nil when the journal has none.
     static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
         for shelf in Shelf.allCases {
-            let found = try all(database, from: shelf, "WHERE id = ?", [.integer(id)], showing: showing).first
+            let found = try all(database, from: shelf, "WHERE id = ?", [id], showing: showing).first
             if let found { return found }
         }
         return nil
@@ -188,7 +175,7 @@ extension Journal {
                 """
                 SELECT delivery_id, name, value FROM checkpoint
                 WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
-                """, .integer(id)
+                """, id
             ) { ($0.integer(0), $0.text(1) ?? "", $0.bytes(2)) }
             return notes.reduce(into: [:]) { $0[$1.0, default: [:]][$1.1] = $1.2 }
         }
@@ -197,8 +184,7 @@ extension Journal {
     /// Its receipt's JSON; nil while it has not finished, and when it is in the history.
     package func receipt(ofJob id: Int64) async throws(JournalError) -> [UInt8]? {
         try await read { database in
-            try Data.fetchOne(database, sql: "SELECT body FROM receipt WHERE file_id = ?", arguments: [id])
-                .map(Array.init)
+            try database.row("SELECT body FROM receipt WHERE file_id = ?", id) { $0.bytes(0) }
         }
     }
 }
@@ -248,11 +234,9 @@ extension Journal {
     }
 
     /// How many open deliveries are where, without those that are claimed.
-    static func tally(
-        _ database: Database
-    ) throws -> [(destination: String, place: QueuePlace, deliveries: Int)] {
+    static func tally(_ database: Database) throws -> [(destination: String, place: QueuePlace, deliveries: Int)] {
         try database.rows("SELECT destination, place, deliveries FROM queue_tally WHERE deliveries > 0") { row in
-            row.text(1).flatMap(QueuePlace.init).map { (row.text(0) ?? "", $0, Int(row.integer(2))) }
+            row.text(1).flatMap(QueuePlace.init).map { (row.text(0) ?? "", $0, row.int(2)) }
         }.compactMap(\.self)
     }
 
@@ -263,8 +247,8 @@ extension Journal {
             SELECT admitted_at FROM file WHERE id = (
                 SELECT file_id FROM delivery INDEXED BY delivery_eldest
                 WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
-            """, .text(destination)
-        ) { WallTime(milliseconds: $0.integer(0)) }
+            """, destination
+        ) { $0.time(0) }
     }
 
     /// The condition of the index `delivery_eldest`, word by word.
@@ -276,19 +260,17 @@ extension Journal {
             // What is held or parked, be it a million, is not walked past.
             let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
                 name in
-                try database.rows(
+                try database.integers(
                     """
                     SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)
                     ORDER BY delivery.id LIMIT ?
-                    """, .text(name), .integer(Int64(limit))
-                ) { $0.integer(0) }
+                    """, name, limit)
             }
-            let working = try database.rows(
+            let working = try database.integers(
                 """
                 SELECT file_id FROM delivery INDEXED BY delivery_waiting
                 WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < \(Self.never) ORDER BY id LIMIT ?
-                """, .integer(Int64(limit))
-            ) { $0.integer(0) }
+                """, limit)
             return Array(Set(waiting + working).sorted().prefix(limit))
         }
     }
@@ -378,9 +360,9 @@ extension Journal {
     }
 
     private static func lastDelivery(_ database: Database) throws -> Int64 {
-        try database.row(
-            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))"
-        ) { $0.integer(0) } ?? 0
+        try database.integer(
+            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))")
+            ?? 0
     }
 }
 
@@ -389,18 +371,18 @@ extension DeliveredFilter {
     fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
 
     /// What must hold of a delivery and its file, as SQL.
-    fileprivate func question(after last: Int64) -> (conditions: [String], values: [SQLValue]) {
+    fileprivate func question(after last: Int64) -> (conditions: [String], values: [any SQLValue]) {
         var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
-        var values: [SQLValue] = [.integer(last)]
-        func add(_ condition: String, _ value: SQLValue) {
+        var values: [any SQLValue] = [last]
+        func add(_ condition: String, _ value: any SQLValue) {
             conditions.append(condition)
             values.append(value)
         }
-        if isAnywhere { add("delivery.id <= ?", .integer(last + Journal.stretch)) }
+        if isAnywhere { add("delivery.id <= ?", last + Journal.stretch) }
         if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
-        if let since { add("delivery.ended_at >= ?", .integer(since.milliseconds)) }
-        if let destination { add("destination = ?", .text(destination)) }
-        if let batch { add("batch_id = ?", .integer(batch)) }
+        if let since { add("delivery.ended_at >= ?", since.milliseconds) }
+        if let destination { add("destination = ?", destination) }
+        if let batch { add("batch_id = ?", batch) }
         return (conditions, values)
     }
 }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -68,11 +67,7 @@ extension Journal {
             database
         ) { row in
             Remembered(
-                id: row.integer(0),
-                identity: FileIdentity(
-                    size: row.integer(1), modified: row.integer(2), changed: row.integer(3),
-                    inode: UInt64(bitPattern: row.integer(4)), device: UInt64(bitPattern: row.integer(5))),
-                state: row.text(6).flatMap(FileState.init) ?? .failed,
+                id: row.integer(0), identity: row.identity(1), state: row.text(6).flatMap(FileState.init) ?? .failed,
                 wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)),
                 isReturning: !row.isNull(7) && !row.isNull(9))
         }
@@ -89,17 +84,15 @@ extension Journal {
     ) throws -> Value? {
         let current = try database.row(
             "SELECT \(columns) FROM file WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
-            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes), read: read)
+            volume ?? root, path, read: read)
         if let current { return current }
         return try database.row(
             "SELECT \(columns) FROM history_as_file WHERE \(placeInHistory) ORDER BY id DESC LIMIT 1",
-            .bytes(placeName(root, volume)), .bytes(path.bytes), read: read)
+            placeName(root, volume), path, read: read)
     }
 
     /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.
-    static func latest(
-        _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
-    ) throws -> FileRow? {
+    static func latest(_ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database) throws -> FileRow? {
         try newest(FileRow.columns, root, path, volume, database) { try FileRow($0) }
     }
 
@@ -133,7 +126,7 @@ extension Journal {
                     """
                     UPDATE delivery SET next_at = ?1
                     WHERE file_id = ?2 AND state = 'ready' AND code = 'source_forbidden' AND next_at > ?1 AND next_at < \(Self.never)
-                    """, .integer(now.milliseconds), .integer(id)) > 0
+                    """, now, id) > 0
             if known.state == .expired, known.code == .sourceForbidden {
                 goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
             }
@@ -160,21 +153,18 @@ extension Journal {
 
     /// Whether something of its content is at a destination that goes on from there.
     static func isSentInPart(_ file: Int64, _ database: Database) throws -> Bool {
-        try database.row(
+        try database.exists(
             """
             SELECT 1 FROM delivery JOIN checkpoint ON checkpoint.delivery_id = delivery.id
             WHERE delivery.file_id = ? AND checkpoint.name <> '\(CheckpointNote.mayBeVisible)' LIMIT 1
-            """, .integer(file)
-        ) { _ in true } ?? false
+            """, file)
     }
 
     /// The newest file of each of these paths; nil for those that the journal does not know.
     package func newest(
         _ root: FilePath, _ paths: [FilePath], volume: String? = nil
     ) async throws(JournalError) -> [FileRow?] {
-        try await read { database in
-            try paths.map { try Self.latest(root, $0, volume, database) }
-        }
+        try await read { database in try paths.map { try Self.latest(root, $0, volume, database) } }
     }
 
     /// The same for files some of which may be there: what may belong together is asked about at one moment.
@@ -200,21 +190,15 @@ extension Journal {
     /// The next number for `{seq}`; gaps are possible, repeats are not.
     package func nextSequence() async throws(JournalError) -> Int64 {
         try await commit { database in
-            try Int64.fetchOne(
-                database, sql: "UPDATE counter SET value = value + 1 WHERE name = 'sequence' RETURNING value") ?? 0
+            try database.integer("UPDATE counter SET value = value + 1 WHERE name = 'sequence' RETURNING value") ?? 0
         }
     }
 
     /// Whether the root was watched before; remembers it with the time of the first call. For `existing: skip`.
     package func firstSeen(root: FilePath, now: WallTime) async throws(JournalError) -> WallTime {
         try await commit { database in
-            let bytes = Data(root.bytes)
-            try database.run(
-                sql: "INSERT OR IGNORE INTO root (path, first_seen) VALUES (?, ?)",
-                arguments: [bytes, now.milliseconds])
-            let first = try Int64.fetchOne(
-                database, sql: "SELECT first_seen FROM root WHERE path = ?", arguments: [bytes])
-            return WallTime(milliseconds: first ?? now.milliseconds)
+            try database.change("INSERT OR IGNORE INTO root (path, first_seen) VALUES (?, ?)", root, now)
+            return try database.time("SELECT first_seen FROM root WHERE path = ?", root) ?? now
         }
     }
 }
@@ -235,9 +219,7 @@ extension Journal {
         try await read { database in try Self.renamed(from: old, to: arrival, database) }
     }
 
-    private static func renamed(
-        from old: FilePath, to arrival: Arrival, _ database: Database
-    ) throws -> RenamedFile? {
+    private static func renamed(from old: FilePath, to arrival: Arrival, _ database: Database) throws -> RenamedFile? {
         let volume = arrival.volume?.key
         guard try latest(arrival.root, arrival.path, volume, database) == nil,
             let file = try latest(arrival.root, old, volume, database), file.batchID == nil, file.role == nil,
@@ -250,12 +232,11 @@ extension Journal {
             guard file.intent == nil, !Disposition.vacates(file.disposition) else { return nil }
         default: return nil
         }
-        let told = try Int.fetchOne(
-            database,
-            sql: """
-                SELECT 1 FROM delivery WHERE file_id = ? AND (started_at IS NOT NULL OR state NOT IN ('ready', 'parked')
-                    OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)) LIMIT 1
-                """, arguments: [file.id])
+        let told = try database.integer(
+            """
+            SELECT 1 FROM delivery WHERE file_id = ? AND (started_at IS NOT NULL OR state NOT IN ('ready', 'parked')
+                OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)) LIMIT 1
+            """, file.id)
         return RenamedFile(file: file, isUntold: file.state == .pending && told == nil)
     }
 
@@ -264,23 +245,18 @@ extension Journal {
     /// - Parameter plan: what its routes say of it under that path, for a file that no destination has heard of; every other
     ///   keeps its key.
     /// - Returns: false when it is being sent, or is no longer what it was: to be looked at again.
-    package func rename(
-        _ renamed: RenamedFile, to arrival: Arrival, plan: Plan?
-    ) async throws(JournalError) -> Bool {
+    package func rename(_ renamed: RenamedFile, to arrival: Arrival, plan: Plan?) async throws(JournalError) -> Bool {
         try await commit { database in
             let id = renamed.file.id
             guard try Self.renamed(from: renamed.file.path, to: arrival, database) == renamed else { return false }
-            let running = try Int.fetchOne(
-                database, sql: "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", arguments: [id]
-            )
+            let running = try database.integer(
+                "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", id)
             guard running == nil else { return false }
-            let path = SQLValue.bytes(arrival.path.bytes)
-            let changed = SQLValue.integer(arrival.identity.changed)
+            let (path, changed) = (arrival.path, arrival.identity.changed)
             try database.change(
                 "UPDATE file SET path = ?, changed = iif(\(Self.isUnprovable), changed, ?) WHERE id = ?", path, changed,
-                .integer(id))
-            try database.change(
-                "UPDATE history_file SET path = ?, changed = ? WHERE id = ?", path, changed, .integer(id))
+                id)
+            try database.change("UPDATE history_file SET path = ?, changed = ? WHERE id = ?", path, changed, id)
             if renamed.isUntold, let plan { try Self.replan(id, plan, database) }
             return true
         }
@@ -288,22 +264,20 @@ extension Journal {
 
     /// What a plan takes from a file's name.
     private static func replan(_ id: Int64, _ plan: Plan, _ database: Database) throws {
-        let labels = plan.labels.isEmpty ? nil : Data(try JournalJSON.encode(plan.labels))
-        try database.run(
-            sql: "UPDATE file SET category = ?, media_type = ?, labels = ? WHERE id = ?",
-            arguments: [plan.category, plan.mediaType, labels, id])
-        let fields = plan.with.isEmpty ? nil : Data(try JournalJSON.encode(plan.with))
+        try database.change(
+            "UPDATE file SET category = ?, media_type = ?, labels = ? WHERE id = ?", plan.category, plan.mediaType,
+            try JournalJSON.note(plan.labels), id)
+        let fields = try JournalJSON.note(plan.with)
         // Their own keys must not stand in their way.
         let deliveries = try job(file(id, database), database).deliveries
-        try database.run(sql: "UPDATE delivery SET key = NULL WHERE file_id = ?", arguments: [id])
+        try database.change("UPDATE delivery SET key = NULL WHERE file_id = ?", id)
         var keys: [Int64: String] = [:]
         for delivery in deliveries where delivery.key != nil {
             // A registration goes by the key of what it registers.
             let wanted = delivery.afterID.flatMap { keys[$0] } ?? plan.key
             let key = try freeKey(wanted, delivery.destination, database)
             keys[delivery.id] = key
-            try database.run(
-                sql: "UPDATE delivery SET key = ?, fields = ? WHERE id = ?", arguments: [key, fields, delivery.id])
+            try database.change("UPDATE delivery SET key = ?, fields = ? WHERE id = ?", key, fields, delivery.id)
         }
     }
 }

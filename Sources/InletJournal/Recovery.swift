@@ -55,11 +55,11 @@ extension Journal {
             let isNewBoot = try boot.map { try Self.noteBoot($0, database) } ?? false
             let (freed, crashed) = try Self.freeClaims(now, countsCrashes: !isNewBoot, database)
             // Cancelled while they ran.
-            try database.run(
-                sql: """
-                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
-                    WHERE owner IS NOT NULL AND state <> 'claimed'
-                    """)
+            try database.change(
+                """
+                UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                WHERE owner IS NOT NULL AND state <> 'claimed'
+                """)
             try Self.endReturns(database)
             let (parked, unparked) = try Self.arrange(destinations, now, database)
             return Recovery(freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed)
@@ -86,11 +86,10 @@ extension Journal {
             let destinations = names()
             _ = try Self.arrange(destinations, now, database)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
-            return try Bool.fetchOne(
-                database,
-                sql: """
-                    SELECT EXISTS (SELECT 1 FROM delivery WHERE state = 'claimed' AND destination NOT IN (\(list)))
-                    """, arguments: StatementArguments(destinations)) ?? false
+            let isClaimed = try !database.rows(
+                "SELECT 1 FROM delivery WHERE state = 'claimed' AND destination NOT IN (\(list)) LIMIT 1", destinations
+            ) { _ in true }.isEmpty
+            return try isClaimed
                 || Self.tally(database).contains { $0.place != .parked && !destinations.contains($0.destination) }
         }
     }
@@ -99,19 +98,18 @@ extension Journal {
         _ destinations: [String], _ now: WallTime, _ database: Database
     ) throws -> (parked: Int, unparked: Int) {
         let list = destinations.map { _ in "?" }.joined(separator: ", ")
-        let names = StatementArguments(destinations)
+
         let parked = try parkAll(except: destinations, database)
         // Of a destination that was away from the configuration, too.
-        try database.run(
-            sql: """
-                UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
-                    SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
-                    WHERE destination IN (\(list)))
-                """, arguments: StatementArguments([now.milliseconds]) + names)
-        try database.run(
-            sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
-            arguments: names)
-        return (parked, database.changesCount)
+        try database.change(
+            """
+            UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
+                SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
+                WHERE destination IN (\(list)))
+            """, [now] + destinations)
+        let unparked = try database.change(
+            "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))", destinations)
+        return (parked, unparked)
     }
 
     /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.
@@ -121,24 +119,20 @@ extension Journal {
         return try others.reduce(0) { parked, name in
             try parked
                 + database.change(
-                    "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", .text(name))
+                    "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", name)
         }
     }
 
     /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
     package func begin(_ delivery: Int64) async throws(JournalError) {
-        _ = try await commit { database in
-            try database.change(
-                "UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", .text(Self.begunOwner),
-                .integer(delivery))
-        }
+        try await change("UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", Self.begunOwner, delivery)
     }
 
     /// - Returns: whether the machine was started anew since the last time; false the first time.
     private static func noteBoot(_ boot: Int64, _ database: Database) throws -> Bool {
-        let last = try database.row("SELECT value FROM counter WHERE name = 'boot'") { $0.integer(0) }
+        let last = try database.integer("SELECT value FROM counter WHERE name = 'boot'")
         if last == boot { return false }
-        try database.change("INSERT OR REPLACE INTO counter (name, value) VALUES ('boot', ?)", .integer(boot))
+        try database.change("INSERT OR REPLACE INTO counter (name, value) VALUES ('boot', ?)", boot)
         return last != nil
     }
 
@@ -151,7 +145,7 @@ extension Journal {
             SELECT id, crashes, owner = '\(begunOwner)' OR owner GLOB '\(bigWorkers)' FROM delivery
             WHERE state = 'claimed'
             """
-        ) { (id: $0.integer(0), crashes: Int($0.integer(1)), hasBegun: $0.integer(2) == 1) }
+        ) { (id: $0.integer(0), crashes: $0.int(1), hasBegun: $0.bool(2)) }
         var crashed: [CrashedDelivery] = []
         for claim in claims {
             let isCounted = countsCrashes && (claim.crashes == 0 || claim.hasBegun)
@@ -162,7 +156,7 @@ extension Journal {
                 UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
                     interrupted = interrupted + 1, crashes = ?, next_at = ?
                 WHERE id = ?
-                """, .integer(Int64(crashes)), .integer(next.milliseconds), .integer(claim.id))
+                """, crashes, next.milliseconds, claim.id)
             if crashes >= CrashRule.most { crashed.append(try giveUp(claim.id, now, database)) }
         }
         return (claims.count, crashed)
@@ -287,12 +281,11 @@ extension Journal {
                 try markVisible(database)
                 return .commit
             }
-            let files = try Int.fetchOne(
-                database, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM history_file)")
-            let open = try Int.fetchOne(
-                database, sql: "SELECT count(*) FROM delivery WHERE state IN ('ready', 'claimed', 'parked')")
+            let files = try database.integer("SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM history_file)")
+            let open = try database.integer(
+                "SELECT count(*) FROM delivery WHERE state IN ('ready', 'claimed', 'parked')")
             try database.execute(sql: "PRAGMA journal_mode = DELETE")
-            return Restoration(setAside: nil, files: files ?? 0, open: open ?? 0)
+            return Restoration(setAside: nil, files: Int(files ?? 0), open: Int(open ?? 0))
         }
         try database.close()
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: draft.string))

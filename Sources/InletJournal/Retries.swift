@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 
@@ -8,9 +7,7 @@ extension Journal {
     /// failed: that one is to be sent again.
     ///
     /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
-    package func retry(
-        _ file: Int64, uptimes: [String: Int64], at now: WallTime
-    ) async throws(JournalError) -> Bool {
+    package func retry(_ file: Int64, uptimes: [String: Int64], at now: WallTime) async throws(JournalError) -> Bool {
         try await reviveAhead { try Self.undelivered(file, $0) }
         return try await commit { try Self.retry(file, uptimes, [:], now, $0) }
     }
@@ -27,7 +24,7 @@ extension Journal {
                         SELECT file_id FROM delivery WHERE state IN (\(Self.ended)) AND (file_id = ?1
                             OR after_id IN (SELECT id FROM delivery WHERE file_id = ?1)))
                         AND finished_at IS NOT NULL AND \(Self.isQuarantined)
-                    """, [.integer(file)])
+                    """, [file])
                 if !lying.isEmpty { found[file] = lying }
             }
         }
@@ -47,7 +44,7 @@ extension Journal {
             for file in files {
                 try database.change(
                     "UPDATE file SET intent = \(intent) WHERE id = ? AND finished_at IS NOT NULL AND \(Self.isQuarantined)",
-                    .integer(file))
+                    file)
             }
         }
     }
@@ -67,13 +64,12 @@ extension Journal {
     ) throws -> Bool {
         guard let identity = returned[file] else {
             return try database.row(
-                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", .integer(file)
+                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", file
             ) { _ in false } ?? true
         }
         try database.change(
             "UPDATE file SET intent = NULL, changed = ?, inode = ?, device = ? WHERE id = ? AND \(isQuarantined)",
-            .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
-            .integer(Int64(bitPattern: identity.device)), .integer(file))
+            identity.changed, identity.inode, identity.device, file)
         return true
     }
 
@@ -92,32 +88,29 @@ extension Journal {
         let ended = list(states)
         try reviveUndelivered(file, database)
         guard try isInPlace(file, returned, database) else { return false }
-        try database.run(
-            sql: """
-                UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
-                    started_at = NULL
-                WHERE file_id = ? AND state IN (\(ended))
-                    AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
-                    AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
-                        SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
-                            AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
-                """,
-            arguments: [now.milliseconds, file])
-        guard database.changesCount > 0 else { return false }
+        let sentAgain = try database.change(
+            """
+            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
+                started_at = NULL
+            WHERE file_id = ? AND state IN (\(ended))
+                AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
+                AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
+                    SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                        AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
+            """, now, file)
+        guard sentAgain > 0 else { return false }
         try holdBack(file, now, database)
         try renewExpiry(file, uptimes, database)
-        try database.run(
-            sql: "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)",
-            arguments: [file])
+        try database.change(
+            "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)", file)
         try reopen(file, database)
         try holdClosings(of: file, database)
         try concludeFile(file, now, database)
-        let companions = try Int64.fetchAll(
-            database,
-            sql: """
-                SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
-                    AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
-                """, arguments: [file])
+        let companions = try database.integers(
+            """
+            SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
+                AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
+            """, file)
         for companion in companions { _ = try retry(companion, uptimes, returned, of: states, now, database) }
         return true
     }
@@ -125,21 +118,20 @@ extension Journal {
     /// What has just been made ready waits again for its unit, or for the delivery that it comes after; and what only goes
     /// with a delivery that has arrived has arrived too.
     private static func holdBack(_ file: Int64, _ now: WallTime, _ database: Database) throws {
-        try database.run(
-            sql: """
-                UPDATE delivery SET next_at = ? WHERE file_id = ? AND state = 'ready' AND (
-                    EXISTS (SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
-                        AND leader.state <> 'delivered')
-                    OR EXISTS (SELECT 1 FROM file JOIN batch ON batch.id = batch_id
-                        WHERE file.id = delivery.file_id AND closed_at IS NULL))
-                """, arguments: [never, file])
-        let leaders = try Int64.fetchAll(
-            database,
-            sql: """
-                SELECT leader.id FROM delivery JOIN delivery AS leader ON leader.id = delivery.after_id
-                WHERE delivery.file_id = ? AND delivery.key IS NULL AND delivery.state = 'ready'
-                    AND leader.state = 'delivered'
-                """, arguments: [file])
+        try database.change(
+            """
+            UPDATE delivery SET next_at = ? WHERE file_id = ? AND state = 'ready' AND (
+                EXISTS (SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                    AND leader.state <> 'delivered')
+                OR EXISTS (SELECT 1 FROM file JOIN batch ON batch.id = batch_id
+                    WHERE file.id = delivery.file_id AND closed_at IS NULL))
+            """, never, file)
+        let leaders = try database.integers(
+            """
+            SELECT leader.id FROM delivery JOIN delivery AS leader ON leader.id = delivery.after_id
+            WHERE delivery.file_id = ? AND delivery.key IS NULL AND delivery.state = 'ready'
+                AND leader.state = 'delivered'
+            """, file)
         for leader in try leaders.map({ try delivery($0, database) }) {
             if let proof = leader.proof { try release(followersOf: leader, proof, now, database) }
         }
@@ -148,15 +140,16 @@ extension Journal {
     /// What is held back has no time to live yet.
     private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
         let life = try self.file(file, database).policy.retry.expire
-        for destination in try String.fetchAll(
-            database, sql: "SELECT DISTINCT destination FROM delivery WHERE file_id = ?", arguments: [file])
-        {
+        let names = try database.rows("SELECT DISTINCT destination FROM delivery WHERE file_id = ?", file) {
+            $0.text(0) ?? ""
+        }
+        for destination in names {
             let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
-            try database.run(
-                sql: """
-                    UPDATE delivery SET expires_at = iif(next_at >= ?, NULL, ?)
-                    WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL
-                    """, arguments: [never, expires, file, destination])
+            try database.change(
+                """
+                UPDATE delivery SET expires_at = iif(next_at >= ?, NULL, ?)
+                WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL
+                """, never, expires, file, destination)
         }
     }
 }

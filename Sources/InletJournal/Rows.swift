@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -112,7 +111,7 @@ extension FileRow {
 
     /// The whole path, of a row of which nothing else may be readable.
     static func fullPath(_ row: SQLRow, from first: Int32) -> FilePath {
-        FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
+        row.path(first + 1).pushing(row.path(first + 2))
     }
 
     /// - Parameters:
@@ -120,11 +119,9 @@ extension FileRow {
     ///   - showing: not to work with: what cannot be read is left out, instead of hiding all the others.
     init(_ row: SQLRow, from first: Int32 = 0, showing: Bool = false) throws {
         id = row.integer(first)
-        root = FilePath(bytes: row.bytes(first + 1))
-        path = FilePath(bytes: row.bytes(first + 2))
-        identity = FileIdentity(
-            size: row.integer(first + 3), modified: row.integer(first + 4), changed: row.integer(first + 5),
-            inode: UInt64(bitPattern: row.integer(first + 6)), device: UInt64(bitPattern: row.integer(first + 7)))
+        root = row.path(first + 1)
+        path = row.path(first + 2)
+        identity = row.identity(first + 3)
         state = row.text(first + 8).flatMap(FileState.init) ?? .failed
         route = row.text(first + 9)
         category = row.text(first + 10)
@@ -139,9 +136,9 @@ extension FileRow {
         content = try Self.read(showing, &isDamaged, else: nil) {
             try row.optionalBytes(first + 15).map { try ContentHash(note: $0) }
         }
-        admittedAt = WallTime(milliseconds: row.integer(first + 16))
-        endedAt = row.optionalInteger(first + 17).map { WallTime(milliseconds: $0) }
-        finishedAt = row.optionalInteger(first + 18).map { WallTime(milliseconds: $0) }
+        admittedAt = row.time(first + 16)
+        endedAt = row.optionalTime(first + 17)
+        finishedAt = row.optionalTime(first + 18)
         disposition = row.text(first + 19)
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
@@ -165,8 +162,7 @@ extension DeliveryRow {
 
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
-        "code", "reason", "proof", "ended_at", "waits", "closes", "started_at", "crashes",
-        "priority",
+        "code", "reason", "proof", "ended_at", "waits", "closes", "started_at", "crashes", "priority",
     ]
 
     /// - Parameters: as for a file's row.
@@ -181,20 +177,20 @@ extension DeliveryRow {
             try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
         }
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
-        attempts = Int(row.integer(first + 7))
-        nextAt = WallTime(milliseconds: row.integer(first + 8))
+        attempts = row.int(first + 7)
+        nextAt = row.time(first + 8)
         expiresAt = row.optionalInteger(first + 9)
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
         proof = try FileRow.read(showing, &isDamaged, else: nil) {
             try row.optionalBytes(first + 12).map { try Proof(note: $0, of: key) }
         }
-        endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
-        waits = Int(row.integer(first + 14))
+        endedAt = row.optionalTime(first + 13)
+        waits = row.int(first + 14)
         closes = row.optionalInteger(first + 15)
-        startedAt = row.optionalInteger(first + 16).map { WallTime(milliseconds: $0) }
-        crashes = Int(row.integer(first + 17))
-        priority = Priority(rank: Int(row.integer(first + 18)))
+        startedAt = row.optionalTime(first + 16)
+        crashes = row.int(first + 17)
+        priority = Priority(rank: row.int(first + 18))
     }
 }
 
@@ -277,16 +273,11 @@ extension Journal {
             INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
                 media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests, volume)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            .bytes(file.arrival.root.bytes), .bytes(file.arrival.path.bytes), .integer(identity.size),
-            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
-            .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
-            SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
-            SQLValue(file.code?.rawValue), SQLValue(file.reason), .integer(now.milliseconds),
-            file.state.isFinal ? .integer(now.milliseconds) : .null, SQLValue(file.batch), SQLValue(file.role),
-            file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
-            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)),
-            SQLValue(file.arrival.volume?.key))
+            """, file.arrival.root, file.arrival.path, identity.size, identity.modified, identity.changed,
+            identity.inode, identity.device, file.state, file.route, file.category, file.mediaType,
+            try PolicyNotes.shared.note(file.policy), file.code, file.reason, now, file.state.isFinal ? now : nil,
+            file.batch, file.role, try JournalJSON.note(file.labels), try JournalJSON.note(file.digests),
+            file.arrival.volume?.key)
         return database.lastInsertedRowID
     }
 
@@ -296,11 +287,9 @@ extension Journal {
             INSERT INTO delivery
                 (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes, priority)
             VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?, ?)
-            """,
-            .integer(delivery.file), SQLValue(delivery.after), .text(delivery.destination), SQLValue(delivery.key),
-            delivery.fields.isEmpty ? .null : .bytes(try JournalJSON.encode(delivery.fields)),
-            .integer(Int64(delivery.lane.rawValue)), .integer(delivery.nextAt), SQLValue(delivery.expiresAt),
-            SQLValue(delivery.closes), .integer(Int64(delivery.priority.rank)))
+            """, delivery.file, delivery.after, delivery.destination, delivery.key,
+            try JournalJSON.note(delivery.fields), delivery.lane, delivery.nextAt, delivery.expiresAt, delivery.closes,
+            delivery.priority.rank)
         return database.lastInsertedRowID
     }
 }

@@ -1,18 +1,77 @@
 internal import GRDB
 internal import GRDBSQLite
+internal import InletCore
 internal import Synchronization
+internal import SystemPackage
 
-/// A value that goes into a statement.
-enum SQLValue: Sendable {
-    case integer(Int64)
-    case text(String)
-    case bytes([UInt8])
-    case null
-
-    init(_ number: Int64?) { self = number.map { .integer($0) } ?? .null }
-    init(_ text: String?) { self = text.map { .text($0) } ?? .null }
-    init(_ bytes: [UInt8]?) { self = bytes.map { .bytes($0) } ?? .null }
+/// What goes into a statement as a value; nil is NULL.
+protocol SQLValue: Sendable {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32
 }
+
+extension Int64: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { sqlite3_bind_int64(statement, index, self) }
+}
+
+extension Int: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { Int64(self).bind(index, statement) }
+}
+
+/// Numbers of inodes and devices.
+extension UInt64: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { Int64(bitPattern: self).bind(index, statement) }
+}
+
+extension Bool: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { (self ? 1 : 0).bind(index, statement) }
+}
+
+extension String: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
+        // An empty string may have no address, which SQLite would take for NULL.
+        if isEmpty { return sqlite3_bind_text(statement, index, "", 0, copied) }
+        var text = self
+        return text.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
+            }
+        }
+    }
+}
+
+extension [UInt8]: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
+        if isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
+        return withUnsafeBytes { sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), copied) }
+    }
+}
+
+extension FilePath: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { bytes.bind(index, statement) }
+}
+
+extension WallTime: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { milliseconds.bind(index, statement) }
+}
+
+extension Optional: SQLValue where Wrapped: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
+        self?.bind(index, statement) ?? sqlite3_bind_null(statement, index)
+    }
+}
+
+extension RawRepresentable where RawValue: SQLValue {
+    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { rawValue.bind(index, statement) }
+}
+
+extension DeliveryState: SQLValue {}
+extension ErrorCode: SQLValue {}
+extension FileState: SQLValue {}
+extension Lane: SQLValue {}
+extension NoticeEvent: SQLValue {}
+
+/// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
+private let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
 /// The row that a statement stands on; good until the statement goes on.
 struct SQLRow {
@@ -22,9 +81,17 @@ struct SQLRow {
 
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
 
+    func int(_ column: Int32) -> Int { Int(integer(column)) }
+
+    func bool(_ column: Int32) -> Bool { integer(column) != 0 }
+
+    func time(_ column: Int32) -> WallTime { WallTime(milliseconds: integer(column)) }
+
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
 
     func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    func optionalTime(_ column: Int32) -> WallTime? { isNull(column) ? nil : time(column) }
 
     /// All of it: a text from a server or a sidecar may hold a NUL, which ends it for C only.
     func text(_ column: Int32) -> String? {
@@ -40,6 +107,15 @@ struct SQLRow {
     }
 
     func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
+
+    func path(_ column: Int32) -> FilePath { FilePath(bytes: bytes(column)) }
+
+    /// From five columns, `size` to `device`.
+    func identity(_ first: Int32) -> FileIdentity {
+        FileIdentity(
+            size: integer(first), modified: integer(first + 1), changed: integer(first + 2),
+            inode: UInt64(bitPattern: integer(first + 3)), device: UInt64(bitPattern: integer(first + 4)))
+    }
 }
 
 /// Statements on the way of every file, run through SQLite's own calls: GRDB's arguments and rows cost several times what
@@ -47,24 +123,27 @@ struct SQLRow {
 extension Database {
     /// Runs a statement that gives no rows. - Returns: how many rows it changed.
     @discardableResult
-    func change(_ sql: String, _ values: SQLValue...) throws -> Int {
+    func change(_ sql: String, _ values: any SQLValue...) throws -> Int { try change(sql, values) }
+
+    @discardableResult
+    func change(_ sql: String, _ values: [any SQLValue]) throws -> Int {
         try step(sql, values) { _ in }
         return changesCount
     }
 
     /// What `read` makes of each row, in their order. `read` must not run the same statement.
-    func rows<Value>(_ sql: String, _ values: SQLValue..., read: (SQLRow) throws -> Value) throws -> [Value] {
+    func rows<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLRow) throws -> Value) throws -> [Value] {
         try rows(sql, values, read: read)
     }
 
-    func rows<Value>(_ sql: String, _ values: [SQLValue], read: (SQLRow) throws -> Value) throws -> [Value] {
+    func rows<Value>(_ sql: String, _ values: [any SQLValue], read: (SQLRow) throws -> Value) throws -> [Value] {
         var found: [Value] = []
         try step(sql, values) { found.append(try read($0)) }
         return found
     }
 
     /// The first row, or nil.
-    func row<Value>(_ sql: String, _ values: SQLValue..., read: (SQLRow) throws -> Value) throws -> Value? {
+    func row<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLRow) throws -> Value) throws -> Value? {
         var found: Value?
         try step(sql, values) { row in
             if found == nil { found = try read(row) }
@@ -72,7 +151,27 @@ extension Database {
         return found
     }
 
-    private func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Void) throws {
+    /// Whether there is a row.
+    func exists(_ sql: String, _ values: any SQLValue...) throws -> Bool {
+        try !rows(sql, values) { _ in true }.isEmpty
+    }
+
+    /// The first value of the first row; nil where there is none, or NULL.
+    func integer(_ sql: String, _ values: any SQLValue...) throws -> Int64? {
+        try rows(sql, values) { $0.optionalInteger(0) }.first ?? nil
+    }
+
+    /// The same of a time.
+    func time(_ sql: String, _ values: any SQLValue...) throws -> WallTime? {
+        try rows(sql, values) { $0.optionalTime(0) }.first ?? nil
+    }
+
+    /// The first value of each row.
+    func integers(_ sql: String, _ values: any SQLValue...) throws -> [Int64] {
+        try rows(sql, values) { $0.integer(0) }
+    }
+
+    private func step(_ sql: String, _ values: [any SQLValue], _ body: (SQLRow) throws -> Void) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
         // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no values.
         sqlite3_reset(statement)
@@ -82,7 +181,7 @@ extension Database {
         }
         // A value that is missing would be NULL, and the statement change nothing without a word.
         guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
-        for (index, value) in values.enumerated() { try check(Self.bind(value, Int32(index + 1), statement), sql) }
+        for (index, value) in values.enumerated() { try check(value.bind(Int32(index + 1), statement), sql) }
         while true {
             let code = sqlite3_step(statement)
             if code == SQLITE_DONE { return }
@@ -90,30 +189,6 @@ extension Database {
             try body(SQLRow(statement))
         }
     }
-
-    private static func bind(_ value: SQLValue, _ index: Int32, _ statement: OpaquePointer) -> Int32 {
-        switch value {
-        case .integer(let number): return sqlite3_bind_int64(statement, index, number)
-        case .null: return sqlite3_bind_null(statement, index)
-        // An empty string may have no address, which SQLite would take for NULL.
-        case .text(""): return sqlite3_bind_text(statement, index, "", 0, copied)
-        case .text(var text):
-            return text.withUTF8 { bytes in
-                bytes.withMemoryRebound(to: CChar.self) {
-                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
-                }
-            }
-        case .bytes(let bytes):
-            return bytes.isEmpty
-                ? sqlite3_bind_zeroblob(statement, index, 0)
-                : bytes.withUnsafeBytes {
-                    sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), copied)
-                }
-        }
-    }
-
-    /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
-    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func check(_ code: Int32, _ sql: String) throws {
         if code != SQLITE_OK { throw failure(code, sql) }

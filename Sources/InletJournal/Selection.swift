@@ -93,7 +93,7 @@ private struct FileSearch {
     /// The index and the condition that leave the fewest rows to look at.
     private let source: String
     private var conditions: [String] = []
-    private var values: [SQLValue] = []
+    private var values: [any SQLValue] = []
 
     init(_ filter: FileFilter, _ shelf: Shelf) {
         self.filter = filter
@@ -107,41 +107,34 @@ private struct FileSearch {
         } else {
             source = "file"
         }
-        if let batch = filter.batch { add("batch_id = ?", .integer(batch)) }
+        if let batch = filter.batch { add("batch_id = ?", batch) }
         if let ids = filter.ids {
-            add(
-                "id IN (SELECT value FROM json_each(?))", .text("[\(ids.map(String.init).joined(separator: ","))]"))
+            add("id IN (SELECT value FROM json_each(?))", "[\(ids.map(String.init).joined(separator: ","))]")
         }
         if !filter.states.isEmpty { conditions.append("state IN (\(Self.list(filter.states)))") }
         if filter.hasDeliveries {
             conditions.append("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id)")
         }
-        if let route = filter.route { add("route = ?", .text(route)) }
-        if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
+        if let route = filter.route { add("route = ?", route) }
+        if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
         addText()
         if let destination = filter.destination {
-            add(
-                "EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)",
-                .text(destination))
+            add("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
         }
         if let code = filter.code {
-            add(
-                "(code = ? OR EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND code = ?))",
-                .text(code))
-            values.append(.text(code))
+            add("(code = ? OR EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND code = ?))", code)
+            values.append(code)
         }
     }
 
     private mutating func addText() {
         if let text = filter.text {
-            add(
-                "(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'",
-                .text("%\(Self.literal(text))%"))
+            add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
         }
-        if let below = filter.below { add("id < ?", .integer(below)) }
+        if let below = filter.below { add("id < ?", below) }
     }
 
-    private mutating func add(_ condition: String, _ value: SQLValue) {
+    private mutating func add(_ condition: String, _ value: any SQLValue) {
         conditions.append(condition)
         values.append(value)
     }
@@ -166,12 +159,12 @@ private struct FileSearch {
             return newestFirst ? ids.filter { $0 < cursor }.max() : ids.filter { $0 > cursor }.min()
         }
         var found: [Int64] = []
-        func look(_ condition: String, _ values: SQLValue...) throws {
+        func look(_ condition: String, _ values: any SQLValue...) throws {
             let sql = "SELECT \(best) FROM \(source) WHERE \(condition)\(beyond)"
-            found += try database.rows(sql, values + [.integer(cursor)]) { $0.optionalInteger(0) }.compactMap(\.self)
+            found += try database.rows(sql, values + [cursor]) { $0.optionalInteger(0) }.compactMap(\.self)
         }
         if let batch = filter.batch {
-            try look("batch_id = ? AND ", .integer(batch))
+            try look("batch_id = ? AND ", batch)
         } else if filter.states.isEmpty || shelf == .history {
             try look("")
         } else {
@@ -183,14 +176,14 @@ private struct FileSearch {
     /// Those of a stretch, oldest first.
     func files(_ stretch: ClosedRange<Int64>, _ database: Database) throws -> [MatchedFile] {
         let conditions = (conditions + ["id BETWEEN ? AND ?"]).joined(separator: " AND ")
-        let values = values + [.integer(stretch.lowerBound), .integer(stretch.upperBound)]
+        let values = values + [stretch.lowerBound, stretch.upperBound]
         return try database.rows(
             "SELECT id, root, path, size, state, labels FROM \(source) WHERE \(conditions)", values
         ) { row -> MatchedFile? in
-            let path = FilePath(bytes: row.bytes(2))
+            let path = row.path(2)
             guard filter.path?.matches(path) ?? true, hasLabels(row) else { return nil }
             return MatchedFile(
-                id: row.integer(0), path: FilePath(bytes: row.bytes(1)).pushing(path), size: row.integer(3),
+                id: row.integer(0), path: row.path(1).pushing(path), size: row.integer(3),
                 state: row.text(4).flatMap(FileState.init) ?? .failed)
         }.compactMap(\.self).sorted { $0.id < $1.id }
     }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 internal import InletCore
 
@@ -29,7 +28,7 @@ extension Journal {
         } else if case .again(_, countsAttempt: false, _, _) = ended.settlement {
             try uncount(row.id, database)
         }
-        try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
+        try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", row.id)
         let file = try file(row.fileID, database)
         if case .delivered(let proof) = ended.settlement {
             if !file.digests.isEmpty { try rememberContent(of: file, row, proof, now, database) }
@@ -50,8 +49,7 @@ extension Journal {
     ) throws -> Finish? {
         guard let ending, file.state.isFinal, file.intent == nil else { return nil }
         let others = try database.rows(
-            "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? AND id <> ?", .integer(file.id),
-            .integer(last.id)
+            "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? AND id <> ?", file.id, last.id
         ) { try DeliveryRow($0) }
         let job = Job(file: file, deliveries: (others + [last]).sorted { $0.id < $1.id })
         guard let end = ending(job) else { return nil }
@@ -70,9 +68,7 @@ extension Journal {
                 """
                 UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
                 WHERE id = ?
-                """,
-                .integer(time.milliseconds), .integer(counts ? 0 : 1), SQLValue((code ?? row.code)?.rawValue),
-                SQLValue(reason ?? row.reason), .integer(row.id))
+                """, time, counts ? 0 : 1, (code ?? row.code)?.rawValue, reason ?? row.reason, row.id)
             // Nor does it wait for its destination while its own volume is away.
             if row.isBeingWorkedOn && code != nil || code == .sourceGone { try renewExpiry(of: row, database) }
         case .waiting(let time, let saying):
@@ -90,26 +86,24 @@ extension Journal {
     /// The time in which the destination worked on it was none of waiting: what has gone wrong now has all its time to pass.
     private static func renewExpiry(of row: DeliveryRow, _ database: Database) throws {
         guard row.expiresAt != nil, let life = try file(row.fileID, database).policy.retry.expire else { return }
-        try database.run(
-            sql: """
-                UPDATE delivery SET expires_at = ? + ifnull(
-                    (SELECT uptime FROM destination WHERE name = delivery.destination), 0)
-                WHERE id = ?
-                """, arguments: [life.milliseconds, row.id])
+        try database.change(
+            """
+            UPDATE delivery SET expires_at = ? + ifnull(
+                (SELECT uptime FROM destination WHERE name = delivery.destination), 0)
+            WHERE id = ?
+            """, life.milliseconds, row.id)
     }
 
     /// Takes back the attempt that was written with a claim. One that was cancelled and sent again has none.
     private static func uncount(_ delivery: Int64, _ database: Database) throws {
-        try database.change("UPDATE delivery SET attempts = max(attempts - 1, 0) WHERE id = ?", .integer(delivery))
+        try database.change("UPDATE delivery SET attempts = max(attempts - 1, 0) WHERE id = ?", delivery)
     }
 
     /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun
     /// stays begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
-        try database.run(
-            sql: "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?",
-            arguments: [file])
-        try database.run(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
+        try database.change("UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?", file)
+        try database.change("DELETE FROM receipt WHERE file_id = ?", file)
         if let batch = try self.file(file, database).batchID { try reopenBatch(batch, database) }
     }
 
@@ -120,18 +114,16 @@ extension Journal {
         let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
         // It has nothing under a key of its own, and gives that back.
         if reason != nil {
-            try database.change(
-                "UPDATE delivery SET key = NULL WHERE id = ? AND NOT \(mayBeVisible)", .integer(row.id))
+            try database.change("UPDATE delivery SET key = NULL WHERE id = ? AND NOT \(mayBeVisible)", row.id)
         }
         try database.change(
             "UPDATE delivery SET state = 'delivered', code = NULL, reason = ?, proof = ?, ended_at = ? WHERE id = ?",
-            SQLValue(reason), .bytes(proof.note), .integer(now.milliseconds), .integer(row.id))
-        try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", .integer(row.id))
-        try database.change("DELETE FROM leftover WHERE delivery_id = ?", .integer(row.id))
+            reason, proof.note, now, row.id)
+        try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", row.id)
+        try database.change("DELETE FROM leftover WHERE delivery_id = ?", row.id)
         if let content = proof.content {
             try database.change(
-                "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
-                .bytes(content.note), .integer(row.fileID))
+                "UPDATE file SET content = ? WHERE id = ? AND content IS NULL", content.note, row.fileID)
         }
         let hasReleased = try release(followersOf: row, proof, now, database)
         let hasOthers = try releaseOthers(besides: row, now, database)
@@ -151,28 +143,25 @@ extension Journal {
     ) throws -> Bool {
         let row = try delivery(id, database)
         try database.change(
-            "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?", .text(state.rawValue),
-            .text(code.rawValue), .text(reason + (try remainder(of: row, database))), .integer(now.milliseconds),
-            .integer(id))
-        try database.run(
-            sql: """
-                INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
-                SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
-                WHERE id = ? AND EXISTS (
-                    SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id AND checkpoint.name <> ?)
-                """,
-            arguments: [now.milliseconds, freesKey, id, CheckpointNote.mayBeVisible])
+            "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?", state, code,
+            reason + (try remainder(of: row, database)), now, id)
+        try database.change(
+            """
+            INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
+            SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
+            WHERE id = ? AND EXISTS (
+                SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id AND checkpoint.name <> ?)
+            """, now, freesKey, id, CheckpointNote.mayBeVisible)
         if state == .superseded {
-            try database.run(
-                sql: """
-                    UPDATE delivery SET key = NULL
-                    WHERE id = ? AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)
-                        AND NOT \(mayBeVisible)
-                    """, arguments: [id])
+            try database.change(
+                """
+                UPDATE delivery SET key = NULL
+                WHERE id = ? AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)
+                    AND NOT \(mayBeVisible)
+                """, id)
         }
-        let followers = try Int64.fetchAll(
-            database, sql: "SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')",
-            arguments: [id])
+        let followers = try database.integers(
+            "SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", id)
         for follower in try followers.map({ try delivery($0, database) }) {
             let passedOn = Self.reason(reason, of: row, for: follower)
             try endDelivery(follower.id, state, code: code, reason: passedOn, freesKey: freesKey, now, database)
@@ -197,7 +186,7 @@ extension Journal {
     /// duplicate, where its route calls it so.
     static func concludeFile(_ id: Int64, _ now: WallTime, _ database: Database) throws {
         let rows = try database.rows(
-            "SELECT state, code, reason FROM delivery WHERE file_id = ?", .integer(id)
+            "SELECT state, code, reason FROM delivery WHERE file_id = ?", id
         ) { (state: $0.text(0), code: $0.text(1), reason: $0.text(2)) }
         var state = FileState.combined(rows.compactMap { $0.state.flatMap(DeliveryState.init) })
         // Of what was delivered, only a link has a reason.
@@ -205,9 +194,8 @@ extension Journal {
         let cause = state == .delivered && !isLinked ? nil : rows.first { $0.state == state.rawValue }
         if isLinked, try file(id, database).policy.dedupe == .skip { state = .duplicate }
         try database.change(
-            "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
-            .text(state.rawValue), SQLValue(cause?.code), SQLValue(cause?.reason),
-            state == .pending ? .null : .integer(now.milliseconds), .integer(id))
+            "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?", state, cause?.code,
+            cause?.reason, state == .pending ? nil : now, id)
     }
 }
 
@@ -229,10 +217,10 @@ extension Journal {
             UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ?, owner = NULL,
                 until = NULL
             WHERE id = ?
-            """, .bytes(note), .integer(now.milliseconds), .integer(delivery))
+            """, note, now, delivery)
         if plain.hasNotes {
-            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", .integer(delivery))
-            try database.change("DELETE FROM leftover WHERE delivery_id = ?", .integer(delivery))
+            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
+            try database.change("DELETE FROM leftover WHERE delivery_id = ?", delivery)
         }
         (file.state, file.code, file.reason, file.endedAt) = (.delivered, nil, nil, now)
         file.content = file.content ?? proof.content
@@ -242,9 +230,7 @@ extension Journal {
             UPDATE file SET state = 'delivered', code = NULL, reason = NULL, ended_at = ?, content = ?,
                 finished_at = ?, disposition = ifnull(?, disposition)
             WHERE id = ?
-            """,
-            .integer(now.milliseconds), SQLValue(file.content?.note),
-            end == nil ? .null : .integer(now.milliseconds), SQLValue(end?.disposition), .integer(file.id))
+            """, now, file.content?.note, end == nil ? nil : now, end?.disposition, file.id)
         guard let end else { return SettledFile(state: .delivered, hasReleased: false, finish: nil) }
         try insertReceipt(of: file, end.receipt, now, database)
         return SettledFile(
@@ -267,7 +253,7 @@ extension Journal {
                 AND digests IS NULL
                 AND NOT EXISTS (SELECT 1 FROM delivery AS other WHERE other.file_id = file.id AND other.id <> ?1)
                 AND NOT EXISTS (SELECT 1 FROM delivery AS follower WHERE follower.after_id = ?1)
-            """, .integer(delivery)
+            """, delivery
         ) { row in
             let hasNotes = row.integer(DeliveryRow.width + FileRow.width) != 0
             return (delivery: try DeliveryRow(row), file: try FileRow(row, from: DeliveryRow.width), hasNotes: hasNotes)

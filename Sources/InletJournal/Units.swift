@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -29,20 +28,22 @@ package struct Batch: Sendable, Equatable {
 }
 
 extension Batch {
-    init(row: Row, counts: [FileState: Int]) {
-        id = row["id"]
-        name = row["name"]
-        unit = (row["unit"] as Data?).map { FilePath(bytes: $0) }
-        root = FilePath(bytes: row["root"] as Data? ?? Data())
-        route = row["route"] ?? ""
-        state = FileState(rawValue: row["state"]) ?? .failed
-        createdAt = WallTime(milliseconds: row["created_at"])
-        closedAt = (row["closed_at"] as Int64?).map { WallTime(milliseconds: $0) }
-        endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
-        generation = row["generation"]
+    static let columns = "id, name, unit, root, route, state, created_at, closed_at, ended_at, generation, labels"
+
+    init(_ row: SQLRow, counts: [FileState: Int]) {
+        id = row.integer(0)
+        name = row.text(1) ?? ""
+        unit = row.isNull(2) ? nil : row.path(2)
+        root = row.path(3)
+        route = row.text(4) ?? ""
+        state = row.text(5).flatMap(FileState.init) ?? .failed
+        createdAt = row.time(6)
+        closedAt = row.optionalTime(7)
+        endedAt = row.optionalTime(8)
+        generation = row.int(9)
         self.counts = counts
         // Labels are shown beside the unit; it ends by its files, with or without them.
-        labels = (row["labels"] as Data?).flatMap { try? JournalJSON.decode([UInt8]($0)) } ?? [:]
+        labels = row.optionalBytes(10).flatMap { try? JournalJSON.decode($0) } ?? [:]
     }
 }
 
@@ -61,10 +62,9 @@ extension Journal {
     /// The open units below `root`.
     package func openUnits(_ root: FilePath) async throws(JournalError) -> [Batch] {
         try await read { database in
-            try Row.fetchAll(
-                database, sql: "SELECT * FROM batch WHERE root = ? AND closed_at IS NULL",
-                arguments: [Data(root.bytes)]
-            ).map { Batch(row: $0, counts: [:]) }
+            try database.rows("SELECT \(Batch.columns) FROM batch WHERE root = ? AND closed_at IS NULL", root) {
+                Batch($0, counts: [:])
+            }
         }
     }
 
@@ -94,13 +94,9 @@ extension Journal {
         }
     }
 
-    static func openBatch(
-        _ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database
-    ) throws -> Int64? {
-        try Int64.fetchOne(
-            database.cachedStatement(
-                sql: "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL"),
-            arguments: [Data(root.bytes), Data(unit.bytes), route])
+    static func openBatch(_ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database) throws -> Int64? {
+        try database.integer(
+            "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", root, unit, route)
     }
 
     /// Closes the open units of roots that are no longer watched: nobody else would.
@@ -123,39 +119,36 @@ extension Journal {
 
     /// Nobody closes a unit on a removable volume while that is away.
     private static func isOnVolume(_ batch: Int64, _ database: Database) throws -> Bool {
-        try database.row(
-            "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL LIMIT 1",
-            .integer(batch)
-        ) { _ in true } ?? false
+        try database.exists(
+            "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL LIMIT 1", batch)
     }
 
     private static func close(
         _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,
         _ database: Database
     ) throws -> Batch? {
-        try database.run(
-            sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
+        try database.change("UPDATE batch SET closed_at = ? WHERE id = ?", now, id)
         // A rejected file, and a companion, may have another policy than what is sent.
         let first = "WHERE batch_id = ? ORDER BY state = 'rejected', role IS NOT NULL, id LIMIT 1"
-        guard let file = try FileRow.all(database, first, [.integer(id)]).first else {
-            try database.run(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
+        guard let file = try FileRow.all(database, first, [id]).first else {
+            try database.change("DELETE FROM batch WHERE id = ?", id)
             return nil
         }
         for (destination, uptime) in uptimes {
-            try database.run(
-                sql: """
-                    UPDATE delivery INDEXED BY delivery_by_file SET expires_at = ? + (
-                        SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id)
-                    WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND destination = ?
-                        AND state IN ('ready', 'parked') AND key IS NOT NULL AND after_id IS NULL
-                    """, arguments: [uptime, id, destination])
+            try database.change(
+                """
+                UPDATE delivery INDEXED BY delivery_by_file SET expires_at = ? + (
+                    SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id)
+                WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND destination = ?
+                    AND state IN ('ready', 'parked') AND key IS NOT NULL AND after_id IS NULL
+                """, uptime, id, destination)
         }
-        try database.run(
-            sql: """
-                UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?
-                WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')
-                    AND next_at = ? AND after_id IS NULL
-                """, arguments: [now.milliseconds, id, never])
+        try database.change(
+            """
+            UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?
+            WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')
+                AND next_at = ? AND after_id IS NULL
+            """, now, id, never)
         if let marker {
             var new = NewFile(marker, route: file.route, policy: file.policy)
             new.batch = id
@@ -181,90 +174,81 @@ extension Journal {
             return (try newSet(of: arrival.path, arrival.root, route, now, database), false)
         }
         if let open = try openBatch(arrival.root, unit, route, database) { return (open, true) }
-        try database.run(
-            sql: "INSERT INTO batch (name, state, created_at, root, unit, route) VALUES (?, 'pending', ?, ?, ?, ?)",
-            arguments: [
-                unit.display, now.milliseconds, Data(arrival.root.bytes), Data(unit.bytes), route,
-            ])
+        try database.change(
+            "INSERT INTO batch (name, state, created_at, root, unit, route) VALUES (?, 'pending', ?, ?, ?, ?)",
+            unit.display, now, arrival.root, unit, route)
         return (database.lastInsertedRowID, true)
     }
 
     /// The batch that a file and its companions are in, made when it has none yet. What had ended goes on.
-    static func set(
-        of main: FileRow, _ now: WallTime, _ database: Database
-    ) throws -> (id: Int64, isOpen: Bool) {
+    static func set(of main: FileRow, _ now: WallTime, _ database: Database) throws -> (id: Int64, isOpen: Bool) {
         guard let id = main.batchID else {
             let id = try newSet(of: main.path, main.root, main.route ?? "", now, database)
-            try database.run(sql: "UPDATE file SET batch_id = ? WHERE id = ?", arguments: [id, main.id])
+            try database.change("UPDATE file SET batch_id = ? WHERE id = ?", id, main.id)
             return (id, false)
         }
         try reopenBatch(id, database)
-        let closed = try Int64.fetchOne(database, sql: "SELECT closed_at FROM batch WHERE id = ?", arguments: [id])
+        let closed = try database.integer("SELECT closed_at FROM batch WHERE id = ?", id)
         return (id, closed == nil)
     }
 
     private static func newSet(
         of main: FilePath, _ root: FilePath, _ route: String, _ now: WallTime, _ database: Database
     ) throws -> Int64 {
-        try database.run(
-            sql:
-                "INSERT INTO batch (name, state, created_at, closed_at, root, route) VALUES (?, 'pending', ?, ?, ?, ?)",
-            arguments: [main.display, now.milliseconds, now.milliseconds, Data(root.bytes), route])
+        try database.change(
+            "INSERT INTO batch (name, state, created_at, closed_at, root, route) VALUES (?, 'pending', ?, ?, ?, ?)",
+            main.display, now, now, root, route)
         return database.lastInsertedRowID
     }
 
     /// A file of an ended batch goes on.
     static func reopenBatch(_ id: Int64, _ database: Database) throws {
-        try database.run(
-            sql: "UPDATE batch SET state = 'pending', ended_at = NULL WHERE id = ? AND ended_at IS NOT NULL",
-            arguments: [id])
+        try database.change(
+            "UPDATE batch SET state = 'pending', ended_at = NULL WHERE id = ? AND ended_at IS NOT NULL", id)
     }
 
     /// Ends a closed batch when all its files are finished. Its marker comes last: it ends as the others did.
     /// - Returns: the batch when it ended now.
     static func concludeBatch(_ id: Int64, _ now: WallTime, _ database: Database) throws -> Batch? {
         // Asked first: a unit that is open would have all its files counted at the end of each.
-        let closed = try database.cachedStatement(
-            sql: "SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL")
-        guard try Int.fetchOne(closed, arguments: [id]) != nil else { return nil }
-        let open = try database.cachedStatement(
-            sql:
-                "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1"
-        )
-        guard try Int.fetchOne(open, arguments: [id, unitMarkerRole]) == nil else { return nil }
+        let isClosed = try database.exists(
+            "SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL", id)
+        guard isClosed else { return nil }
+        let unfinished = "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL"
+        let isOpen = try database.exists("\(unfinished) AND ifnull(role, '') <> ? LIMIT 1", id, unitMarkerRole)
+        guard !isOpen else { return nil }
         let state = FileState.worst(try batch(id, database).counts.keys)
         // It has done its work where files are gone or were replaced: otherwise it would speak for the unit again.
         let markerState = [.gone, .superseded].contains(state) ? .delivered : state
-        try database.run(
-            sql: """
-                UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
-                """, arguments: [markerState.rawValue, now.milliseconds, id, unitMarkerRole])
-        let unfinished = try database.cachedStatement(
-            sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
-        guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }
-        try database.run(
-            sql: "UPDATE batch SET state = ?, ended_at = ?, generation = generation + 1 WHERE id = ?",
-            arguments: [state.rawValue, now.milliseconds, id])
+        try database.change(
+            """
+            UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
+            """, markerState, now, id, unitMarkerRole)
+        guard try !database.exists("\(unfinished) LIMIT 1", id) else { return nil }
+        try database.change(
+            "UPDATE batch SET state = ?, ended_at = ?, generation = generation + 1 WHERE id = ?", state, now, id)
         let ended = try batch(id, database)
         try owe(manifestOf: ended, now, database)
         return ended
     }
 
     static func batch(_ id: Int64, _ database: Database) throws -> Batch {
-        let found = try Row.fetchOne(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), arguments: [id])
-        guard let row = found else { throw RowNotFound() }
         var counts: [FileState: Int] = [:]
         for shelf in Shelf.allCases {
             let found = try database.rows(
                 """
                 SELECT state, count(*) FROM \(shelf.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
-                """, .integer(id), .text(unitMarkerRole)
-            ) { (state: $0.text(0).flatMap(FileState.init), files: Int($0.integer(1))) }
+                """, id, unitMarkerRole
+            ) { (state: $0.text(0).flatMap(FileState.init), files: $0.int(1)) }
             for part in found {
                 if let state = part.state { counts[state, default: 0] += part.files }
             }
         }
-        return Batch(row: row, counts: counts)
+        let batch = try database.row("SELECT \(Batch.columns) FROM batch WHERE id = ?", id) {
+            Batch($0, counts: counts)
+        }
+        guard let batch else { throw RowNotFound() }
+        return batch
     }
 }
 
@@ -273,17 +257,16 @@ extension Journal {
     static func label(_ batch: Int64, _ labels: [String: String], _ database: Database) throws {
         if labels.isEmpty { return }
         let note = try JournalJSON.encode(labels)
-        try database.change("UPDATE batch SET labels = ? WHERE id = ?", .bytes(note), .integer(batch))
+        try database.change("UPDATE batch SET labels = ? WHERE id = ?", note, batch)
         let files = try database.rows(
-            "SELECT id, labels, policy FROM file INDEXED BY file_by_batch WHERE batch_id = ?", .integer(batch)
+            "SELECT id, labels, policy FROM file INDEXED BY file_by_batch WHERE batch_id = ?", batch
         ) { row in (id: row.integer(0), labels: row.optionalBytes(1), policy: row.bytes(2)) }
         for file in files {
             // What cannot be read is said when the file's turn comes.
             guard let policy = try? PolicyNotes.shared.policy(file.policy) else { continue }
             let old: [String: String] = file.labels.flatMap { try? JournalJSON.decode($0) } ?? [:]
             let new = old.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
-            try database.change(
-                "UPDATE file SET labels = ? WHERE id = ?", .bytes(try JournalJSON.encode(new)), .integer(file.id))
+            try database.change("UPDATE file SET labels = ? WHERE id = ?", try JournalJSON.encode(new), file.id)
         }
     }
 }
@@ -295,17 +278,16 @@ extension Journal {
     static func insertClosings(
         of batch: Int64, to destinations: [String], _ now: WallTime, _ database: Database
     ) throws {
-        guard let unit = try String.fetchOne(database, sql: "SELECT name FROM batch WHERE id = ?", arguments: [batch])
-        else { return }
+        let unit = try database.row("SELECT name FROM batch WHERE id = ?", batch) { $0.text(0) ?? "" }
+        guard let unit else { return }
         for destination in destinations {
-            let first = try Int64.fetchOne(
-                database.cachedStatement(
-                    sql: """
-                        SELECT delivery.id FROM file CROSS JOIN delivery ON file_id = file.id
-                        WHERE batch_id = ? AND role IS NULL AND destination = ?
-                            AND delivery.state IN ('ready', 'claimed', 'parked')
-                        ORDER BY file.id LIMIT 1
-                        """), arguments: [batch, destination])
+            let first = try database.integer(
+                """
+                SELECT delivery.id FROM file CROSS JOIN delivery ON file_id = file.id
+                WHERE batch_id = ? AND role IS NULL AND destination = ?
+                    AND delivery.state IN ('ready', 'claimed', 'parked')
+                ORDER BY file.id LIMIT 1
+                """, batch, destination)
             guard let first else { continue }
             let member = try delivery(first, database)
             var closing = NewDelivery(file: member.fileID, destination: destination, nextAt: never)
@@ -321,43 +303,42 @@ extension Journal {
     static func releaseClosing(
         of file: Int64, _ destination: String, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        try database.run(
-            sql: """
-                UPDATE delivery SET next_at = ?
-                WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND destination = ?
-                    AND state IN ('ready', 'parked') AND next_at = \(never) AND NOT \(hasOpenMembers)
-                """, arguments: [now.milliseconds, file, destination])
-        return database.changesCount > 0
+        try database.change(
+            """
+            UPDATE delivery SET next_at = ?
+            WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND destination = ?
+                AND state IN ('ready', 'parked') AND next_at = \(never) AND NOT \(hasOpenMembers)
+            """, now, file, destination) > 0
     }
 
     /// What was sent again is waited for again.
     static func holdClosings(of file: Int64, _ database: Database) throws {
-        try database.run(
-            sql: """
-                UPDATE delivery SET next_at = \(never), expires_at = NULL
-                WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND state IN ('ready', 'parked')
-                    AND owner IS NULL AND \(hasOpenMembers)
-                """, arguments: [file])
+        try database.change(
+            """
+            UPDATE delivery SET next_at = \(never), expires_at = NULL
+            WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND state IN ('ready', 'parked')
+                AND owner IS NULL AND \(hasOpenMembers)
+            """, file)
     }
 
     /// Before what a file has open is cancelled: another file of the unit that is still on its way takes its closing
     /// deliveries. Where nothing else is open, they are what is cancelled.
     static func handOverClosings(of file: Int64, _ database: Database) throws {
-        try database.run(
-            sql: """
-                UPDATE delivery SET file_id = (
-                    SELECT file.id FROM file INDEXED BY file_open_in_batch
+        try database.change(
+            """
+            UPDATE delivery SET file_id = (
+                SELECT file.id FROM file INDEXED BY file_open_in_batch
+                WHERE batch_id = delivery.closes AND finished_at IS NULL AND role IS NULL AND state = 'pending'
+                    AND file.id <> delivery.file_id LIMIT 1)
+            WHERE file_id = ? AND closes IS NOT NULL AND state IN ('ready', 'parked') AND owner IS NULL
+                AND EXISTS (
+                    SELECT 1 FROM file INDEXED BY file_open_in_batch
                     WHERE batch_id = delivery.closes AND finished_at IS NULL AND role IS NULL AND state = 'pending'
-                        AND file.id <> delivery.file_id LIMIT 1)
-                WHERE file_id = ? AND closes IS NOT NULL AND state IN ('ready', 'parked') AND owner IS NULL
-                    AND EXISTS (
-                        SELECT 1 FROM file INDEXED BY file_open_in_batch
-                        WHERE batch_id = delivery.closes AND finished_at IS NULL AND role IS NULL AND state = 'pending'
-                            AND file.id <> delivery.file_id)
-                    AND EXISTS (
-                        SELECT 1 FROM delivery AS own WHERE own.file_id = delivery.file_id AND own.closes IS NULL
-                            AND own.state IN ('ready', 'claimed', 'parked'))
-                """, arguments: [file])
+                        AND file.id <> delivery.file_id)
+                AND EXISTS (
+                    SELECT 1 FROM delivery AS own WHERE own.file_id = delivery.file_id AND own.closes IS NULL
+                        AND own.state IN ('ready', 'claimed', 'parked'))
+            """, file)
     }
 
     /// Of a closing delivery. Only what is not finished can be open, so that a unit of thousands is not searched again and
@@ -372,29 +353,27 @@ extension Journal {
 
     /// The unit that a delivery's file belongs to, with what has become of it where the delivery closes it.
     static func orderBatch(of delivery: DeliveryRow, in file: FileRow, _ database: Database) throws -> OrderBatch? {
-        guard let id = file.batchID,
-            let row = try Row.fetchOne(
-                database.cachedStatement(sql: "SELECT name, unit FROM batch WHERE id = ?"), arguments: [id]),
-            let folder = row["unit"] as Data?
-        else { return nil }
-        var batch = OrderBatch(id: id, name: row["name"], folder: FilePath(bytes: folder))
+        guard let id = file.batchID else { return nil }
+        let unit = try database.row("SELECT name, unit FROM batch WHERE id = ? AND unit IS NOT NULL", id) {
+            OrderBatch(id: id, name: $0.text(0) ?? "", folder: $0.path(1))
+        }
+        guard var batch = unit else { return nil }
         guard delivery.closes != nil else { return batch }
         batch.role = .closing
-        let states = try Row.fetchAll(
-            database.cachedStatement(
-                sql: """
-                    SELECT delivery.state AS state, count(*) AS n, min(modified) AS first, max(modified) AS last
-                    FROM file CROSS JOIN delivery ON file_id = file.id
-                    WHERE batch_id = ? AND role IS NULL AND destination = ? AND closes IS NULL
-                        AND delivery.state <> 'superseded'
-                    GROUP BY delivery.state
-                    """), arguments: [id, delivery.destination])
+        let states = try database.rows(
+            """
+            SELECT delivery.state = 'delivered', count(*), min(modified), max(modified)
+            FROM file CROSS JOIN delivery ON file_id = file.id
+            WHERE batch_id = ? AND role IS NULL AND destination = ? AND closes IS NULL
+                AND delivery.state <> 'superseded'
+            GROUP BY delivery.state
+            """, id, delivery.destination
+        ) { (isDelivered: $0.bool(0), files: $0.int(1), first: $0.integer(2), last: $0.integer(3)) }
         for row in states {
-            let files: Int = row["n"]
-            if row["state"] == DeliveryState.delivered.rawValue { batch.files = files } else { batch.failed += files }
+            if row.isDelivered { batch.files = row.files } else { batch.failed += row.files }
         }
-        batch.firstCaptured = states.map { $0["first"] as Int64 }.min().map { WallTime(nanoseconds: $0) }
-        batch.lastCaptured = states.map { $0["last"] as Int64 }.max().map { WallTime(nanoseconds: $0) }
+        batch.firstCaptured = states.map(\.first).min().map { WallTime(nanoseconds: $0) }
+        batch.lastCaptured = states.map(\.last).max().map { WallTime(nanoseconds: $0) }
         return batch
     }
 }

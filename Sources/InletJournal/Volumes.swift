@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -27,18 +26,12 @@ extension Journal {
     /// Whether all that the volume had on it when it was first watched has been taken in.
     package func wasListed(_ volume: String) async throws(JournalError) -> Bool {
         try await read { database in
-            try database.row(
-                "SELECT 1 FROM root WHERE path = ? AND listed_at IS NOT NULL", .bytes(FilePath(volume).bytes)
-            ) { _ in true } != nil
+            try database.exists("SELECT 1 FROM root WHERE path = ? AND listed_at IS NOT NULL", FilePath(volume))
         }
     }
 
     package func setListed(_ volume: String, at now: WallTime) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change(
-                "UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", .integer(now.milliseconds),
-                .bytes(FilePath(volume).bytes))
-        }
+        try await change("UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", now, FilePath(volume))
     }
 
     /// A volume is mounted at `root`: what is unfinished of it is there now, and its open units. What is unfinished of others
@@ -51,7 +44,7 @@ extension Journal {
                 WHERE root = ?1 AND volume IS NOT NULL AND volume <> ?2 AND finished_at IS NULL
                 UNION SELECT DISTINCT volume FROM file INDEXED BY file_by_batch WHERE batch_id IN (
                     SELECT id FROM batch WHERE root = ?1 AND closed_at IS NULL) AND volume <> ?2
-                """, .bytes(root.bytes), .text(volume)
+                """, root, volume
             ) { $0.text(0) ?? "" }
             for other in others { try Self.move(other, to: Self.nowhere(root, other), database) }
             try Self.move(volume, to: root, database)
@@ -66,10 +59,9 @@ extension Journal {
                 SELECT batch_id FROM file WHERE volume = ?2 AND finished_at IS NULL AND batch_id IS NOT NULL
                 UNION SELECT id FROM batch AS unit INDEXED BY batch_open WHERE closed_at IS NULL AND EXISTS (
                     SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = unit.id AND volume = ?2))
-            """, .bytes(root.bytes), .text(volume))
+            """, root, volume)
         try database.change(
-            "UPDATE file SET root = ?1 WHERE volume = ?2 AND finished_at IS NULL AND root <> ?1",
-            .bytes(root.bytes), .text(volume))
+            "UPDATE file SET root = ?1 WHERE volume = ?2 AND finished_at IS NULL AND root <> ?1", root, volume)
     }
 
     /// A path at which nothing is, and that says where the volume was.
@@ -79,13 +71,11 @@ extension Journal {
     }
 
     /// Unfinished files of a volume with an id after `last`, in their order.
-    package func unfinished(
-        of volume: String, after last: Int64, limit: Int
-    ) async throws(JournalError) -> [FileRow] {
+    package func unfinished(of volume: String, after last: Int64, limit: Int) async throws(JournalError) -> [FileRow] {
         try await read { database in
             try FileRow.all(
                 database, "WHERE volume = ? AND finished_at IS NULL AND id > ? ORDER BY id LIMIT ?",
-                [.text(volume), .integer(last), .integer(Int64(limit))])
+                [volume, last, limit])
         }
     }
 
@@ -102,12 +92,12 @@ extension Journal {
                     WHERE delivery.state = 'ready' AND delivery.code IS NOT NULL AND delivery.code = 'source_gone'
                         AND file.volume IS NOT NULL AND file.finished_at IS NULL LIMIT ?)
                 GROUP BY volume ORDER BY volume
-                """, .integer(Int64(most))
+                """, most
             ) { row in
                 let (volume, root) = (row.text(0) ?? "", row.bytes(1))
                 let mark = Array(".away-".utf8)
                 let end = root.indices.last { root[$0...].starts(with: mark) } ?? root.endIndex
-                return (volume, FilePath(bytes: Array(root[..<end])), Int(row.integer(2)))
+                return (volume, FilePath(bytes: Array(root[..<end])), row.int(2))
             }
         }
     }
@@ -115,7 +105,7 @@ extension Journal {
     /// Lets what waited for its volume go at once, with all the time that its route gives it.
     package func volumeIsBack(_ volume: String, at now: WallTime) async throws(JournalError) {
         try await commit { database in
-            _ = try database.change(
+            try database.change(
                 """
                 UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?1, code = NULL, reason = NULL,
                     expires_at = expires_at * 0 + ifnull(
@@ -123,10 +113,9 @@ extension Journal {
                         (SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id), 0)
                 WHERE file_id IN (SELECT id FROM file WHERE volume = ?2 AND finished_at IS NULL) AND state = 'ready'
                     AND code IN ('source_gone', 'source_unreadable', 'source_forbidden') AND next_at < \(Self.never)
-                """, .integer(now.milliseconds), .text(volume))
-            _ = try database.change(
-                "UPDATE file SET finish_at = 0 WHERE volume = ? AND finished_at IS NULL AND state <> 'pending'",
-                .text(volume))
+                """, now, volume)
+            try database.change(
+                "UPDATE file SET finish_at = 0 WHERE volume = ? AND finished_at IS NULL AND state <> 'pending'", volume)
         }
     }
 
@@ -169,8 +158,7 @@ extension Journal {
     ) throws -> Bool {
         try database.change(
             "UPDATE \(table) SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?" + condition,
-            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
-            .integer(Int64(bitPattern: identity.device)), .integer(id)) > 0
+            identity.modified, identity.changed, identity.inode, identity.device, id) > 0
     }
 
     /// Whether no file of a volume needs it to stay in.
@@ -182,10 +170,9 @@ extension Journal {
             let proved = Self.isProved(by: proofs, .current)
             // What is about to be moved or deleted must be there for that; of the rest, what is not proved must.
             let stays = proofs == nil ? "" : "AND (state <> 'pending' OR NOT (\(proved)))"
-            return try database.row(
+            return try !database.exists(
                 "SELECT 1 FROM file INDEXED BY file_open_of_volume WHERE volume = ?1 AND finished_at IS NULL \(stays) LIMIT 1",
-                .text(volume)
-            ) { _ in true } == nil
+                volume)
         }
     }
 
@@ -198,7 +185,7 @@ extension Journal {
         of volume: String, proofs: Int? = nil, after last: FilePath, limit: Int
     ) async throws(JournalError) -> [VolumeFile] {
         try await read { database in
-            let values: [SQLValue] = [.text(volume), .bytes(last.bytes), .integer(Int64(limit))]
+            let values: [any SQLValue] = [volume, last.bytes, limit]
             let found = try Shelf.allCases.flatMap { shelf in
                 try database.rows(Self.newest(shelf, proofs), values) { VolumeFile($0) }
             }
@@ -253,12 +240,10 @@ extension VolumeFile {
     /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
     fileprivate init(_ row: SQLRow) {
         id = row.integer(0)
-        path = FilePath(bytes: row.bytes(1))
-        identity = FileIdentity(
-            size: row.integer(2), modified: row.integer(3), changed: row.integer(4),
-            inode: UInt64(bitPattern: row.integer(5)), device: UInt64(bitPattern: row.integer(6)))
-        (isDelivered, isAdopted) = (row.integer(7) != 0, row.integer(8) != 0)
-        deliveredAt = WallTime(milliseconds: row.integer(9))
+        path = row.path(1)
+        identity = row.identity(2)
+        (isDelivered, isAdopted) = (row.bool(7), row.bool(8))
+        deliveredAt = row.time(9)
     }
 }
 
@@ -276,9 +261,7 @@ extension Journal {
     ) async throws(JournalError) -> [FileRow] {
         try await read { database in
             let names = String(decoding: try JournalJSON.encode(weaker), as: UTF8.self)
-            let values: [SQLValue] = [
-                .bytes(root.bytes), .bytes(last.bytes), .text(names), .text(volume), .integer(Int64(limit)),
-            ]
+            let values: [any SQLValue] = [root, last.bytes, names, volume, limit]
             let found = try Shelf.allCases.flatMap { shelf in
                 try FileRow.all(database, from: shelf, Self.heirless(shelf), values)
             }
@@ -329,7 +312,7 @@ extension Journal {
         try await commit { database in
             for file in files {
                 try Self.revive(file.id, database)
-                try database.change("UPDATE file SET volume = ? WHERE id = ?", .text(volume), .integer(file.id))
+                try database.change("UPDATE file SET volume = ? WHERE id = ?", volume, file.id)
             }
             for former in Set(files.map { $0.volume.map { FilePath($0) } ?? $0.root }) {
                 try database.change(
@@ -338,7 +321,7 @@ extension Journal {
                     SELECT ?1, first_seen, listed_at FROM root WHERE path = ?2
                     ON CONFLICT(path) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen),
                         listed_at = ifnull(listed_at, excluded.listed_at)
-                    """, .bytes(FilePath(volume).bytes), .bytes(former.bytes))
+                    """, FilePath(volume), former)
             }
         }
     }
@@ -349,7 +332,7 @@ extension Journal {
     /// By what the folder was recognised when it was watched last; nil when it never was.
     package func mark(of root: FilePath) async throws(JournalError) -> RootMark? {
         try await read { database in
-            let mark = try database.row("SELECT mark FROM root WHERE path = ?", .bytes(root.bytes)) {
+            let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) {
                 $0.optionalBytes(0)
             }
             return try (mark ?? nil).map { try JournalJSON.decode($0) }
@@ -357,12 +340,12 @@ extension Journal {
     }
 
     package func setMark(_ mark: RootMark, of root: FilePath, at now: WallTime) async throws(JournalError) {
-        try await commit { database in
-            _ = try database.change(
+        try await commit {
+            try $0.change(
                 """
                 INSERT INTO root (path, first_seen, mark) VALUES (?, ?, ?)
                 ON CONFLICT(path) DO UPDATE SET mark = excluded.mark
-                """, .bytes(root.bytes), .integer(now.milliseconds), .bytes(try JournalJSON.encode(mark)))
+                """, root, now, try JournalJSON.encode(mark))
         }
     }
 
@@ -370,16 +353,15 @@ extension Journal {
     /// move or delete ourselves counts for nothing, because that may have been done.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
-            let past = try database.row("SELECT 1 FROM history_place WHERE name = ? AND kept > 0", .bytes(root.bytes)) {
+            let past = try database.row("SELECT 1 FROM history_place WHERE name = ? AND kept > 0", root) {
                 _ in true
             }
             if past != nil { return true }
-            return try database.row(
+            return try database.exists(
                 """
                 SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ? AND volume IS NULL
                     AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1
-                """, .bytes(root.bytes)
-            ) { _ in true } != nil
+                """, root)
         }
     }
 }

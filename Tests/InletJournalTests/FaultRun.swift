@@ -40,7 +40,7 @@ struct JournalPicture: Equatable {
             ) { $0.text(0) ?? "" }
             var rows: [String: [String]] = [:]
             for table in tables {
-                let columns = try database.rows("SELECT name FROM pragma_table_info(?)", .text(table)) { row in
+                let columns = try database.rows("SELECT name FROM pragma_table_info(?)", table) { row in
                     "quote(\"\(row.text(0) ?? "")\")"
                 }
                 rows[table] = try database.rows(

@@ -11,7 +11,7 @@ import Testing
         let bench = try Bench()
         let read = try await bench.journal.commit { database in
             try Self.texts.map { text in
-                try database.row("SELECT ?, typeof(?1)", .text(text)) { ($0.text(0), $0.text(1)) }
+                try database.row("SELECT ?, typeof(?1)", text) { ($0.text(0), $0.text(1)) }
             }
         }
         for (text, found) in zip(Self.texts, read) {
@@ -25,7 +25,7 @@ import Testing
         let bench = try Bench()
         let read = try await bench.journal.commit { database in
             try Self.blobs.map { bytes in
-                try database.row("SELECT ?, typeof(?1)", .bytes(bytes)) {
+                try database.row("SELECT ?, typeof(?1)", bytes) {
                     ($0.bytes(0), $0.optionalBytes(0), $0.isNull(0), $0.text(1))
                 }
             }
@@ -43,13 +43,13 @@ import Testing
         let numbers: [Int64] = [0, 1, -1, .max, .min]
         let read = try await bench.journal.commit { database in
             try numbers.map { number in
-                try database.row("SELECT ?, typeof(?1)", .integer(number)) { ($0.optionalInteger(0), $0.text(1)) }
+                try database.row("SELECT ?, typeof(?1)", number) { ($0.optionalInteger(0), $0.text(1)) }
             }
         }
         #expect(read.map { $0?.0 } == numbers)
         #expect(read.allSatisfy { $0?.1 == "integer" })
         let nothing = try await bench.journal.commit { database in
-            try database.row("SELECT ?", .null) { row in
+            try database.row("SELECT ?", nil as String?) { row in
                 (row.isNull(0), row.text(0), row.optionalBytes(0), row.optionalInteger(0), row.bytes(0))
             }
         }
@@ -60,7 +60,8 @@ import Testing
     @Test func `a statement does not keep the values of its last run`() async throws {
         let bench = try Bench()
         let read = try await bench.journal.commit { database in
-            try [SQLValue.text("a"), .bytes([1]), .null, .integer(2)].map { value in
+            let values: [any SQLValue] = ["a", [1 as UInt8], nil as Int64?, 2]
+            return try values.map { value in
                 try database.row("SELECT typeof(?)", value) { $0.text(0) }
             }
         }
@@ -70,7 +71,7 @@ import Testing
     @Test func `a statement with a value too few or too many is refused`() async throws {
         let bench = try Bench()
         _ = try await bench.admit("a")
-        for values in [[], [SQLValue.integer(1), .integer(1), .integer(1)]] {
+        for values in [[], [1, 1, 1]] {
             await #expect(throws: JournalError.self) {
                 try await bench.journal.commit { database in
                     try database.rows("SELECT id FROM file WHERE id = ? AND size > ?", values) { $0.integer(0) }
@@ -86,12 +87,12 @@ import Testing
         let sql = "SELECT id FROM file WHERE size >= ? ORDER BY id"
         await #expect(throws: JournalError.self) {
             try await bench.journal.commit { database in
-                try database.rows(sql, .integer(0)) { row in
+                try database.rows(sql, 0) { row in
                     if row.integer(0) > 1 { throw Unexpected(what: "enough") }
                 }
             }
         }
-        let ids = try await bench.journal.commit { try $0.rows(sql, .integer(0)) { $0.integer(0) } }
+        let ids = try await bench.journal.commit { try $0.rows(sql, 0) { $0.integer(0) } }
         #expect(ids.count == 3)
     }
 
