@@ -10,11 +10,7 @@ package enum Fingerprint {
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(DeliveryError) -> Digest {
-        do {
-            return try await Checksum.sha256(of: source, on: pool, progress: progress)
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await Checksum.sha256(of: source, on: pool, progress: progress))
     }
 
     /// The checksums `algorithms` of the whole file, in one read on `pool`; `progress` as `sha256(of:)` calls it.
@@ -22,14 +18,11 @@ package enum Fingerprint {
         _ algorithms: Set<Digest.Algorithm>, of source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(DeliveryError) -> [Digest] {
-        do {
-            let kinds = algorithms.reduce(into: SumKinds()) { $0.insert(SumKinds($1)) }
-            let sums = try await Checksum.sums(
-                kinds, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress)
-            return algorithms.compactMap { sums.sum($0) }
-        } catch {
-            throw DeliveryError(error)
-        }
+        let kinds = algorithms.reduce(into: SumKinds()) { $0.insert(SumKinds($1)) }
+        let sums = try await DeliveryError.onTransfer(
+            await Checksum.sums(
+                kinds, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress))
+        return algorithms.compactMap { sums.sum($0) }
     }
 
     /// Whether the file still has the content that was proved, computed in the way it was proved.
@@ -37,10 +30,7 @@ package enum Fingerprint {
         _ content: ContentHash, _ source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(DeliveryError) -> Bool {
-        do {
-            return try await Checksum.content(like: content, of: source, on: pool, progress: progress) == content
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(
+            await Checksum.content(like: content, of: source, on: pool, progress: progress)) == content
     }
 }

@@ -28,10 +28,6 @@ package struct ProxyUse: Sendable {
     ///
     /// - Throws: what is wrong, naming the proxy where it is to blame.
     package func connect() async throws(DeliveryError) {
-        do throws(TransferError) {
-            try await client.connect(to: url)
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await client.connect(to: url))
     }
 }

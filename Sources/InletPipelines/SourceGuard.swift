@@ -6,12 +6,7 @@ enum SourceGuard {
     /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
     ///   differ, and an outage of this machine's when that cannot be known now.
     static func check(_ source: SourceFile, _ order: DeliveryOrder) throws(DeliveryError) {
-        let (naming, now): (SourceFile.Naming, FileIdentity)
-        do {
-            (naming, now) = (try source.naming(), try source.identity())
-        } catch {
-            throw DeliveryError(reading: error)
-        }
+        let (naming, now) = try DeliveryError.onReading((source.naming(), source.identity()))
         switch naming {
         case .it: break
         case .another:

@@ -30,10 +30,6 @@ extension Trust {
 extension HTTPClient {
     /// The pin of the key that a server has now, as `pin:` takes it; nil without TLS.
     func serverPin(of url: HTTPURL) async throws(DeliveryError) -> String? {
-        do {
-            return try await pin(of: url)?.text
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await pin(of: url))?.text
     }
 }

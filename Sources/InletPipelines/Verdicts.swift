@@ -82,6 +82,41 @@ extension DeliveryError {
         }
     }
 
+    /// What `call` returns; where it throws, in the agent's terms.
+    static func onTransfer<Value>(
+        _ call: @autoclosure () async throws(TransferError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        do { return try await call() } catch { throw DeliveryError(error) }
+    }
+
+    /// As `onTransfer`, of what reads a source.
+    static func onReading<Value>(_ call: @autoclosure () throws(SystemError) -> Value) throws(DeliveryError) -> Value {
+        do { return try call() } catch { throw DeliveryError(reading: error) }
+    }
+
+    /// As `onTransfer`, of what writes at a destination that is a folder.
+    static func onWriting<Value>(_ call: @autoclosure () throws(SystemError) -> Value) throws(DeliveryError) -> Value {
+        do { return try call() } catch { throw DeliveryError(writing: error) }
+    }
+
+    /// What `call` returns; nil where it throws one of `codes`, which mean that there is no such thing.
+    @discardableResult
+    static func ignoring<Value>(
+        _ codes: ErrorCode..., in call: @autoclosure () async throws(DeliveryError) -> Value
+    ) async throws(DeliveryError) -> Value? {
+        do { return try await call() } catch {
+            guard codes.contains(error.code) else { throw error }
+            return nil
+        }
+    }
+
+    /// Waits; `what` says for what, where it is cancelled.
+    static func sleep(for time: Duration, _ what: String) async throws(DeliveryError) {
+        do { try await Task.sleep(for: time) } catch {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while \(what)")
+        }
+    }
+
     /// An answer that is not a success.
     ///
     /// - Parameters:
@@ -172,5 +207,11 @@ extension DeliveryError {
         let lower = word.lowercased()
         return ["://", ":\\/", "x-amz-", "signature"].contains { lower.contains($0) }
             || lower.contains("?") && lower.contains("=")
+    }
+}
+
+extension Result {
+    init(of call: @autoclosure () async throws(Failure) -> Success) async {
+        do { self = .success(try await call()) } catch { self = .failure(error) }
     }
 }

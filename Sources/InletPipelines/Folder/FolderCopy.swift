@@ -46,14 +46,9 @@ extension FolderPipeline {
     ) async throws(DeliveryError) {
         let shown = folder.path.appending(copy).display
         guard let wanted else {
-            let look: FileLook
-            do throws(SystemError) { look = try folder.look(copy) } catch { throw DeliveryError(writing: error) }
-            guard look.identity?.size == order.source.size else {
-                throw DeliveryError(
-                    .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source"
-                )
-            }
-            return
+            if try DeliveryError.onWriting(folder.look(copy)).identity?.size == order.source.size { return }
+            throw DeliveryError(
+                .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source")
         }
         guard try await readBack(copy, in: folder) == wanted else {
             // The source may have been written to between the two readings: that is no fault of the disk.

@@ -78,7 +78,7 @@ package struct FolderPipeline: Pipeline {
         }
         // From here on it is this one, whatever is put in its place.
         let folder = try prepare(directory, size: order.source.size)
-        let wanted = settings.verify == .readBack ? try await hash(source) : nil
+        let wanted = settings.verify == .readBack ? try await Fingerprint.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
         let temporary = try await copy(source, folder, name, attempt.meter)
@@ -137,31 +137,14 @@ package struct FolderPipeline: Pipeline {
     }
 
     private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) -> Folder {
-        let free: Int64
-        do {
-            free = try FreeSpace.available(at: settings.path)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        let free = try DeliveryError.onWriting(FreeSpace.available(at: settings.path))
         guard free - size >= settings.minFree else {
             throw DeliveryError(
                 .outage(after: nil), .destinationFull,
                 "\(settings.path.display) has \(ByteText.format(free)) free; \(ByteText.format(size)) more would leave "
                     + "less than min_free (\(ByteText.format(settings.minFree)))")
         }
-        do {
-            return try Folder.making(directory, mode: 0o755)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
-    }
-
-    private func hash(_ source: SourceFile) async throws(DeliveryError) -> Digest {
-        do {
-            return try await Checksum.sha256(of: source, on: hashing)
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
     }
 
     /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
@@ -170,25 +153,16 @@ package struct FolderPipeline: Pipeline {
         _ target: FilePath, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
     ) async throws(DeliveryError) -> Proof? {
         guard let name = target.lastComponent else { return nil }
-        let look: FileLook
-        do {
-            look = try folder.look(name)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        let look = try DeliveryError.onWriting(folder.look(name))
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
-        let wanted = try await hash(source)
+        let wanted = try await Fingerprint.sha256(of: source, on: hashing)
         guard try await readBack(name, in: folder) == wanted else {
             try SourceGuard.check(source, order)
             throw Self.taken(target)
         }
-        do {
-            // The process may have died between the rename and this.
-            try folder.synchronize()
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        // The process may have died between the rename and this.
+        try DeliveryError.onWriting(folder.synchronize())
         return proof(order, key, target, wanted)
     }
 
@@ -210,19 +184,11 @@ extension FolderPipeline {
     /// longer than any file's. Trying again would not help.
     func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
         for name in FilePath(key).components {
-            if try canHold(name, top) { continue }
+            if try DeliveryError.onWriting(top.canHold(name)) { continue }
             throw DeliveryError(
                 .giveUp, .nameTooLong,
                 "the key has the name '\(DisplayText.escape(name.bytes))' of \(name.bytes.count) bytes, and the file system "
                     + "of \(settings.path.display) takes \(top.longestName); shorten the route's key, then retry")
-        }
-    }
-
-    private func canHold(_ name: FilePath.Component, _ top: Folder) throws(DeliveryError) -> Bool {
-        do {
-            return try top.canHold(name)
-        } catch {
-            throw DeliveryError(writing: error)
         }
     }
 }

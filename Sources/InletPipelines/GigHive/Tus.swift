@@ -63,12 +63,9 @@ struct Tus: Sendable {
 
     /// Drops the upload with its bytes. One that is not there counts as dropped.
     func delete(_ upload: String) async throws(DeliveryError) {
-        do throws(DeliveryError) {
-            let what = "dropping an upload at \(files.redacted)"
-            _ = try await call(HTTPRequest("DELETE", url(upload), headers: Self.headers), what)
-        } catch {
-            guard error.code == .uploadGone else { throw error }
-        }
+        let what = "dropping an upload at \(files.redacted)"
+        try await DeliveryError.ignoring(
+            .uploadGone, in: await call(HTTPRequest("DELETE", url(upload), headers: Self.headers), what))
     }
 
     /// Drops the upload, waiting a moment for a server that still holds a request that was broken off.

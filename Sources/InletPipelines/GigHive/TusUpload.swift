@@ -113,12 +113,7 @@ struct TusUpload: Sendable {
     }
 
     private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {
-        guard !news.isEmpty else { return .success(()) }
-        do throws(DeliveryError) {
-            return .success(try await job.attempt.checkpoint.put(news))
-        } catch {
-            return .failure(error)
-        }
+        news.isEmpty ? .success(()) : await Result(of: try await job.attempt.checkpoint.put(news))
     }
 
     private func open(_ notes: inout GigHiveNotes) async throws(DeliveryError) {

@@ -35,12 +35,7 @@ package struct Fetching: Sendable {
     package func run(
         _ download: Download, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
     ) async throws(DeliveryError) -> Downloaded {
-        let open: OpenDownload
-        do throws(TransferError) {
-            open = try await downloader.open(download)
-        } catch {
-            throw DeliveryError(local: error)
-        }
+        let open = try await Self.local(await downloader.open(download))
         do throws(DeliveryError) {
             return try await run(open, request)
         } catch {
@@ -67,7 +62,7 @@ package struct Fetching: Sendable {
                     throw DeliveryError.ofStore(refused, what)
                 }
                 hasAll = true
-                return try await finish(open)
+                return try await Self.local(await downloader.finish(open))
             } catch {
                 let isFruitful = open.position >= most + Self.fruit
                 failed = isFruitful ? 1 : failed + 1
@@ -83,25 +78,20 @@ package struct Fetching: Sendable {
 
     /// One request; nil when all bytes are there, otherwise the answer that is no file.
     private func pass(_ open: OpenDownload, _ request: HTTPRequest) async throws(DeliveryError) -> HTTPResponse? {
-        do throws(TransferError) {
-            switch try await downloader.fetch(open, request) {
-            case .whole: return nil
-            case .refused(let response): return response
-            case .startAgain:
-                throw TransferError(
+        switch try await Self.local(await downloader.fetch(open, request)) {
+        case .whole: return nil
+        case .refused(let response): return response
+        case .startAgain:
+            throw DeliveryError(
+                TransferError(
                     .badAnswer, "\(request.url.redacted) is another file than it was; it is fetched anew",
-                    isOutage: false)
-            }
-        } catch {
-            throw DeliveryError(local: error)
+                    isOutage: false))
         }
     }
 
-    private func finish(_ open: OpenDownload) async throws(DeliveryError) -> Downloaded {
-        do throws(TransferError) {
-            return try await downloader.finish(open)
-        } catch {
-            throw DeliveryError(local: error)
-        }
+    private static func local<Value>(
+        _ call: @autoclosure () async throws(TransferError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        do { return try await call() } catch { throw DeliveryError(local: error) }
     }
 }

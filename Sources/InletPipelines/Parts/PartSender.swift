@@ -59,12 +59,9 @@ struct PartSender: Sendable {
     /// The file is read only where something is asked for.
     func sums(_ kinds: SumKinds, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if kinds.isEmpty { return SliceSums() }
-        do {
-            return try await Checksum.sums(
-                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing)
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try await DeliveryError.onTransfer(
+            await Checksum.sums(
+                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
     /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
@@ -127,12 +124,7 @@ struct PartSender: Sendable {
 
     /// The MD5 of a slice, unless it is known.
     private func md5(_ range: Range<Int64>, _ known: Digest?) async -> Result<Digest?, DeliveryError> {
-        guard known == nil else { return .success(known) }
-        do {
-            return .success(try await sums(.md5, range).md5)
-        } catch {
-            return .failure(error)
-        }
+        known != nil ? .success(known) : await Result(of: try await sums(.md5, range).md5)
     }
 
     /// What the same request again cannot get over.
@@ -203,12 +195,7 @@ extension PartSender {
     /// The whole file, as it was admitted; nil for one that is not small. Blocks for one read.
     private func smallContent() throws(DeliveryError) -> [UInt8]? {
         guard order.source.size <= Self.smallest else { return nil }
-        let content: [UInt8]
-        do {
-            content = try source.content(of: Int(order.source.size))
-        } catch {
-            throw DeliveryError(reading: error)
-        }
+        let content = try DeliveryError.onReading(source.content(of: Int(order.source.size)))
         // After the reading: what was read is what was admitted.
         try SourceGuard.check(source, order)
         guard content.count == order.source.size else {

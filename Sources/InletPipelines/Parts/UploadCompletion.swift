@@ -79,11 +79,8 @@ struct UploadCompletion: Sendable {
     private func pause(_ tried: Int) async throws(DeliveryError) {
         if attempt.isStopping() { throw .stopping }
         var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while completing the upload")
-        }
+        let wait = Self.waits.delay(afterAttempt: tried, asked: nil, using: &random)
+        try await DeliveryError.sleep(for: wait, "completing the upload")
     }
 
     private func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {

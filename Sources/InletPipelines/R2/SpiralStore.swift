@@ -31,11 +31,7 @@ struct SpiralStore: PartStore {
     /// What is noted as proved is there as long as the upload is; only URLs that are still needed can have expired.
     func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard record.upload.partURLs.count == record.plan.count else { return nil }
-        do throws(TransferError) {
-            try await api.client.acquaint(with: api.settings.api)
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await api.client.acquaint(with: api.settings.api))
         let hasExpired = record.missing.contains { number in
             // One that is refused now is asked for anew.
             guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }

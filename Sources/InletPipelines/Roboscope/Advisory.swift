@@ -7,29 +7,21 @@ extension RoboscopeAPI {
     /// Who is in the session; nil where the server keeps no such list.
     func present(in session: String) async throws(DeliveryError) -> [String]? {
         let what = "asking who is in session \(DisplayText.escape(session))"
-        try Self.checked(session)
-        return try await advisory { () throws(DeliveryError) in
-            let answer = try RoboscopeAnswer.object(try await call("GET", "presence/\(session)", what), what)
-            return answer["users"]?.array?.compactMap(\.string) ?? []
+        let answer = try await advisory(session, "GET", "presence/\(session)", what)
+        return try answer.map { response throws(DeliveryError) in
+            try RoboscopeAnswer.object(response, what)["users"]?.array?.compactMap(\.string) ?? []
         }
     }
 
     /// To be said again within 30 s. - Returns: nil where the server does not want to know.
     func enter(_ session: String, as user: String) async throws(DeliveryError) -> Bool? {
-        try Self.checked(session)
-        return try await advisory { () throws(DeliveryError) in
-            _ = try await call(
-                "POST", "presence/\(session)", body: .object(["user_id": .string(user)]), "entering session \(session)")
-            return true
-        }
+        let body = JSONValue.object(["user_id": .string(user)])
+        let answer = try await advisory(session, "POST", "presence/\(session)", "entering session \(session)", body)
+        return answer.map { _ in true }
     }
 
     func leave(_ session: String, as user: String) async throws(DeliveryError) {
-        try Self.checked(session)
-        _ = try await advisory { () throws(DeliveryError) in
-            _ = try await call("DELETE", "presence/\(session)/\(user)", "leaving session \(session)")
-            return true
-        }
+        _ = try await advisory(session, "DELETE", "presence/\(session)/\(user)", "leaving session \(session)")
     }
 
     enum LockAnswer: Sendable, Equatable {
@@ -61,32 +53,27 @@ extension RoboscopeAPI {
     /// nil where the server has no locks.
     func isLocked(session: String) async throws(DeliveryError) -> Bool? {
         let what = "asking for the lock of session \(DisplayText.escape(session))"
-        try Self.checked(session)
-        return try await advisory { () throws(DeliveryError) in
-            let response = try await call("GET", "locks/work-sessions/\(session)/status", what)
-            return try RoboscopeAnswer.object(response, what)["locked"]?.boolean ?? false
+        let answer = try await advisory(session, "GET", "locks/work-sessions/\(session)/status", what)
+        return try answer.map { response throws(DeliveryError) in
+            try RoboscopeAnswer.object(response, what)["locked"]?.boolean ?? false
         }
     }
 
-    private func lockCall(_ session: String, _ verb: String, _ fields: JSONObject) async throws(DeliveryError)
-        -> JSONObject?
-    {
+    private func lockCall(
+        _ session: String, _ verb: String, _ fields: JSONObject
+    ) async throws(DeliveryError) -> JSONObject? {
         let what = "locking session \(DisplayText.escape(session))"
-        try Self.checked(session)
-        return try await advisory { () throws(DeliveryError) in
-            let response = try await call("POST", "locks/work-sessions/\(session)\(verb)", body: .object(fields), what)
-            return try RoboscopeAnswer.object(response, what)
+        let path = "locks/work-sessions/\(session)\(verb)"
+        return try await advisory(session, "POST", path, what, .object(fields)).map {
+            response throws(DeliveryError) in try RoboscopeAnswer.object(response, what)
         }
     }
 
-    private func advisory<Value>(_ call: () async throws(DeliveryError) -> Value) async throws(DeliveryError) -> Value?
-    {
-        do throws(DeliveryError) {
-            return try await call()
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
+    private func advisory(
+        _ session: String, _ method: String, _ path: String, _ what: String, _ body: JSONValue? = nil
+    ) async throws(DeliveryError) -> HTTPResponse? {
+        try Self.checked(session)
+        return try await DeliveryError.ignoring(.notFound, in: await call(method, path, body: body, what))
     }
 
     private static func seconds(_ time: Duration) -> JSONValue { .number(String(time.components.seconds)) }

@@ -22,14 +22,13 @@ struct MarkerDelivery: Sendable {
         try job.checkSource()
         let digest = await job.pool.run { Checksum.sha256(bytes) }
         let json = try await job.json(bytes, FilePath(root: nil, job.path.lastComponent.map { [$0] } ?? []))
-        let checked = await job.pool.run { () -> Result<MarkerFile, MarkerFile.Fault> in
-            Result { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
+        let file: MarkerFile
+        do throws(MarkerFile.Fault) {
+            file = try await job.pool.run { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
+        } catch {
+            throw DeliveryError(.giveUp, .rejected, "\(job.shown): \(error.reason); nothing was sent")
         }
-        switch checked {
-        case .success(let file): return try await send(file)
-        case .failure(let fault):
-            throw DeliveryError(.giveUp, .rejected, "\(job.shown): \(fault.reason); nothing was sent")
-        }
+        return try await send(file)
     }
 
     private func send(_ file: MarkerFile) async throws(DeliveryError) -> DeliveryOutcome {
@@ -61,7 +60,10 @@ struct MarkerDelivery: Sendable {
             return there.id.isEmpty ? id : there.id
         }
         if let noted = MarkerTally.session(job.attempt.checkpoint.entries) {
-            if try await isThere(noted) { return noted }
+            // Only a server that says so has lost a session: with any other error its markers would go to a second one.
+            let there = try await DeliveryError.ignoring(
+                .notFound, in: await job.api.get(RoboscopeSession.self, noted))
+            if there != nil { return noted }
             if let batch = job.order.batch { job.memory.remember(nil, of: SessionKeeping.stamp(batch)) }
         }
         if let batch = job.order.batch, file.space == nil { return try await SessionKeeping(job: job).ensure(batch) }
@@ -69,17 +71,6 @@ struct MarkerDelivery: Sendable {
             stamp: "markers:\(file.digest.hex)", space: file.space, type: file.plan.type ?? job.fields.sessionType,
             startedAt: WallTime(nanoseconds: job.order.source.modified), meta: file.plan.meta)
         return try await SessionKeeping(job: job).found(plan).id
-    }
-
-    /// Only a server that says so has lost a session: with any other error its markers would go to a second one.
-    private func isThere(_ session: String) async throws(DeliveryError) -> Bool {
-        do throws(DeliveryError) {
-            _ = try await job.api.get(RoboscopeSession.self, session)
-            return true
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return false
-        }
     }
 
     /// A session of the markers' own may be wanted in another state than `active`.

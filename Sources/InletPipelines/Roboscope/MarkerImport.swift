@@ -164,11 +164,7 @@ struct MarkerImport: Sendable {
     /// one stamp goes.
     private func removeCopies(_ there: There) async throws(DeliveryError) {
         for extra in there.copies.values.flatMap(Self.extras) where !extra.isEmpty {
-            do throws(DeliveryError) {
-                try await job.api.delete(RoboscopeMarker.self, extra)
-            } catch {
-                guard error.code == .notFound else { throw error }
-            }
+            try await DeliveryError.ignoring(.notFound, in: await job.api.delete(RoboscopeMarker.self, extra))
         }
     }
 

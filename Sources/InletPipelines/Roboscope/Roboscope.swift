@@ -135,7 +135,8 @@ extension RoboscopePipeline: DeliveryVerifying {
         let details = order.proof.details ?? [:]
         var compared: [String] = []
         if let id = details["space_id"] {
-            guard let space = try await there(RoboscopeSpace.self, id) else {
+            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSpace.self, id))
+            else {
                 return .missing("space \(id) is not there")
             }
             for (field, url) in details.sorted(by: { $0.key < $1.key })
@@ -151,23 +152,11 @@ extension RoboscopePipeline: DeliveryVerifying {
             compared.append("space \(id)")
         }
         if let id = details["session_id"] {
-            guard try await there(RoboscopeSession.self, id) != nil else {
-                return .missing("session \(id) is not there")
-            }
+            let session = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSession.self, id))
+            if session == nil { return .missing("session \(id) is not there") }
             compared.append("session \(id)")
         }
         return compared.isEmpty
             ? .cannotTell("nothing of its own was registered") : .same(compared.joined(separator: ", "))
-    }
-
-    private func there<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ id: String
-    ) async throws(DeliveryError) -> Resource? {
-        do throws(DeliveryError) {
-            return try await api.get(type, id)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
     }
 }

@@ -143,12 +143,8 @@ struct RoboscopeAPI: Sendable {
     // MARK: - Requests
 
     private func optional(_ path: String, _ what: String) async throws(DeliveryError) -> JSONObject? {
-        do throws(DeliveryError) {
-            return try RoboscopeAnswer.object(try await call("GET", path, what, limit: 16 << 20), what)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
+        let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
+        return if let response { try RoboscopeAnswer.object(response, what) } else { nil }
     }
 
     private func object<Resource: RoboscopeResource>(

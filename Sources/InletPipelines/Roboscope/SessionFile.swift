@@ -80,13 +80,8 @@ extension RoboscopeJob {
         guard let readYAML else {
             throw DeliveryError(.giveUp, .badSidecar, "\(name.display): YAML cannot be read here; write it as JSON")
         }
-        let result = await pool.run { () -> Result<[UInt8], DeliveryError> in
-            do {
-                return .success(try readYAML(bytes, name))
-            } catch {
-                return .failure(DeliveryError(.giveUp, .badSidecar, "\(error)"))
-            }
+        return try await pool.run { () throws(DeliveryError) in
+            do { return try readYAML(bytes, name) } catch { throw DeliveryError(.giveUp, .badSidecar, "\(error)") }
         }
-        return try result.get()
     }
 }

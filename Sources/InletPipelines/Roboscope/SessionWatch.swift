@@ -46,13 +46,7 @@ struct SessionWatch: Sendable {
                 await beat(token)
                 return nil
             }
-            group.addTask {
-                do throws(DeliveryError) {
-                    return .success(try await body())
-                } catch {
-                    return .failure(error)
-                }
-            }
+            group.addTask { () async -> Result<DeliveryOutcome, DeliveryError>? in await Result(of: try await body()) }
             while let ended = await group.next() {
                 guard let ended else { continue }
                 group.cancelAll()
@@ -78,11 +72,7 @@ struct SessionWatch: Sendable {
             case .unavailable: return .open(token: nil)
             case .taken where attempt < Self.tries:
                 try job.checkStopping()
-                do {
-                    try await Task.sleep(for: .seconds(1))
-                } catch {
-                    throw DeliveryError(.cancelled, .cancelled, "cancelled while a session's lock was waited for")
-                }
+                try await DeliveryError.sleep(for: .seconds(1), "a session's lock was waited for")
             case .taken: break
             }
         }

@@ -93,12 +93,9 @@ extension S3API {
 
     /// AbortMultipartUpload. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
-        do throws(DeliveryError) {
-            let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
-            _ = try await send(call, "aborting an upload at \(url(key).redacted)")
-        } catch {
-            guard error.code == .uploadGone || error.code == .notFound else { throw error }
-        }
+        let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
+        try await DeliveryError.ignoring(
+            .uploadGone, .notFound, in: await send(call, "aborting an upload at \(url(key).redacted)"))
     }
 
     /// What HeadObject says of an object.

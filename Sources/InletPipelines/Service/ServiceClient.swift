@@ -92,10 +92,6 @@ extension HTTPClient {
     func exchange(
         _ request: HTTPRequest, meter: TransferMeter? = nil
     ) async throws(DeliveryError) -> HTTPResponse {
-        do {
-            return try await send(request, meter: meter)
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await send(request, meter: meter))
     }
 }

@@ -35,12 +35,7 @@ final class SingleFlight<Value: Sendable>: Sendable {
     }
 
     private func lead(_ body: @Sendable () async throws(DeliveryError) -> Value) async -> Outcome {
-        let outcome: Outcome
-        do throws(DeliveryError) {
-            outcome = .success(try await body())
-        } catch {
-            outcome = .failure(error)
-        }
+        let outcome = await Outcome(of: try await body())
         let waiting = state.withLock { state in
             defer { state = State(count: state.count) }
             return state.waiting.values.map { $0 }

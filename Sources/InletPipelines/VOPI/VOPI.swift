@@ -275,13 +275,8 @@ extension VOPIPipeline: DeliveryVerifying {
             }
         }
         guard case .same(let files) = found else { return found }
-        do throws(DeliveryError) {
-            _ = try await api.status(id)
-            return .same("\(files), job \(id)")
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return .same("\(files); the server no longer knows job \(id)")
-        }
+        let isKnown = try await DeliveryError.ignoring(.notFound, in: await api.status(id)) != nil
+        return .same(isKnown ? "\(files), job \(id)" : "\(files); the server no longer knows job \(id)")
     }
 
     private static func look(_ folder: FilePath, readsBytes: Bool) throws(SystemError) -> Verification {

@@ -33,11 +33,7 @@ extension VOPIAPI {
     package func delete(_ id: String) async throws(DeliveryError) {
         let request = try request("DELETE", job: id)
         try await requireDeleting()
-        do throws(DeliveryError) {
-            _ = try await send(request, .delete, "deleting job \(id)")
-        } catch {
-            guard error.code == .notFound else { throw error }
-        }
+        try await DeliveryError.ignoring(.notFound, in: await send(request, .delete, "deleting job \(id)"))
     }
 
     /// - Throws: `.badRequest` where a DELETE would not delete.

@@ -201,14 +201,11 @@ extension VOPIAPI {
     /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
     package func balance() async throws(DeliveryError) -> VOPIBalance? {
         let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
-        do throws(DeliveryError) {
-            let answer = try await send(request, .read, "asking for the balance")
-            guard let balance = VOPIBalance(answer.value) else { throw answer.misunderstood }
-            return balance
-        } catch {
-            guard error.code == .notFound || error.code == .badRequest else { throw error }
-            return nil
-        }
+        let said = try await DeliveryError.ignoring(
+            .notFound, .badRequest, in: await send(request, .read, "asking for the balance"))
+        guard let said else { return nil }
+        guard let balance = VOPIBalance(said.value) else { throw said.misunderstood }
+        return balance
     }
 
     /// `GET /ready`, without credentials: whether the server's own parts are there.
@@ -234,12 +231,7 @@ extension VOPIAPI {
 
     /// nil for what the server does not have.
     private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
-        do throws(DeliveryError) {
-            return try await send(request, .read, what)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
+        try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))
     }
 }
 

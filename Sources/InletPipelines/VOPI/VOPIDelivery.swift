@@ -106,13 +106,7 @@ struct VOPIDelivery: Sendable {
         _ body: @escaping @Sendable () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
         let result = await withTaskGroup(of: Result<Value, DeliveryError>?.self) { group in
-            group.addTask {
-                do throws(DeliveryError) {
-                    return .success(try await body())
-                } catch {
-                    return .failure(error)
-                }
-            }
+            group.addTask { () async -> Result<Value, DeliveryError>? in await Result(of: try await body()) }
             group.addTask {
                 repeat {
                     let share = Double(attempt.bytesSent) / Double(max(size, 1))

@@ -97,12 +97,8 @@ package struct VOPIPipeline: Pipeline {
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func cancel(_ id: String) async throws(DeliveryError) {
-        do throws(DeliveryError) {
-            try await api.cancel(id)
-        } catch {
-            // It has ended, or is gone.
-            guard error.code == .conflict || error.code == .notFound else { throw error }
-        }
+        // It has ended, or is gone.
+        try await DeliveryError.ignoring(.conflict, .notFound, in: await api.cancel(id))
     }
 
     private func delivery(

@@ -17,14 +17,9 @@ struct VOPIUpload: Sendable {
 
     /// - Throws: `.urlExpired` when another URL is needed; `.sourceChanged`, `.sourceGone`; `.corrupted`.
     func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
-        let url: HTTPURL
-        do throws(TransferError) {
-            // The URL may be of an earlier run.
-            try await client.acquaint(with: api.settings.url)
-            url = try HTTPURL(upload.url, rules: api.settings.linkRules)
-        } catch {
-            throw DeliveryError(error)
-        }
+        // The URL may be of an earlier run.
+        try await DeliveryError.onTransfer(await client.acquaint(with: api.settings.url))
+        let url = try await DeliveryError.onTransfer(HTTPURL(upload.url, rules: api.settings.linkRules))
         var failed = 0
         while true {
             do throws(DeliveryError) {
@@ -75,11 +70,9 @@ struct VOPIUpload: Sendable {
     }
 
     private func md5() async -> Result<Digest, DeliveryError> {
-        do throws(TransferError) {
-            return .success(try await Checksum.md5(of: source, offset: 0, length: order.source.size, on: hashing))
-        } catch {
-            return .failure(DeliveryError(error))
-        }
+        await Result(
+            of: try await DeliveryError.onTransfer(
+                await Checksum.md5(of: source, offset: 0, length: order.source.size, on: hashing)))
     }
 
     /// A 403 of a presigned URL is about the URL, or about a clock.
