@@ -78,6 +78,27 @@ package struct SettingFault: Error, Sendable, Equatable {
     }
 }
 
+/// What is wrong with a field of a file's route, for a person.
+struct FieldFault: Error, Equatable {
+    var field: String
+    var reason: String
+}
+
+extension HTTPURL {
+    /// The address at `key`; nil where there is none. - Throws: `SettingFault` for one that cannot be used.
+    static func given(_ values: ConfigSection, _ key: String) throws(SettingFault) -> HTTPURL? {
+        guard let text = values.string(key) else { return nil }
+        let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
+        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
+    }
+
+    /// The same of a key that is needed.
+    init(_ values: ConfigSection, _ key: String = "url") throws(SettingFault) {
+        guard let url = try Self.given(values, key) else { throw SettingFault(key: key, message: "is missing") }
+        self = url
+    }
+}
+
 /// Every kind of destination that this version knows.
 package enum DestinationKinds {
     /// One line a kind.

@@ -64,7 +64,7 @@ struct MultipartUpload: Sendable {
         do throws(DeliveryError) {
             // At once, so that no crash forgets both.
             var notes = lasting.merging(store.lastingNotes) { $1 }
-            notes[UploadRecord.openingName] = try UploadRecord.encoded { try record.openingNote }
+            notes[UploadRecord.openingName] = record.openingNote
             notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
             try await attempt.checkpoint.replace(with: notes)
         } catch {

@@ -24,21 +24,15 @@ struct RoboscopeFields: Sendable, Equatable {
         FieldSpec("role", default: "auto", choices: roles, "auto, model, scan, preview, markers, session or file."),
     ]
 
-    /// What is wrong with a field, for a person.
-    struct Fault: Error, Equatable {
-        var field: String
-        var reason: String
-    }
-
     /// Names that Roboscope does not know belong to other destinations and stay out.
-    init(_ fields: [String: String], path: FilePath) throws(Fault) {
+    init(_ fields: [String: String], path: FilePath) throws(FieldFault) {
         func text(_ name: String) -> String? {
             fields[name].map(Self.trimmed).flatMap { $0.isEmpty ? nil : $0 }
         }
         space = text("space")
         name = text("name")
         sessionType = try Self.choice(text("session_type") ?? "inspection", "session_type", Self.types)
-        sessionStatus = try text("session_status").map { value throws(Fault) in
+        sessionStatus = try text("session_status").map { value throws(FieldFault) in
             try Self.choice(value, "session_status", Self.statuses)
         }
         let word = text("role") ?? "auto"
@@ -48,10 +42,10 @@ struct RoboscopeFields: Sendable, Equatable {
         }
         for (name, limit) in [("space", 200), ("name", 200)] {
             let length = text(name)?.unicodeScalars.count ?? 0
-            if length > limit { throw Fault(field: name, reason: "has \(length) characters; \(limit) are taken") }
+            if length > limit { throw FieldFault(field: name, reason: "has \(length) characters; \(limit) are taken") }
         }
         if role == .model, RoboscopeRole.models[FileName(path).plainExtension] == nil {
-            throw Fault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
+            throw FieldFault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
         }
     }
 
@@ -60,7 +54,7 @@ struct RoboscopeFields: Sendable, Equatable {
 
     /// What these fields come to for the file at `path`.
     static func reading(_ fields: [String: String], path: FilePath) -> FieldReading {
-        do throws(Fault) {
+        do throws(FieldFault) {
             let read = try RoboscopeFields(fields, path: path)
             let decided = fields["role"] == read.role.rawValue ? [:] : ["role": read.role.rawValue]
             let missing = read.space == nil ? objection(withoutSpace: read.role) : nil
@@ -83,12 +77,12 @@ struct RoboscopeFields: Sendable, Equatable {
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
-    static func choice(_ text: String, _ field: String, _ known: [String]) throws(Fault) -> String {
+    static func choice(_ text: String, _ field: String, _ known: [String]) throws(FieldFault) -> String {
         let word = text.lowercased()
         if known.contains(word) { return word }
         let hint = Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
         let shown = DisplayText.escape(String(text.prefix(60)))
-        throw Fault(field: field, reason: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
+        throw FieldFault(field: field, reason: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
     }
 }
 

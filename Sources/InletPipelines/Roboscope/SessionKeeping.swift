@@ -224,7 +224,7 @@ struct SessionFile: Sendable, Equatable {
     init() {}
 
     /// - Throws: what is wrong with it, for a person.
-    init(_ value: JSONValue) throws(RoboscopeFields.Fault) {
+    init(_ value: JSONValue) throws(FieldFault) {
         if value == .null { return }
         guard let fields = value.object else { throw .init(field: "session", reason: "is no mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
@@ -240,7 +240,7 @@ struct SessionFile: Sendable, Equatable {
 
     private static func word(
         _ value: JSONValue?, _ field: String, _ known: [String]
-    ) throws(RoboscopeFields.Fault) -> String? {
+    ) throws(FieldFault) -> String? {
         guard let value, value != .null else { return nil }
         guard let text = value.string else { throw .init(field: field, reason: "is no text") }
         return try RoboscopeFields.choice(text, field, known)
@@ -273,7 +273,7 @@ extension RoboscopeJob {
         do {
             let isEmpty = json.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
             return try SessionFile(isEmpty ? .null : try JSONValue(parsing: json))
-        } catch let fault as RoboscopeFields.Fault {
+        } catch let fault as FieldFault {
             throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(fault.field) \(fault.reason)")
         } catch {
             throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(error)")

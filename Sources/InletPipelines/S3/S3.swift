@@ -68,15 +68,8 @@ package struct S3Settings: Sendable {
         base = try S3Address.base(endpoint, bucket: bucket, style, rules)
         let named = values.string("region") ?? "auto"
         region = named == "auto" ? S3Address.region(of: endpoint) : named
-        publicURL = try values.string("public_url").map { text throws(SettingFault) in
-            try S3Address.url(text, "public_url", rules)
-        }
-        let given = values.bytes("part_size")
-        partSize = given ?? PartPlan.defaultSize
-        largestPart = given ?? PartPlan.largestAuto
-        guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
-            throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
-        }
+        publicURL = try HTTPURL.given(values, "public_url")
+        (partSize, largestPart) = try PartPlan.sizes(values)
         multipartThreshold = values.bytes("multipart_threshold") ?? 16 << 20
         guard (0...Self.largestPut).contains(multipartThreshold) else {
             throw SettingFault(key: "multipart_threshold", message: "must be at most 5GiB (limit of the store)")
@@ -328,11 +321,7 @@ enum S3Address {
     }
 
     static func url(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        do {
-            return try HTTPURL(text, rules: rules)
-        } catch {
-            throw SettingFault(key, error)
-        }
+        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
     }
 
     private static func isAmazon(_ host: String) -> Bool {

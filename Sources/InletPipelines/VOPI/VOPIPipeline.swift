@@ -105,7 +105,7 @@ package struct VOPIPipeline: Pipeline {
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> VOPIDelivery {
         let wanted: VOPIOrder
-        do throws(VOPIOrder.Fault) {
+        do throws(FieldFault) {
             wanted = try VOPIOrder(order.fields, settings: api.settings)
         } catch {
             throw DeliveryError(
