@@ -190,16 +190,6 @@ package struct DestinationSetup: Sendable {
     /// Answers as options, for the help.
     package var example: String?
 
-    package init(
-        name: String, questions: [Question], hints: [String] = [], route: [String] = [], example: String? = nil
-    ) {
-        self.name = name
-        self.questions = questions
-        self.hints = hints
-        self.route = route
-        self.example = example
-    }
-
     /// For a route whose files have the same folders there as here.
     static let mirrored = ["key: \"{dir}/{name}\"              # the same folders there as here"]
 

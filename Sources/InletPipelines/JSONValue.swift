@@ -265,11 +265,9 @@ struct JSONReader: Sendable {
         while let byte = peek, (0x30...0x39).contains(byte) { offset += 1 }
         return offset - start
     }
-}
 
-// MARK: - Texts
+    // MARK: - Texts
 
-extension JSONReader {
     private mutating func string() throws(JSONFault) -> String {
         offset += 1
         let start = offset

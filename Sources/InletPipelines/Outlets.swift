@@ -88,13 +88,8 @@ package struct DeadManPing: Sendable {
     /// Enough for a reason; services keep 10 kB or more.
     private static let longestBody = 1000
 
-    private let url: HTTPURL
-    private let client: HTTPClient
-
-    init(url: HTTPURL, client: HTTPClient) {
-        self.url = url
-        self.client = client
-    }
+    let url: HTTPURL
+    let client: HTTPClient
 
     package func send(_ signal: Signal) async -> Answer {
         var request = HTTPRequest(
@@ -131,17 +126,10 @@ package enum NoticeOutcome: Sendable, Equatable {
 
 /// Posts notices to one address. Reasons name its host only: the rest of the address may be a credential.
 package struct Webhook: Sendable {
-    private let url: HTTPURL
-    private let signature: NoticeSignature?
-    private let client: HTTPClient
-    private let timeout: Duration
-
-    init(url: HTTPURL, signature: NoticeSignature?, client: HTTPClient, timeout: Duration) {
-        self.url = url
-        self.signature = signature
-        self.client = client
-        self.timeout = timeout
-    }
+    let url: HTTPURL
+    let signature: NoticeSignature?
+    let client: HTTPClient
+    let timeout: Duration
 
     /// Its host, for people.
     package var host: String { url.authority }

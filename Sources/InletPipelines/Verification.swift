@@ -33,6 +33,31 @@ package struct VerifyOrder: Sendable {
         self.digests = digests
         self.readsBytes = readsBytes
     }
+
+    /// Whether reading tells more than looking: there is a checksum to compare with.
+    var comparesBytes: Bool { readsBytes && (proof.content != nil || !digests.isEmpty) }
+
+    /// The verdict on a length and a tag, without reading the object.
+    ///
+    /// - Parameter etag: as the destination gives it now; nil where it gives none.
+    func compare(size: Int64, etag: String?) -> Verification {
+        guard size == proof.size else { return .differs("it has \(size) bytes, not \(proof.size)") }
+        guard let was = proof.etag.map({ ETagJudge.bare($0) }), !was.isEmpty,
+            let now = etag.map({ ETagJudge.bare($0) }), !now.isEmpty
+        else { return .same("length") }
+        if was == now { return .same("length, tag") }
+        // One that says another tag when it composes may keep the one of S3 all the same.
+        if let content = proof.content, content.partSize != nil, now.hasPrefix(content.digest.hex + "-") {
+            return .same("length, tag")
+        }
+        // Some stores, such as rclone's, give what they composed of parts a tag of another kind once they have it.
+        if was.contains("-"), !now.contains("-") {
+            return .cannotTell(
+                "this store changed its tag, from \(was) to \(DisplayText.escape(now)); --read compares its bytes")
+        }
+        return .differs(
+            "its tag is \(DisplayText.escape(now)), not \(was): it was written anew; --read compares its bytes")
+    }
 }
 
 /// What became of something that was delivered.
@@ -196,32 +221,5 @@ extension HTTPClient {
             }
             throw DeliveryError(error)
         }
-    }
-}
-
-extension VerifyOrder {
-    /// Whether reading tells more than looking: there is a checksum to compare with.
-    var comparesBytes: Bool { readsBytes && (proof.content != nil || !digests.isEmpty) }
-
-    /// The verdict on a length and a tag, without reading the object.
-    ///
-    /// - Parameter etag: as the destination gives it now; nil where it gives none.
-    func compare(size: Int64, etag: String?) -> Verification {
-        guard size == proof.size else { return .differs("it has \(size) bytes, not \(proof.size)") }
-        guard let was = proof.etag.map({ ETagJudge.bare($0) }), !was.isEmpty,
-            let now = etag.map({ ETagJudge.bare($0) }), !now.isEmpty
-        else { return .same("length") }
-        if was == now { return .same("length, tag") }
-        // One that says another tag when it composes may keep the one of S3 all the same.
-        if let content = proof.content, content.partSize != nil, now.hasPrefix(content.digest.hex + "-") {
-            return .same("length, tag")
-        }
-        // Some stores, such as rclone's, give what they composed of parts a tag of another kind once they have it.
-        if was.contains("-"), !now.contains("-") {
-            return .cannotTell(
-                "this store changed its tag, from \(was) to \(DisplayText.escape(now)); --read compares its bytes")
-        }
-        return .differs(
-            "its tag is \(DisplayText.escape(now)), not \(was): it was written anew; --read compares its bytes")
     }
 }

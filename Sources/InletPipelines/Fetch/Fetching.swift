@@ -90,19 +90,6 @@ package final class FetchMeter: Sendable {
     }
 }
 
-extension Fetching {
-    /// Fetches what `order` says; `request` makes each request.
-    func run(
-        _ order: FetchOrder, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
-    ) async throws(DeliveryError) -> Fetched {
-        let downloaded = try await run(order.download) { (attempt) async throws(DeliveryError) in
-            order.meter.note(asking: attempt.headers)
-            return try await request(attempt)
-        }
-        return Fetched(downloaded, order.meter)
-    }
-}
-
 /// Fetches one file with several requests where one is not enough: each goes on where the last one broke off.
 package struct Fetching: Sendable {
     /// What the next request has to carry, and why there is one.
@@ -194,5 +181,16 @@ package struct Fetching: Sendable {
         _ call: @autoclosure () async throws(TransferError) -> Value
     ) async throws(DeliveryError) -> Value {
         do { return try await call() } catch { throw DeliveryError(local: error) }
+    }
+
+    /// Fetches what `order` says; `request` makes each request.
+    func run(
+        _ order: FetchOrder, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
+    ) async throws(DeliveryError) -> Fetched {
+        let downloaded = try await run(order.download) { (attempt) async throws(DeliveryError) in
+            order.meter.note(asking: attempt.headers)
+            return try await request(attempt)
+        }
+        return Fetched(downloaded, order.meter)
     }
 }

@@ -178,9 +178,7 @@ package struct FolderPipeline: Pipeline {
             key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
     }
-}
 
-extension FolderPipeline {
     /// Before anything is made or copied: whether the file system can have each name of the key, which a template may make
     /// longer than any file's. Trying again would not help.
     func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
@@ -192,11 +190,10 @@ extension FolderPipeline {
                     + "of \(settings.path.display) takes \(top.longestName); shorten the route's key, then retry")
         }
     }
-}
 
-/// Names that are two for us and one for the folder: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one
-/// normal form from another.
-extension FolderPipeline {
+    // MARK: - Names that are two for us and one for the folder
+    // exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one normal form from another.
+
     /// More files of one spelling are no collection of cards.
     private static let mostTwins = 1000
 
@@ -234,10 +231,9 @@ extension FolderPipeline {
             throw DeliveryError(writing: error)
         }
     }
-}
 
-/// From the source's bytes to a file under its final name, step by step.
-extension FolderPipeline {
+    // MARK: - From the source's bytes to a file under its final name, step by step.
+
     func copy(
         _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
     ) async throws(DeliveryError) -> FilePath.Component {

@@ -91,12 +91,6 @@ package enum MediaHashList {
         /// The list's name in `ascmhl/`.
         package var name: String
         package var c4: String
-
-        package init(number: Int, name: String, c4: String) {
-            self.number = number
-            self.name = name
-            self.c4 = c4
-        }
     }
 
     /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
@@ -109,10 +103,6 @@ package enum MediaHashList {
         }
         return Array((text + "</ascmhldirectory>\n").utf8)
     }
-}
-
-extension XMLText {
-    static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
 }
 
 /// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd): one file beside what it lists, without a chain.
@@ -211,4 +201,6 @@ enum XMLText {
         let list = attributes.map { " \($0.0)=\"\(escape($0.1))\"" }.joined()
         return "\(String(repeating: "  ", count: depth))<\(name)\(list)>"
     }
+
+    static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
 }

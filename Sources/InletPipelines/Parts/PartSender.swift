@@ -146,9 +146,7 @@ struct PartSender: Sendable {
             "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination",
             heard: Heard(200, .refusal))
     }
-}
 
-extension PartSender {
     /// Sends the whole file in one request that makes the object.
     ///
     /// Hashes before it sends: the object is visible once the store has the last byte, and what changes between then and the

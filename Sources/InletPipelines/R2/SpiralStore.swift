@@ -151,8 +151,8 @@ extension SpiralAPI {
         return size.map { FoundObject(size: $0, etag: answer.header("ETag")) }
     }
 
-    /// What the answer about an object at `url` is, and which length it names. What was presigned for GET (dialect v1) cannot be
-    /// sent as HEAD: it asks for one byte, and reads the length from Content-Range.
+    /// What the answer about an object at `url` is, and which length it names. What was presigned for GET (dialect v1) cannot
+    /// be sent as HEAD: it asks for one byte, and reads the length from Content-Range.
     func look(at url: HTTPURL) async throws(DeliveryError) -> (answer: HTTPResponse, size: Int64?) {
         let request =
             settings.dialect == .v1

@@ -15,17 +15,17 @@ package struct RoboscopePipeline: Pipeline {
     let api: RoboscopeAPI
     private let pool: BlockingPool
     private let readYAML: YAMLReading?
-    private let rhythm: SessionRhythm
+    private let beat: Duration
     private let memory = RoboscopeMemory()
 
     package init(
         settings: RoboscopeSettings, client: HTTPClient, pool: BlockingPool, readYAML: YAMLReading?,
-        rhythm: SessionRhythm = SessionRhythm()
+        beat: Duration = .seconds(10)
     ) {
         api = RoboscopeAPI(settings: settings, client: client)
         self.pool = pool
         self.readYAML = readYAML
-        self.rhythm = rhythm
+        self.beat = beat
     }
 
     package func deliver(
@@ -80,7 +80,7 @@ package struct RoboscopePipeline: Pipeline {
         }
         return RoboscopeJob(
             api: api, memory: memory, path: path, opened: source, order: order, attempt: attempt, fields: fields,
-            pool: pool, readYAML: readYAML, rhythm: rhythm)
+            pool: pool, readYAML: readYAML, beat: beat)
     }
 }
 
@@ -98,7 +98,8 @@ struct RoboscopeJob: Sendable {
     let fields: RoboscopeFields
     let pool: BlockingPool
     let readYAML: YAMLReading?
-    let rhythm: SessionRhythm
+    /// Between two signs of presence in a session; every second one extends the lock too. The server forgets both after 30 s.
+    let beat: Duration
 
     var shown: String { path.display }
 

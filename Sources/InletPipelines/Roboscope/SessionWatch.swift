@@ -2,14 +2,6 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// How often a server is told that we are still in a session.
-package struct SessionRhythm: Sendable {
-    /// Between two signs of presence; every second one extends the lock too. The server forgets both after 30 s.
-    package var beat: Duration
-
-    package init(beat: Duration = .seconds(10)) { self.beat = beat }
-}
-
 /// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both are courtesies to people at
 /// work there: a server without them is written to all the same.
 struct SessionWatch: Sendable {
@@ -127,7 +119,7 @@ struct SessionWatch: Sendable {
     /// One word at each beat, until the task is cancelled; the first was said before.
     private func beat(_ token: String?) async {
         var count = 0
-        while (try? await Task.sleep(for: job.rhythm.beat)) != nil {
+        while (try? await Task.sleep(for: job.beat)) != nil {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {

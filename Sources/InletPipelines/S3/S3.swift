@@ -118,9 +118,7 @@ package struct S3Settings: Sendable {
         byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || (0x30...0x39).contains(byte)
             || (0x61...0x7A).contains(byte)
     }
-}
 
-extension S3Settings {
     /// The keys of `type: s3`.
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",

@@ -113,10 +113,9 @@ struct S3API: Sendable {
     static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         .misunderstood("\(what): the answer is not the XML it should be: \(DeliveryError.said(response))")
     }
-}
 
-/// The calls of the S3 API that a delivery needs ("Actions", Amazon S3 API Reference).
-extension S3API {
+    // MARK: - The calls of the S3 API that a delivery needs ("Actions", Amazon S3 API Reference).
+
     /// CreateMultipartUpload. - Returns: the upload's id.
     func create(_ key: String, headers: HTTPFields) async throws(DeliveryError) -> String {
         let what = "creating the upload at \(url(key).redacted)"

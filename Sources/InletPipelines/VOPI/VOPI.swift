@@ -196,11 +196,9 @@ package struct VOPIKind: DestinationKind {
             ],
             route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
     }
-}
 
-// MARK: - What is ordered
+    // MARK: - What is ordered
 
-extension VOPIKind {
     /// How many kinds of pictures are ordered of each video, which the server wants credits for.
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
         // One that cannot be read was refused when the destination was made.

@@ -125,10 +125,9 @@ package final class VOPIAPI: Sendable {
 
     /// Seconds that the server takes for the life of a URL.
     static func life(_ asked: Duration) -> Duration { .seconds(min(max(asked.components.seconds, 60), 86_400)) }
-}
 
-/// What jobs made, and what the account can pay.
-extension VOPIAPI {
+    // MARK: - What jobs made, and what the account can pay.
+
     /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
     /// - Parameter life: held to what the server takes, 60 s to a day.
     /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
@@ -233,10 +232,9 @@ extension VOPIAPI {
     private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
         try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))
     }
-}
 
-/// The login, and whether the server takes it.
-extension VOPIAPI {
+    // MARK: - The login, and whether the server takes it.
+
     /// Whether the server answers, takes our login and has credits left.
     /// - Returns: what it said, in a few words.
     /// - Throws: `.outOfCredits` when there are none.
@@ -277,10 +275,9 @@ extension VOPIAPI {
         }
         return try await give(refused)
     }
-}
 
-/// How a call is made, and what is no success.
-extension VOPIAPI {
+    // MARK: - How a call is made, and what is no success.
+
     func request(
         _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(30)

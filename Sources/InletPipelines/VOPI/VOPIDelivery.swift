@@ -148,10 +148,9 @@ struct VOPIDelivery: Sendable {
             .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
             "\(reason); buy credits, deliveries go on by themselves")
     }
-}
 
-/// From bytes at the store to a job, and exactly one: there is no idempotency key but the upload's public URL.
-extension VOPIDelivery {
+    // MARK: - From bytes at the store to a job, and exactly one: there is no idempotency key but the upload's public URL.
+
     /// Requests for a job that may go unanswered in one attempt of the delivery.
     private static let patience = 3
 

@@ -175,23 +175,13 @@ package struct VOPIJobConfig: Sendable, Hashable {
 package struct VOPINewJob: Sendable, Hashable {
     /// The `publicURL` of an upload, as it came.
     package var videoURL: String
-    package var config: VOPIJobConfig
+    package var config = VOPIJobConfig()
     package var callbackURL: String?
     /// Seconds; the server then refuses at once what the account cannot pay. Above 1500 it would answer with a 500, so
     /// that it is left out.
     package var estimatedDuration: Double?
 
     package static let longestEstimate = 1500.0
-
-    package init(
-        videoURL: String, config: VOPIJobConfig = VOPIJobConfig(), callbackURL: String? = nil,
-        estimatedDuration: Double? = nil
-    ) {
-        self.videoURL = videoURL
-        self.config = config
-        self.callbackURL = callbackURL
-        self.estimatedDuration = estimatedDuration
-    }
 
     /// Fields that are not set are left out: the server refuses null.
     package var json: VOPIValue {

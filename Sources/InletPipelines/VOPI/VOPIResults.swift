@@ -1,6 +1,6 @@
 package import InletCore
-package import InletLinux
-package import InletTransfer
+internal import InletLinux
+internal import InletTransfer
 package import SystemPackage
 
 /// Fetches what a job made into a folder of its own: pictures, frames and `product.json`.
@@ -26,7 +26,7 @@ package struct VOPIResults: Sendable {
     let api: VOPIAPI
     let client: HTTPClient
     let pool: BlockingPool
-    let isStopping: @Sendable () -> Bool
+    var isStopping: @Sendable () -> Bool = { false }
 
     /// Pictures fetched at once.
     private static let parallel = 4
@@ -34,15 +34,6 @@ package struct VOPIResults: Sendable {
     private static let most = 20_000
     /// Rounds of asking for links that bring nothing new.
     private static let rounds = 3
-
-    package init(
-        api: VOPIAPI, client: HTTPClient, pool: BlockingPool, isStopping: @escaping @Sendable () -> Bool = { false }
-    ) {
-        self.api = api
-        self.client = client
-        self.pool = pool
-        self.isStopping = isStopping
-    }
 
     /// A job's own folder below `results`.
     package static func folder(of job: String, in settings: VOPISettings) -> FilePath {
@@ -284,10 +275,9 @@ package struct VOPIResults: Sendable {
             }
         }
     }
-}
 
-/// The job's folder, as far as it is there already.
-extension VOPIResults {
+    // MARK: - The job's folder, as far as it is there already.
+
     /// Those that have no file yet, and the bytes of those that have; folders for them are made. What has its final name is
     /// whole: only whole files get one.
     func absent(
