@@ -83,7 +83,7 @@ KINDS = {
     "VOPI": re.compile(r"(?i)vopi"),
     "Roboscope": re.compile(r"(?i)roboscope"),
 }
-ALL_KINDS = ("Sources/InletPipelines/DestinationKinds.swift", "Sources/InletSandbox/", "Sources/inlet/Demo/")
+ALL_KINDS = ("Sources/InletPipelines/DestinationKind.swift", "Sources/InletSandbox/", "Sources/inlet/Demo/")
 KIND_COMMAND = re.compile(r"^ *\w+\.self,$")
 
 # In code (comments and strings taken out) these end a promise: structured concurrency, no crash, no blocked thread.

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import InletCore
 internal import InletTransfer
 internal import Synchronization
@@ -88,4 +89,19 @@ package struct CheckpointLog: Sendable {
 
     /// Forgets all notes and remembers these, at once; durable when it returns.
     package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
+}
+
+/// Notes that are JSON.
+enum JSONNote {
+    static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
+        // A note of another version is none: what it would say is asked or sent again.
+        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    }
+
+    static func write(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers, booleans and texts always encode.
+        return (try? encoder.encode(value)).map { Array($0) } ?? []
+    }
 }

@@ -77,3 +77,156 @@ package struct SettingFault: Error, Sendable, Equatable {
             : "is no http or https address that can be used (one with a user or a password in it is not)"
     }
 }
+
+/// What is wrong with a field of a file's route, for a person.
+struct FieldFault: Error, Equatable {
+    var field: String
+    var reason: String
+}
+
+extension HTTPURL {
+    /// The address at `key`; nil where there is none. - Throws: `SettingFault` for one that cannot be used.
+    static func given(_ values: ConfigSection, _ key: String) throws(SettingFault) -> HTTPURL? {
+        guard let text = values.string(key) else { return nil }
+        let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
+        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
+    }
+
+    /// The same of a key that is needed.
+    init(_ values: ConfigSection, _ key: String = "url") throws(SettingFault) {
+        guard let url = try Self.given(values, key) else { throw SettingFault(key: key, message: "is missing") }
+        self = url
+    }
+}
+
+/// Every kind of destination that this version knows.
+package enum DestinationKinds {
+    /// One line a kind.
+    package static let all: [any DestinationKind] = [
+        R2Kind(),
+        S3Kind(),
+        GigHiveKind(),
+        VOPIKind(),
+        RoboscopeKind(),
+        FolderKind(),
+    ]
+
+    package static let types = all.map { $0.type }
+
+    package static func named(_ type: String) -> (any DestinationKind)? { all.first { $0.type.name == type } }
+
+    /// For sentences: those whose objects can be listed.
+    package static let listable = names { $0.pipeline is any ObjectListing.Type }
+    /// For sentences: those whose objects can be fetched by their keys.
+    package static let readable = names { $0.pipeline is any ObjectReading.Type }
+
+    private static func names(where isMeant: (any DestinationKind) -> Bool) -> String {
+        all.filter(isMeant).map { $0.type.name }.joined(separator: " or ")
+    }
+}
+
+/// What `inlet init` asks for a destination of one kind, and what it writes for files that go there.
+package struct DestinationSetup: Sendable {
+    /// One key of the destination that is asked for.
+    package struct Question: Sendable {
+        package enum Kind: Sendable {
+            case text
+            case path
+            /// With the environment variable that is proposed.
+            case secret(variable: String)
+        }
+
+        /// Whether there must be an answer.
+        package enum Need: Sendable {
+            case always
+            case never
+            /// Where the question with this key has none.
+            case unless(String)
+            /// The same, and it is not asked where that one has an answer.
+            case insteadOf(String)
+        }
+
+        /// As in the configuration.
+        package let key: String
+        package let words: String
+        /// What the option for it is for, on the command line; secrets have none of their own.
+        package let help: String
+        package let kind: Kind
+        /// A value that the reader takes, for checks of the others while this is not known yet.
+        package let example: String
+        package let need: Need
+        /// The section of the destination that the key is in.
+        package let section: String?
+
+        package init(
+            _ key: String, _ words: String, _ kind: Kind = .text, help: String = "", example: String = "x",
+            need: Need = .always, in section: String? = nil
+        ) {
+            self.key = key
+            self.words = words
+            self.help = help
+            self.kind = kind
+            self.example = example
+            self.need = need
+            self.section = section
+        }
+
+        /// The key of the question that makes this one unnecessary.
+        package var alternative: String? {
+            switch need {
+            case .always, .never: nil
+            case .unless(let key), .insteadOf(let key): key
+            }
+        }
+    }
+
+    /// What such a destination is called.
+    package var name: String
+    package var questions: [Question]
+    /// Keys of the destination that one may want next, as lines of YAML without their `#`.
+    package var hints: [String] = []
+    /// Lines of the route, without its name, `to` and what becomes of the file.
+    package var route: [String] = []
+    /// Answers as options, for the help.
+    package var example: String?
+
+    /// For a route whose files have the same folders there as here.
+    static let mirrored = ["key: \"{dir}/{name}\"              # the same folders there as here"]
+
+    /// Asked only of a destination that stores files for another one.
+    package static let publicURL = Question(
+        "public_url", "Where can its objects be read without a login (their public address)?",
+        help: "where objects can be read", example: "https://cdn.example.com")
+}
+
+/// What a destination may say of its server's certificate.
+extension Trust {
+    static let caFileKey = KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's.")
+
+    /// For destinations of which all requests go to one server.
+    static let keys = [
+        KeySpec(
+            "pin", .string,
+            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
+                + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at."),
+        caFileKey,
+    ]
+
+    /// - Throws: `SettingFault` where the pin is none.
+    init(_ values: ConfigSection) throws(SettingFault) {
+        self.init(caFile: values.string("ca_file").map { FilePath($0) })
+        guard let text = values.string("pin") else { return }
+        guard let pin = PublicKeyPin(text) else {
+            throw SettingFault(
+                key: "pin", message: "is not sha256// and the base64 of 32 bytes; 'inlet check' prints it")
+        }
+        self.pin = pin
+    }
+}
+
+extension HTTPClient {
+    /// The pin of the key that a server has now, as `pin:` takes it; nil without TLS.
+    func serverPin(of url: HTTPURL) async throws(DeliveryError) -> String? {
+        try await DeliveryError.onTransfer(await pin(of: url))?.text
+    }
+}

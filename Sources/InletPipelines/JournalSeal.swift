@@ -124,15 +124,4 @@ enum SecretNotes {
         return DestinationKinds.all.lazy.compactMap { $0.withoutSecrets(name, note) }.first
     }
 
-    static func read<Value: Decodable>(_ note: [UInt8]) -> Value? {
-        // A note of another version holds nothing that is known.
-        try? JSONDecoder().decode(Value.self, from: Data(note))
-    }
-
-    static func write(_ value: some Encodable) -> [UInt8]? {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Plain values always encode.
-        return (try? encoder.encode(value)).map { Array($0) }
-    }
 }

@@ -101,9 +101,7 @@ package struct Destination: Sendable {
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
     /// How it stands with such credentials; nil before they were renewed for the first time.
     package var renewal: (@Sendable () async -> LoginRenewal?)?
-}
 
-extension Destination {
     /// - Parameters:
     ///   - server: reached with or without TLS, it is the same one.
     ///   - rest: what else tells one place there from another, such as a bucket.
@@ -139,10 +137,6 @@ package struct LoginRenewal: Sendable {
     /// How long before its end a person is told.
     private static let notice = Duration.seconds(2 * 86_400)
 
-    package init(at: WallTime, lasts: Duration, remedy: String) {
-        (self.at, self.lasts, self.remedy) = (at, lasts, remedy)
-    }
-
     /// What to say of it; nil while all is well.
     package func warning(now: WallTime) -> String? {
         let age = now - at
@@ -169,20 +163,14 @@ package struct StorageNeed: Sendable {
     package var destination: String
     private let isNeeded: @Sendable (FilePath, [String: String]) -> Bool
 
-    /// - Parameter isNeeded: whether the file at this path below its root must be there; others are read by the registration
-    ///   itself.
-    package init(destination: String, isNeeded: @escaping @Sendable (FilePath) -> Bool = { _ in true }) {
-        self.init(destination: destination, isNeededWith: { path, _ in isNeeded(path) })
-    }
-
-    /// The same where a file's own fields have a say.
-    package init(destination: String, isNeededWith: @escaping @Sendable (FilePath, [String: String]) -> Bool) {
+    /// - Parameter isNeeded: whether the file at this path below its root, with these rendered fields, must be there; others
+    ///   are read by the registration itself.
+    package init(
+        destination: String, isNeeded: @escaping @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
+    ) {
         self.destination = destination
-        isNeeded = isNeededWith
+        self.isNeeded = isNeeded
     }
 
-    /// - Parameters:
-    ///   - path: the file's below its root.
-    ///   - fields: its rendered `with:` fields.
     package func isNeeded(_ path: FilePath, fields: [String: String]) -> Bool { isNeeded(path, fields) }
 }

@@ -1,12 +1,13 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import InletTransfer
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Places of the services that do more than to store.
 extension MatrixGround {

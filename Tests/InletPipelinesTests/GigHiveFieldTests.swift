@@ -11,7 +11,7 @@ import Testing
         "label": "clip", "event_date": "2026-11-21", "org_name": "Band", "event_type": "band",
     ]
 
-    private static func fields(_ given: [String: String], isGuest: Bool = false) throws(GigHiveFields.Fault)
+    private static func fields(_ given: [String: String], isGuest: Bool = false) throws(FieldFault)
         -> [String: String]
     {
         let fields = try GigHiveFields(given, defaults: defaults, isGuest: isGuest)
@@ -19,7 +19,7 @@ import Testing
     }
 
     private static func fault(_ given: [String: String], isGuest: Bool = false) -> String? {
-        do throws(GigHiveFields.Fault) {
+        do throws(FieldFault) {
             _ = try fields(given, isGuest: isGuest)
             return nil
         } catch { return error.field }

@@ -27,7 +27,7 @@ struct JournalSealTests {
     private func upload(_ canary: String = canary) throws -> [UInt8] {
         let urls = (1...Self.plan.count).map { "https://r2.example/k?partNumber=\($0)&X-Amz-Signature=\(canary)" }
         let upload = OpenUpload(id: "one", key: "k", partURLs: urls)
-        return try UploadRecord(upload: upload, plan: Self.plan).openingNote
+        return UploadRecord(upload: upload, plan: Self.plan).openingNote
     }
 
     private func video(publicURL: String) -> VOPIRecord {
@@ -72,7 +72,7 @@ struct JournalSealTests {
     }
 
     @Test func `the URLs of parts are sealed; without the key the upload can be dropped, not gone on with`() throws {
-        let notes = ["upload": try upload(), "part:1": try UploadRecord.note(.init(etag: "e"))]
+        let notes = ["upload": try upload(), "part:1": JSONNote.write(UploadRecord.ProvedPart(etag: "e"))]
         let closed = seal.closed(notes)
         #expect(holdsCanary(notes) && !holdsCanary(closed))
         #expect(seal.opened(closed) == notes)
@@ -112,7 +112,7 @@ struct JournalSealTests {
     {
         let plain = try reply().merging(["upload": try upload()]) { $1 }
         #expect(seal.opened(plain) == plain)
-        let signed = try UploadRecord(upload: OpenUpload(id: "one", key: "k"), plan: Self.plan).openingNote
+        let signed = UploadRecord(upload: OpenUpload(id: "one", key: "k"), plan: Self.plan).openingNote
         for notes in [["upload": signed, "completing": []], ["upload": Array("tus-id".utf8), "offset": [0x37]], [:]] {
             #expect(seal.closed(notes) == notes)
         }

@@ -106,12 +106,12 @@ import Testing
         let plan = PartPlan(fileSize: size, configured: 5 << 20)
         let urls = (1...plan.count).map { "https://r2.example/k?partNumber=\($0)&X-Amz-Signature=ü\"\\" }
         let upload = SpiralAPI.Upload(id: "id/\(seed)+=", key: "k ü/\n", partURLs: urls)
-        var notes = [UploadRecord.openingName: try UploadRecord(upload: upload, plan: plan).openingNote]
+        var notes = [UploadRecord.openingName: UploadRecord(upload: upload, plan: plan).openingNote]
         var proved: [Int: UploadRecord.ProvedPart] = [:]
         for number in 1...plan.count where Bool.random(using: &generator) {
             let md5 = Bool.random(using: &generator) ? Checksum.md5([UInt8(number & 255)]).hex : nil
             proved[number] = UploadRecord.ProvedPart(etag: "\"\(number)\"", md5: md5)
-            notes[UploadRecord.partName(number)] = try proved[number].map { try UploadRecord.note($0) }
+            notes[UploadRecord.partName(number)] = proved[number].map { JSONNote.write($0) }
         }
         let record = try #require(UploadRecord(notes, fileSize: size))
         #expect(record.upload == upload)
@@ -143,19 +143,18 @@ import Testing
         }
     }
 
-    // MARK: - ObjectLookup
+    // MARK: - FoundObject
 
     @Test func `an object that was found is ours by length, and by tag where tags can tell`() {
         let (tag, other) = ("0123456789abcdef0123456789abcdef-2", "0123456789abcdef0123456789abcdee-2")
-        let table: [(ObjectLookup.Finding, String?, Bool)] = [
-            (.found(size: 5, etag: "\"\(tag)\""), tag, true), (.found(size: 5, etag: other), tag, false),
-            (.found(size: 6, etag: tag), tag, false), (.found(size: 5, etag: nil), tag, true),
-            (.found(size: 5, etag: "opaque"), tag, true), (.found(size: 5, etag: other), nil, true),
-            (.found(size: 5, etag: String(repeating: "0", count: 32)), tag, false), (.missing, tag, false),
-            (.unknown, nil, false),
+        let table: [(FoundObject, String?, Bool)] = [
+            (.init(size: 5, etag: "\"\(tag)\""), tag, true), (.init(size: 5, etag: other), tag, false),
+            (.init(size: 6, etag: tag), tag, false), (.init(size: 5, etag: nil), tag, true),
+            (.init(size: 5, etag: "opaque"), tag, true), (.init(size: 5, etag: other), nil, true),
+            (.init(size: 5, etag: String(repeating: "0", count: 32)), tag, false),
         ]
-        for (finding, expected, isOurs) in table {
-            #expect(ObjectLookup.matches(finding, size: 5, expectedETag: expected) == isOurs, "\(finding)")
+        for (found, expected, isOurs) in table {
+            #expect(found.matches(size: 5, expectedETag: expected) == isOurs, "\(found)")
         }
     }
 

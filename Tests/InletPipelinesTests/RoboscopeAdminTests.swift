@@ -25,8 +25,6 @@ import Testing
             #expect(try await place.admin.get(.spaces, id)["key"]?.string == "atrium")
             let changed = try await place.admin.update(.spaces, "atrium", ["name": .string("Hall")])
             #expect(changed["name"]?.string == "Hall" && place.count(.updateSpace) == 1)
-            #expect(try await place.admin.laserGuide(ofSpace: "atrium") == nil)
-            #expect(try await place.admin.referenceSets(ofSpace: "atrium").isEmpty)
             try await place.admin.delete(.spaces, "atrium")
             #expect(place.sandbox.spaces().isEmpty)
             let error = await #expect(throws: DeliveryError.self) { try await place.admin.get(.spaces, id) }

@@ -59,7 +59,7 @@ import Testing
 
     @Test func `presence and lock last as long as the work`() async throws {
         let clock = HandClock()
-        try await withRoboscope(rhythm: SessionRhythm(beat: .milliseconds(20)), clock: clock) { place in
+        try await withRoboscope(beat: .milliseconds(20), clock: clock) { place in
             try await Self.whileStalled(place) { session in
                 // Each round is shorter than what the server grants at once; together they are much longer.
                 for round in 1...4 {
@@ -92,8 +92,8 @@ import Testing
     }
 
     @Test func `a server without locks is still told who is there`() async throws {
-        let rhythm = SessionRhythm(beat: .milliseconds(20))
-        try await withRoboscope(rules: RoboscopeRules(hasLocks: false), rhythm: rhythm) { place in
+        let beat = Duration.milliseconds(20)
+        try await withRoboscope(rules: RoboscopeRules(hasLocks: false), beat: beat) { place in
             try await Self.whileStalled(place) { session in
                 try await eventually("signs of life") { place.count(.enter) >= 4 }
                 #expect(place.count(.extendLock) == 0 && place.sandbox.present(in: session).count == 1)

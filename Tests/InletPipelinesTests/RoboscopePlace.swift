@@ -106,22 +106,22 @@ final class RoboscopePlace: Sendable {
 /// Runs `body` on a destination of its own.
 func withRoboscope(
     faults: RoboscopeFault..., rules: RoboscopeRules = RoboscopeRules(), settings: [String: ConfigValue?] = [:],
-    readYAML: YAMLReading? = nil, rhythm: SessionRhythm? = nil, clock: HandClock? = nil,
+    readYAML: YAMLReading? = nil, beat: Duration? = nil, clock: HandClock? = nil,
     _ body: @Sendable (RoboscopePlace) async throws -> Void
 ) async throws {
     try await withRoboscope(
-        seed: 1, faults: faults, rules: rules, settings: settings, readYAML: readYAML, rhythm: rhythm, clock: clock,
+        seed: 1, faults: faults, rules: rules, settings: settings, readYAML: readYAML, beat: beat, clock: clock,
         body)
 }
 
 /// The same with `seed` for what is random in the faults.
 ///
 /// - Parameters:
-///   - rhythm: instead of the one that destinations have.
+///   - beat: instead of the one that destinations have.
 ///   - clock: the server's.
 func withRoboscope(
     seed: UInt64, faults: [RoboscopeFault], rules: RoboscopeRules = RoboscopeRules(),
-    settings: [String: ConfigValue?] = [:], readYAML: YAMLReading? = nil, rhythm: SessionRhythm? = nil,
+    settings: [String: ConfigValue?] = [:], readYAML: YAMLReading? = nil, beat: Duration? = nil,
     clock: HandClock? = nil, _ body: @Sendable (RoboscopePlace) async throws -> Void
 ) async throws {
     let pool = BlockingPool(name: "roboscope", threads: 4)
@@ -145,10 +145,10 @@ func withRoboscope(
             name: "spaces", type: "roboscope",
             values: section(values.merging(settings) { $1 }.compactMapValues(\.self)))
         var destination = try factory.make(given)
-        if let rhythm {
+        if let beat {
             destination.pipeline = RoboscopePipeline(
                 settings: try RoboscopeSettings(given.values), client: client, pool: pool, readYAML: readYAML,
-                rhythm: rhythm)
+                beat: beat)
         }
         try await body(try RoboscopePlace(destination, try factory.roboscopeAdmin(given), sandbox))
         disconnect()

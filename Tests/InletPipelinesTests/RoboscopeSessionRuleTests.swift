@@ -24,7 +24,7 @@ struct RoboscopeSessionRuleTests {
         (#"{"status":1}"#, "status"),
         (#"{"meta":[]}"#, "meta"), (#"{"status":"open"}"#, "status"),
     ]) func `what is wrong in a session file is named`(_ text: String, _ field: String) {
-        let fault = #expect(throws: RoboscopeFields.Fault.self) { try Self.file(text) }
+        let fault = #expect(throws: FieldFault.self) { try Self.file(text) }
         #expect(fault?.field == field)
     }
 

@@ -20,7 +20,7 @@ struct RoboscopeTableTests {
     @Test func `a destination needs an address and a storage`() throws {
         let settings = try Self.settings([:])
         #expect(settings.storage == "spiral" && settings.chunk == 100 && settings.presence && settings.locks)
-        #expect(settings.token == nil && settings.connections == 8 && settings.caFile == nil)
+        #expect(settings.token == nil && settings.connections == 8 && settings.trust.caFile == nil)
         let faults: [(String, [String: ConfigValue?])] = [
             ("url", ["url": nil]), ("url", ["url": .string("http://robo.example/api/v1")]),
             ("url", ["url": .string("robo.example")]), ("storage", ["storage": nil]),
@@ -73,7 +73,7 @@ struct RoboscopeTableTests {
         ("space", String(repeating: "x", count: 201), "has 201 characters"),
         ("role", "model", "none of glb, usdc and usdz"),
     ]) func `a wrong field is named`(_ field: String, _ value: String, _ reason: String) {
-        let fault = #expect(throws: RoboscopeFields.Fault.self) {
+        let fault = #expect(throws: FieldFault.self) {
             try RoboscopeFields([field: value], path: "card/clip.mp4")
         }
         #expect(fault?.field == field && fault?.reason.contains(reason) == true, "\(String(describing: fault))")

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
+internal import Synchronization
 internal import SystemPackage
 
 /// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
@@ -78,7 +79,7 @@ package struct FolderPipeline: Pipeline {
         }
         // From here on it is this one, whatever is put in its place.
         let folder = try prepare(directory, size: order.source.size)
-        let wanted = settings.verify == .readBack ? try await hash(source) : nil
+        let wanted = settings.verify == .readBack ? try await Fingerprint.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
         let temporary = try await copy(source, folder, name, attempt.meter)
@@ -137,31 +138,14 @@ package struct FolderPipeline: Pipeline {
     }
 
     private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) -> Folder {
-        let free: Int64
-        do {
-            free = try FreeSpace.available(at: settings.path)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        let free = try DeliveryError.onWriting(FreeSpace.available(at: settings.path))
         guard free - size >= settings.minFree else {
             throw DeliveryError(
                 .outage(after: nil), .destinationFull,
                 "\(settings.path.display) has \(ByteText.format(free)) free; \(ByteText.format(size)) more would leave "
                     + "less than min_free (\(ByteText.format(settings.minFree)))")
         }
-        do {
-            return try Folder.making(directory, mode: 0o755)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
-    }
-
-    private func hash(_ source: SourceFile) async throws(DeliveryError) -> Digest {
-        do {
-            return try await Checksum.sha256(of: source, on: hashing)
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
     }
 
     /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
@@ -170,25 +154,16 @@ package struct FolderPipeline: Pipeline {
         _ target: FilePath, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
     ) async throws(DeliveryError) -> Proof? {
         guard let name = target.lastComponent else { return nil }
-        let look: FileLook
-        do {
-            look = try folder.look(name)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        let look = try DeliveryError.onWriting(folder.look(name))
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
-        let wanted = try await hash(source)
+        let wanted = try await Fingerprint.sha256(of: source, on: hashing)
         guard try await readBack(name, in: folder) == wanted else {
             try SourceGuard.check(source, order)
             throw Self.taken(target)
         }
-        do {
-            // The process may have died between the rename and this.
-            try folder.synchronize()
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        // The process may have died between the rename and this.
+        try DeliveryError.onWriting(folder.synchronize())
         return proof(order, key, target, wanted)
     }
 
@@ -203,14 +178,12 @@ package struct FolderPipeline: Pipeline {
             key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
     }
-}
 
-extension FolderPipeline {
     /// Before anything is made or copied: whether the file system can have each name of the key, which a template may make
     /// longer than any file's. Trying again would not help.
     func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
         for name in FilePath(key).components {
-            if try canHold(name, top) { continue }
+            if try DeliveryError.onWriting(top.canHold(name)) { continue }
             throw DeliveryError(
                 .giveUp, .nameTooLong,
                 "the key has the name '\(DisplayText.escape(name.bytes))' of \(name.bytes.count) bytes, and the file system "
@@ -218,18 +191,9 @@ extension FolderPipeline {
         }
     }
 
-    private func canHold(_ name: FilePath.Component, _ top: Folder) throws(DeliveryError) -> Bool {
-        do {
-            return try top.canHold(name)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
-    }
-}
+    // MARK: - Names that are two for us and one for the folder
+    // exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one normal form from another.
 
-/// Names that are two for us and one for the folder: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one
-/// normal form from another.
-extension FolderPipeline {
     /// More files of one spelling are no collection of cards.
     private static let mostTwins = 1000
 
@@ -267,4 +231,88 @@ extension FolderPipeline {
             throw DeliveryError(writing: error)
         }
     }
+
+    // MARK: - From the source's bytes to a file under its final name, step by step.
+
+    func copy(
+        _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
+    ) async throws(DeliveryError) -> FilePath.Component {
+        let cancelled = Flag()
+        let result = await withTaskCancellationHandler {
+            await pool.run { () -> Result<FilePath.Component, FileCopyError> in
+                var told: Int64 = 0
+                do throws(FileCopyError) {
+                    let copy = try FileCopy.copy(
+                        source, toTemporaryIn: folder, name: name, isCancelled: { cancelled.isSet },
+                        progress: { done in
+                            meter.add(done - told)
+                            told = done
+                        })
+                    meter.add(source.opened.size - told)
+                    return .success(copy)
+                } catch {
+                    meter.add(-told)
+                    return .failure(error)
+                }
+            }
+        } onCancel: {
+            cancelled.set()
+        }
+        switch result {
+        case .success(let copy): return copy
+        case .failure(.cancelled): throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
+        case .failure(.sourceShort(_, _, _)):
+            throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
+        case .failure(.source(let error)): throw DeliveryError(reading: error)
+        case .failure(.target(let error)): throw DeliveryError(writing: error)
+        }
+    }
+
+    func compare(
+        _ copy: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder,
+        _ wanted: Digest?
+    ) async throws(DeliveryError) {
+        let shown = folder.path.appending(copy).display
+        guard let wanted else {
+            if try DeliveryError.onWriting(folder.look(copy)).identity?.size == order.source.size { return }
+            throw DeliveryError(
+                .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source")
+        }
+        guard try await readBack(copy, in: folder) == wanted else {
+            // The source may have been written to between the two readings: that is no fault of the disk.
+            try SourceGuard.check(source, order)
+            throw DeliveryError(
+                .retry(after: nil), .readBackDiffers,
+                "\(shown): the disk gave back other bytes than were written; check it")
+        }
+    }
+
+    func readBack(_ name: FilePath.Component, in folder: Folder) async throws(DeliveryError) -> Digest {
+        do {
+            return try await Checksum.sha256(readingBack: name, in: folder, on: pool)
+        } catch {
+            throw DeliveryError(writing: error)
+        }
+    }
+
+    func publish(
+        _ temporary: FilePath.Component, as target: FilePath, in folder: Folder
+    ) throws(DeliveryError) {
+        do {
+            Failpoint.copied.reached()
+            try folder.rename(temporary, to: folder, target.lastComponent ?? temporary)
+            Failpoint.renamed.reached()
+            try folder.synchronize()
+        } catch {
+            throw error.isTaken ? Self.taken(target) : DeliveryError(writing: error)
+        }
+    }
+}
+
+/// A flag that a cancellation handler sets and a blocking loop reads.
+private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    var isSet: Bool { value.load(ordering: .relaxed) }
+    func set() { value.store(true, ordering: .relaxed) }
 }

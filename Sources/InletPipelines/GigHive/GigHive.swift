@@ -66,7 +66,7 @@ package struct GigHiveSettings: Sendable {
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        url = try Self.address(values)
+        url = try HTTPURL(values)
         credentials = try Self.credentials(values)
         transport = values.string("transport").flatMap(Transport.init) ?? .auto
         if case .token = credentials {
@@ -85,15 +85,6 @@ package struct GigHiveSettings: Sendable {
         maxInFlight = values.integer("max_in_flight") ?? 2
         finalizeFor = values.duration("finalize_for") ?? .seconds(900)
         trust = try Trust(values)
-    }
-
-    private static func address(_ values: ConfigSection) throws(SettingFault) -> HTTPURL {
-        guard let text = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
-        do {
-            return try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
-        } catch {
-            throw SettingFault("url", error)
-        }
     }
 
     private static func credentials(_ values: ConfigSection) throws(SettingFault) -> Credentials {
@@ -159,11 +150,11 @@ package struct GigHiveKind: DestinationKind {
 
     /// Without the token that deletes the file.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == GigHiveReply.noteName, var reply: GigHiveReply = SecretNotes.read(note),
+        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSONNote.read(note),
             reply.deleteToken != nil || reply.statusNonce != nil
         else { return nil }
         (reply.deleteToken, reply.statusNonce) = (nil, nil)
-        return SecretNotes.write(reply)
+        return JSONNote.write(reply)
     }
 
     package var setup: DestinationSetup {

@@ -24,21 +24,7 @@ enum GigHiveVerdict: Sendable, Equatable {
     case outage
     case credentials
     case giveUp(ErrorCode)
-}
 
-/// What was asked.
-enum GigHiveEndpoint: Sendable, CaseIterable {
-    /// `POST /api/uploads` with a form.
-    case form
-    case finalize
-    /// tus, below `/files/`.
-    case files
-    /// A GET that only looks.
-    case probe
-    case delete
-}
-
-extension GigHiveVerdict {
     init(_ response: HTTPResponse, at endpoint: GigHiveEndpoint) {
         switch response.status {
         case 200..<300: self = .done
@@ -92,35 +78,7 @@ extension GigHiveVerdict {
         ]
         return rows.first { said.text.contains($0.0) }?.1 ?? .retry(.serverError)
     }
-}
 
-/// The words of an answer, whatever its kind, without our own credentials.
-struct GigHiveSaid: Sendable {
-    /// `error` of the JSON.
-    let error: String
-    /// All of the JSON's words, or the plain text, or the HTML without its tags.
-    let text: String
-    let isJSON: Bool
-
-    init(_ response: HTTPResponse) {
-        let said = Self.members(response)
-        isJSON = said != nil
-        error = response.redactor.redacted(said?.error ?? "")
-        text =
-            said.map { response.redactor.redacted([$0.error, $0.message].compactMap(\.self).joined(separator: ": ")) }
-            ?? response.plainText(64 << 10)
-    }
-
-    /// nil for what is not JSON of the server's kind, which is shown as it is.
-    private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
-        guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
-        else { return nil }
-        // As said above.
-        return try? (json.text("error"), json.text("message"))
-    }
-}
-
-extension GigHiveVerdict {
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         var error = plainError(response, what)
@@ -175,6 +133,44 @@ extension GigHiveVerdict {
         case 524: return " (Cloudflare stands before this server; it waits at most 100 s for an answer)"
         default: return ""
         }
+    }
+}
+
+/// What was asked.
+enum GigHiveEndpoint: Sendable, CaseIterable {
+    /// `POST /api/uploads` with a form.
+    case form
+    case finalize
+    /// tus, below `/files/`.
+    case files
+    /// A GET that only looks.
+    case probe
+    case delete
+}
+
+/// The words of an answer, whatever its kind, without our own credentials.
+struct GigHiveSaid: Sendable {
+    /// `error` of the JSON.
+    let error: String
+    /// All of the JSON's words, or the plain text, or the HTML without its tags.
+    let text: String
+    let isJSON: Bool
+
+    init(_ response: HTTPResponse) {
+        let said = Self.members(response)
+        isJSON = said != nil
+        error = response.redactor.redacted(said?.error ?? "")
+        text =
+            said.map { response.redactor.redacted([$0.error, $0.message].compactMap(\.self).joined(separator: ": ")) }
+            ?? response.plainText(64 << 10)
+    }
+
+    /// nil for what is not JSON of the server's kind, which is shown as it is.
+    private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
+        guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
+        else { return nil }
+        // As said above.
+        return try? (json.text("error"), json.text("message"))
     }
 }
 

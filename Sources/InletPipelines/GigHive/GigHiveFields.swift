@@ -22,24 +22,18 @@ struct GigHiveFields: Sendable, Equatable {
     private static let limits = ["label": 255, "org_name": 128, "location": 255]
     private static let eventTypes = ["band", "wedding", "other"]
 
-    /// What is wrong with a field, for a person.
-    struct Fault: Error, Equatable {
-        var field: String
-        var reason: String
-    }
-
     /// Checks and cleans `fields`; names that GigHive does not know belong to other destinations and stay out.
     ///
     /// - Parameters:
     ///   - defaults: for fields that are missing or empty.
     ///   - isGuest: guests' labels are measured in bytes, and their event is the server's.
-    init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(Fault) {
+    init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(FieldFault) {
         var values: [(String, String)] = []
         for spec in Self.specs where spec.name == "label" || !isGuest {
             var text = Self.clean(fields[spec.name], spec.name)
             if text.isEmpty { text = Self.clean(defaults[spec.name], spec.name) }
             if let reason = Self.objection(to: text, in: spec.name, isGuest) {
-                throw Fault(field: spec.name, reason: reason)
+                throw FieldFault(field: spec.name, reason: reason)
             }
             if !text.isEmpty { values.append((spec.name, text)) }
         }
@@ -75,15 +69,7 @@ struct GigHiveFields: Sendable, Equatable {
 
     /// A day of the Gregorian calendar in ASCII digits, in the range of MySQL's DATE.
     static func isDate(_ text: String) -> Bool {
-        let bytes = Array(text.utf8)
-        let dash = UInt8(ascii: "-")
-        guard bytes.count == 10, bytes[4] == dash, bytes[7] == dash,
-            bytes.enumerated().allSatisfy({ [4, 7].contains($0.offset) || (0x30...0x39).contains($0.element) }),
-            let year = Int(text.prefix(4)), let month = Int(text.dropFirst(5).prefix(2)), let day = Int(text.suffix(2))
-        else { return false }
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        return year >= 1000 && (1...12).contains(month) && (1...days[month - 1]).contains(day)
+        text.utf8.count == 10 && text >= "1000" && WallTime(rfc3339: text + "T00:00:00Z") != nil
     }
 
     private static func shown(_ text: String) -> String { "'\(DisplayText.escape(String(text.prefix(60))))'" }

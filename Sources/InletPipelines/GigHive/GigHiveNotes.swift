@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 
 /// A delivery to GigHive as its checkpoint remembers it.
@@ -45,11 +44,8 @@ struct GigHiveNotes: Sendable, Equatable {
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
-        // A note of another version is none: the server is asked again.
-        reply = entries[GigHiveReply.noteName].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
-        // As above.
-        guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
-        else { return }
+        reply = JSONNote.read(entries[GigHiveReply.noteName])
+        guard let progress: Progress = JSONNote.read(entries["finalize"]) else { return }
         (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
         stuckSince = progress.stuckSince.map { WallTime(milliseconds: $0) }
     }
@@ -63,10 +59,10 @@ struct GigHiveNotes: Sendable, Equatable {
 
     var finalizeNote: [String: [UInt8]] {
         let progress = Progress(waited: waited, tries: tries, missing: missing, stuckSince: stuckSince?.milliseconds)
-        return Self.json("finalize", progress)
+        return ["finalize": JSONNote.write(progress)]
     }
 
-    var replyNote: [String: [UInt8]] { reply.map { Self.json(GigHiveReply.noteName, $0) } ?? [:] }
+    var replyNote: [String: [UInt8]] { reply.map { [GigHiveReply.noteName: JSONNote.write($0)] } ?? [:] }
 
     /// What outlives an upload that is begun anew.
     var lasting: [String: [UInt8]] {
@@ -79,13 +75,6 @@ struct GigHiveNotes: Sendable, Equatable {
 
     /// Begins anew: nothing of the upload is known any more.
     mutating func forgetUpload() { self = GigHiveNotes(lasting) }
-
-    private static func json(_ name: String, _ value: some Encodable) -> [String: [UInt8]] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Numbers, booleans and texts always encode.
-        return (try? encoder.encode(value)).map { [name: Array($0)] } ?? [:]
-    }
 
     private static func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }
 }

@@ -91,12 +91,6 @@ package enum MediaHashList {
         /// The list's name in `ascmhl/`.
         package var name: String
         package var c4: String
-
-        package init(number: Int, name: String, c4: String) {
-            self.number = number
-            self.name = name
-            self.c4 = c4
-        }
     }
 
     /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
@@ -109,10 +103,6 @@ package enum MediaHashList {
         }
         return Array((text + "</ascmhldirectory>\n").utf8)
     }
-}
-
-extension XMLText {
-    static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
 }
 
 /// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd): one file beside what it lists, without a chain.
@@ -164,4 +154,53 @@ package enum C4 {
         }
         return "c4" + String(decoding: text, as: UTF8.self)
     }
+}
+
+/// Text in XML 1.0 documents.
+enum XMLText {
+    /// The text of `bytes` if XML 1.0 (section 2.2) can hold it: UTF-8 without control characters but tab, line feed and
+    /// carriage return, and without the two non-characters.
+    static func writable(_ bytes: [UInt8]) -> String? {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        let isWritable = text.unicodeScalars.allSatisfy { scalar in
+            switch scalar.value {
+            case 0x9, 0xA, 0xD: true
+            case 0..<0x20, 0xFFFE, 0xFFFF: false
+            default: true
+            }
+        }
+        return isWritable ? text : nil
+    }
+
+    /// The text as content of an element or an attribute. A reader turns a raw carriage return into a line feed, and both
+    /// into a space in attributes; as references they stay.
+    static func escape(_ text: String) -> String {
+        var result = ""
+        result.reserveCapacity(text.utf8.count)
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "\r": result += "&#13;"
+            case "\n": result += "&#10;"
+            case "\t": result += "&#9;"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// `<name>text</name>`, `depth` steps of two spaces in.
+    static func element(_ depth: Int, _ name: String, _ attributes: [(String, String)] = [], _ text: String) -> String {
+        "\(opening(depth, name, attributes))\(escape(text))</\(name)>\n"
+    }
+
+    static func opening(_ depth: Int, _ name: String, _ attributes: [(String, String)] = []) -> String {
+        let list = attributes.map { " \($0.0)=\"\(escape($0.1))\"" }.joined()
+        return "\(String(repeating: "  ", count: depth))<\(name)\(list)>"
+    }
+
+    static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
 }

@@ -59,12 +59,9 @@ struct PartSender: Sendable {
     /// The file is read only where something is asked for.
     func sums(_ kinds: SumKinds, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if kinds.isEmpty { return SliceSums() }
-        do {
-            return try await Checksum.sums(
-                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing)
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try await DeliveryError.onTransfer(
+            await Checksum.sums(
+                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
     /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
@@ -127,12 +124,7 @@ struct PartSender: Sendable {
 
     /// The MD5 of a slice, unless it is known.
     private func md5(_ range: Range<Int64>, _ known: Digest?) async -> Result<Digest?, DeliveryError> {
-        guard known == nil else { return .success(known) }
-        do {
-            return .success(try await sums(.md5, range).md5)
-        } catch {
-            return .failure(error)
-        }
+        known != nil ? .success(known) : await Result(of: try await sums(.md5, range).md5)
     }
 
     /// What the same request again cannot get over.
@@ -154,9 +146,7 @@ struct PartSender: Sendable {
             "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination",
             heard: Heard(200, .refusal))
     }
-}
 
-extension PartSender {
     /// Sends the whole file in one request that makes the object.
     ///
     /// Hashes before it sends: the object is visible once the store has the last byte, and what changes between then and the
@@ -203,12 +193,7 @@ extension PartSender {
     /// The whole file, as it was admitted; nil for one that is not small. Blocks for one read.
     private func smallContent() throws(DeliveryError) -> [UInt8]? {
         guard order.source.size <= Self.smallest else { return nil }
-        let content: [UInt8]
-        do {
-            content = try source.content(of: Int(order.source.size))
-        } catch {
-            throw DeliveryError(reading: error)
-        }
+        let content = try DeliveryError.onReading(source.content(of: Int(order.source.size)))
         // After the reading: what was read is what was admitted.
         try SourceGuard.check(source, order)
         guard content.count == order.source.size else {
@@ -216,5 +201,53 @@ extension PartSender {
                 .sourceChanged, .sourceChanged, "\(source.path.display): it was changed while it was read")
         }
         return content
+    }
+}
+
+/// Decides what a part's ETag says about the bytes that arrived.
+///
+/// A foreign value once may be damage on the way: the part is sent again. Another foreign value is damage for certain; the
+/// same one again means that this store's ETags are not MD5.
+struct ETagJudge: Sendable {
+    enum Judgement: Sendable, Equatable {
+        case proved
+        case sendAgain
+        case corrupted
+        case notMD5
+    }
+
+    private var foreign: String?
+
+    init() {}
+
+    /// - Parameters:
+    ///   - etag: as received.
+    ///   - md5: of what was read from the file; nil accepts any tag (`verify: size`).
+    mutating func judge(_ etag: String, md5: Digest?) -> Judgement { judge(etag, against: md5) }
+
+    /// - Parameter wanted: any checksum that the store has to name, in hexadecimal.
+    mutating func judge(_ said: String, against wanted: Digest?) -> Judgement {
+        guard let wanted else { return .proved }
+        let bare = Self.bare(said)
+        if bare == wanted.hex { return .proved }
+        guard let foreign else {
+            self.foreign = bare
+            return .sendAgain
+        }
+        return foreign == bare ? .notMD5 : .corrupted
+    }
+
+    /// The tag without quotes and weakness mark, its letters in lower case (RFC 9110 8.8.3).
+    static func bare(_ etag: String) -> String {
+        let strong = etag.utf8.dropFirst(etag.hasPrefix("W/") ? 2 : 0)
+        // Asked several times of every small file: one allocation.
+        return String(unsafeUninitializedCapacity: strong.count) { room in
+            var count = 0
+            for byte in strong where byte != UInt8(ascii: "\"") {
+                room[count] = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+                count += 1
+            }
+            return count
+        }
     }
 }

@@ -20,11 +20,8 @@ enum Retrying {
         else { throw error }
         if isStopping() { throw .stopping }
         var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: waits.delay(afterAttempt: failed, asked: error.asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to \(step) again")
-        }
+        let wait = waits.delay(afterAttempt: failed, asked: error.asked, using: &random)
+        try await DeliveryError.sleep(for: wait, "waiting to \(step) again")
     }
 
     /// The same between two tries to send what is read from the source.

@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 internal import InletTransfer
 
@@ -46,25 +45,19 @@ struct UploadRecord: Sendable {
 
     /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
-        guard let note = entries[Self.openingName],
-            let opening = try? JSONDecoder().decode(Opening.self, from: Data(note)), opening.plan.fileSize == fileSize,
+        guard let opening: Opening = JSONNote.read(entries[Self.openingName]), opening.plan.fileSize == fileSize,
             opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
         else { return nil }
         self.init(upload: opening.upload, plan: opening.plan, lasting: Self.lasting(entries))
-        for number in 1...plan.count {
-            guard let note = entries[Self.partName(number)] else { continue }
-            // A note of another version is none: the part is sent again.
-            parts[number] = try? JSONDecoder().decode(ProvedPart.self, from: Data(note))
-        }
+        for number in 1...plan.count { parts[number] = JSONNote.read(entries[Self.partName(number)]) }
         isCompleting = entries[Self.completingName] != nil && missing.isEmpty
         isStale = entries[Self.staleName] != nil
     }
 
     /// The upload id and key that `entries` speak of, whatever else is in them.
     static func identity(_ entries: [String: [UInt8]]) -> (id: String, key: String)? {
-        guard let note = entries[openingName], let opening = try? JSONDecoder().decode(Opening.self, from: Data(note))
-        else { return nil }
-        return (opening.upload.id, opening.upload.key)
+        let opening: Opening? = JSONNote.read(entries[openingName])
+        return opening.map { ($0.upload.id, $0.upload.key) }
     }
 
     /// Those of `entries` that outlive every upload.
@@ -83,32 +76,20 @@ struct UploadRecord: Sendable {
         (identity(entries).map { [$0] } ?? []) + refusedUploads(entries)
     }
 
-    var openingNote: [UInt8] {
-        get throws { Array(try JSONEncoder().encode(Opening(upload: upload, plan: plan))) }
-    }
+    var openingNote: [UInt8] { JSONNote.write(Opening(upload: upload, plan: plan)) }
 
     /// The opening note without the URLs of the parts, where it has any: with it the upload can be dropped, not gone on with.
     static func stripped(_ note: [UInt8]) -> [UInt8]? {
-        guard var opening: Opening = SecretNotes.read(note), !opening.upload.partURLs.isEmpty else { return nil }
+        guard var opening: Opening = JSONNote.read(note), !opening.upload.partURLs.isEmpty else { return nil }
         opening.upload.partURLs = []
-        return SecretNotes.write(opening)
+        return JSONNote.write(opening)
     }
 
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
-    static func note(_ part: ProvedPart) throws -> [UInt8] { Array(try JSONEncoder().encode(part)) }
-
     /// What makes a proved part known to the next attempt.
-    static func notes(of part: ProvedPart, _ number: Int) throws(DeliveryError) -> [String: [UInt8]] {
-        [partName(number): try encoded { try note(part) }]
-    }
-
-    static func encoded(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
-        do {
-            return try encode()
-        } catch {
-            throw DeliveryError(.giveUp, .internalFault, "the checkpoint cannot be encoded: \(error)")
-        }
+    static func notes(of part: ProvedPart, _ number: Int) -> [String: [UInt8]] {
+        [partName(number): JSONNote.write(part)]
     }
 
     var missing: [Int] { (1...plan.count).filter { parts[$0] == nil } }

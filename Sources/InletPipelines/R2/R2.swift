@@ -1,6 +1,5 @@
 package import InletCore
 package import InletTransfer
-package import SystemPackage
 
 /// What a `type: r2` destination is told: the Spiral Storage multipart API in front of Cloudflare R2.
 package struct R2Settings: Sendable {
@@ -34,7 +33,7 @@ package struct R2Settings: Sendable {
     package var publicURL: HTTPURL?
     package var verify: Verify
     package var allowHTTP: Bool
-    package var caFile: FilePath?
+    package var trust: Trust
     package var connections: Int
     package var maxInFlight: Int?
 
@@ -63,35 +62,18 @@ package struct R2Settings: Sendable {
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
         allowHTTP = values.boolean("allow_http") ?? false
-        let rules = URLRules.configured(allowHTTP: allowHTTP)
-        guard let address = values.string("api") else { throw SettingFault(key: "api", message: "is missing") }
-        api = try Self.url(address, "api", rules)
-        publicURL = try values.string("public_url").map { text throws(SettingFault) in
-            try Self.url(text, "public_url", rules)
-        }
+        api = try HTTPURL(values, "api")
+        publicURL = try HTTPURL.given(values, "public_url")
         dialect = values.string("dialect").flatMap(Dialect.init) ?? .v1
         apiKey = values.secret("api_key")
-        let given = values.bytes("part_size")
-        partSize = given ?? PartPlan.defaultSize
-        largestPart = given ?? PartPlan.largestAuto
-        guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
-            throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
-        }
+        (partSize, largestPart) = try PartPlan.sizes(values)
         parallelParts = values.integer("parallel_parts") ?? 4
         verify = values.string("verify").flatMap(Verify.init) ?? .md5
-        caFile = values.string("ca_file").map { FilePath($0) }
+        trust = try Trust(values)
         connections = values.integer("connections") ?? 32
         maxInFlight = values.integer("max_in_flight")
         if dialect == .v1, apiKey?.isEmpty ?? true {
             throw SettingFault(key: "api_key", message: "is needed for dialect v1")
-        }
-    }
-
-    private static func url(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        do {
-            return try HTTPURL(text, rules: rules)
-        } catch {
-            throw SettingFault(key, error)
         }
     }
 }
@@ -107,8 +89,7 @@ package struct R2Kind: DestinationKind {
         let settings = try R2Settings(destination.values)
         let pipeline = R2Pipeline(
             settings: settings,
-            client: try factory.client(
-                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            client: try factory.client(for: destination, settings.trust, connections: settings.connections),
             hashing: factory.pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
@@ -119,7 +100,7 @@ package struct R2Kind: DestinationKind {
 
     package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
         let settings = try R2Settings(destination.values)
-        return (settings.api, Trust(caFile: settings.caFile))
+        return (settings.api, settings.trust)
     }
 
     package var setup: DestinationSetup {
@@ -160,26 +141,10 @@ extension R2Pipeline: DeliveryVerifying {
             if let verification { return verification }
             return try Self.missing(answer, what)
         }
-        // What was presigned for GET cannot be sent as HEAD.
-        let isPresigned = settings.dialect == .v1
-        let request =
-            isPresigned
-            ? HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
-            : HTTPRequest("HEAD", url)
-        let answer = try await api.client.exchange(request)
-        let size: Int64?
-        switch answer.status {
-        case 416: size = 0
-        case 200..<300: size = Self.length(answer)
-        default: return try Self.missing(answer, what)
-        }
-        guard let size else { return .cannotTell("\(url.redacted) does not say how long it is") }
-        return order.compare(size: size, etag: answer.header("ETag"))
-    }
-
-    private static func length(_ answer: HTTPResponse) -> Int64? {
-        let total = answer.header("Content-Range")?.split(separator: "/").last.map(String.init)
-        return (total ?? answer.header("Content-Length")).flatMap { Int64($0) }
+        let (answer, size) = try await api.look(at: url)
+        if let size { return order.compare(size: size, etag: answer.header("ETag")) }
+        guard answer.isSuccess else { return try Self.missing(answer, what) }
+        return .cannotTell("\(url.redacted) does not say how long it is")
     }
 
     private static func missing(_ answer: HTTPResponse, _ what: String) throws(DeliveryError) -> Verification {

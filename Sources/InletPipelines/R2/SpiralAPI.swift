@@ -86,11 +86,7 @@ struct SpiralAPI: Sendable {
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
         let what = "aborting an upload at \(settings.api.redacted)"
-        do throws(DeliveryError) {
-            _ = try await post("\(base)/abort", Self.name(id, key), what)
-        } catch {
-            guard error.code == .notFound else { throw error }
-        }
+        try await DeliveryError.ignoring(.notFound, in: await post("\(base)/abort", Self.name(id, key), what))
     }
 
     /// A presigned PUT for a small file (dialect v1).

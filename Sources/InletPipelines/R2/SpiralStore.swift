@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 internal import InletLinux
 internal import InletTransfer
@@ -31,11 +30,7 @@ struct SpiralStore: PartStore {
     /// What is noted as proved is there as long as the upload is; only URLs that are still needed can have expired.
     func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard record.upload.partURLs.count == record.plan.count else { return nil }
-        do throws(TransferError) {
-            try await api.client.acquaint(with: api.settings.api)
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await DeliveryError.onTransfer(await api.client.acquaint(with: api.settings.api))
         let hasExpired = record.missing.contains { number in
             // One that is refused now is asked for anew.
             guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
@@ -60,11 +55,10 @@ struct SpiralStore: PartStore {
     }
 
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
-        let finding = try await ObjectLookup(api: api).find(record.upload.key)
-        guard ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag),
-            case .found(_, let etag) = finding
+        guard let found = try await api.find(record.upload.key),
+            found.matches(size: record.plan.fileSize, expectedETag: record.expectedETag)
         else { return nil }
-        return Composed(url: nil, etag: etag.map { ETagJudge.bare($0) })
+        return Composed(url: nil, etag: found.etag.map { ETagJudge.bare($0) })
     }
 
     func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }
@@ -119,21 +113,55 @@ enum PresignedLife {
 
     /// Parses `20261121T072000Z`.
     static func time(_ text: String) -> WallTime? {
-        guard text.utf8.count == 16, text.hasSuffix("Z") else { return nil }
-        let digits = text.filter(\.isNumber)
-        guard digits.count == 14, let all = Int64(digits) else { return nil }
-        let (date, clock) = all.quotientAndRemainder(dividingBy: 1_000_000)
-        var components = DateComponents()
-        components.year = Int(date / 10_000)
-        components.month = Int(date / 100 % 100)
-        components.day = Int(date % 100)
-        components.hour = Int(clock / 10_000)
-        components.minute = Int(clock / 100 % 100)
-        components.second = Int(clock % 100)
-        var calendar = Calendar(identifier: .gregorian)
-        calendar.timeZone = .gmt
-        return calendar.date(from: components).map {
-            WallTime(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded()))
+        guard text.utf8.count == 16 else { return nil }
+        var long = Array(text.utf8)
+        for (place, mark) in [(4, "-"), (7, "-"), (13, ":"), (16, ":")] {
+            long.insert(contentsOf: mark.utf8, at: place)
         }
+        return WallTime(rfc3339: String(decoding: long, as: UTF8.self))
+    }
+}
+
+/// An object that is there: its length, and its tag where the store says one.
+struct FoundObject: Sendable, Equatable {
+    var size: Int64
+    var etag: String?
+
+    /// Whether it is what was sent: by its length, and by its tag where both sides have R2's kind.
+    func matches(size: Int64, expectedETag: String?) -> Bool {
+        guard self.size == size else { return false }
+        guard let expectedETag, let etag else { return true }
+        let bare = ETagJudge.bare(etag)
+        let isComposite = bare.contains("-") || bare.count == 32
+        return !isComposite || bare == expectedETag
+    }
+}
+
+extension SpiralAPI {
+    /// Finds out whether an object is already there, after an answer was lost: by `objects/url` (dialect v1), or the configured
+    /// `public_url`; nil where there is none, and where this destination offers no way to tell.
+    func find(_ key: String) async throws(DeliveryError) -> FoundObject? {
+        var url = settings.publicURL?.appending(path: key)
+        if settings.dialect == .v1 {
+            // An address that may not be asked tells nothing.
+            url = try await objectURL(key).flatMap { try? checked($0) }
+        }
+        guard let url else { return nil }
+        let (answer, size) = try await look(at: url)
+        return size.map { FoundObject(size: $0, etag: answer.header("ETag")) }
+    }
+
+    /// What the answer about an object at `url` is, and which length it names. What was presigned for GET (dialect v1) cannot
+    /// be sent as HEAD: it asks for one byte, and reads the length from Content-Range.
+    func look(at url: HTTPURL) async throws(DeliveryError) -> (answer: HTTPResponse, size: Int64?) {
+        let request =
+            settings.dialect == .v1
+            ? HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
+            : HTTPRequest("HEAD", url)
+        let answer = try await client.exchange(request)
+        if answer.status == 416 { return (answer, 0) }
+        guard answer.isSuccess else { return (answer, nil) }
+        let total = answer.header("Content-Range")?.split(separator: "/").last.map(String.init)
+        return (answer, (total ?? answer.header("Content-Length")).flatMap { Int64($0) })
     }
 }

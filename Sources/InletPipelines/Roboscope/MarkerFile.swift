@@ -82,7 +82,7 @@ struct MarkerFile: Sendable {
                 if RoboscopeID.isPlausible(text) { session = text } else { faults.append("'\(name)' is no id") }
                 continue
             }
-            do throws(RoboscopeFields.Fault) {
+            do throws(FieldFault) {
                 plan = try SessionFile(value)
             } catch {
                 faults.append("session: \(error.field) \(error.reason)")

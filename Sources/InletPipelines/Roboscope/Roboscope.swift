@@ -1,6 +1,5 @@
 package import InletCore
 package import InletTransfer
-package import SystemPackage
 
 /// What a `type: roboscope` destination is told: a Roboscope 2 server, and which destination holds the files that are
 /// registered there.
@@ -16,7 +15,7 @@ package struct RoboscopeSettings: Sendable {
     package var presence: Bool
     /// Whether a session is locked while we write into it, where the server can.
     package var locks: Bool
-    package var caFile: FilePath?
+    package var trust: Trust
     package var connections: Int
 
     package static let type = DestinationType(
@@ -40,12 +39,7 @@ package struct RoboscopeSettings: Sendable {
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        guard let text = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
-        do {
-            url = try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
-        } catch {
-            throw SettingFault("url", error)
-        }
+        url = try HTTPURL(values)
         guard let name = values.string("storage"), !name.isEmpty else {
             throw SettingFault(key: "storage", message: "is missing: the destination that models are uploaded to")
         }
@@ -57,7 +51,7 @@ package struct RoboscopeSettings: Sendable {
         chunk = values.integer("chunk") ?? 100
         presence = values.boolean("presence") ?? true
         locks = values.boolean("locks") ?? true
-        caFile = values.string("ca_file").map { FilePath($0) }
+        trust = try Trust(values)
         connections = values.integer("connections") ?? 8
     }
 }
@@ -74,21 +68,17 @@ package struct RoboscopeKind: DestinationKind {
         let settings = try RoboscopeSettings(destination.values)
         let pipeline = RoboscopePipeline(
             settings: settings,
-            client: try factory.client(
-                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            client: try factory.client(for: destination, settings.trust, connections: settings.connections),
             pool: factory.pool, readYAML: factory.readYAML)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
             connections: settings.connections, maxInFlight: nil)
         made.setAddress(settings.url)
         made.testExtension = "glb"
-        made.storage = StorageNeed(
-            destination: settings.storage,
-            isNeededWith: { path, fields in
-                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
-                let role = (try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)
-                return role.needsStorage
-            })
+        made.storage = StorageNeed(destination: settings.storage) { path, fields in
+            // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+            ((try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)).needsStorage
+        }
         made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made
@@ -96,7 +86,7 @@ package struct RoboscopeKind: DestinationKind {
 
     package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
         let settings = try RoboscopeSettings(destination.values)
-        return (settings.url, Trust(caFile: settings.caFile))
+        return (settings.url, settings.trust)
     }
 
     package var setup: DestinationSetup {
@@ -121,7 +111,7 @@ extension PipelineFactory {
         let settings = try RoboscopeSettings(destination.values)
         return RoboscopeAdmin(
             settings: settings,
-            client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
+            client: try client(settings.trust, connections: settings.connections, of: destination))
     }
 }
 
@@ -135,7 +125,8 @@ extension RoboscopePipeline: DeliveryVerifying {
         let details = order.proof.details ?? [:]
         var compared: [String] = []
         if let id = details["space_id"] {
-            guard let space = try await there(RoboscopeSpace.self, id) else {
+            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSpace.self, id))
+            else {
                 return .missing("space \(id) is not there")
             }
             for (field, url) in details.sorted(by: { $0.key < $1.key })
@@ -151,23 +142,11 @@ extension RoboscopePipeline: DeliveryVerifying {
             compared.append("space \(id)")
         }
         if let id = details["session_id"] {
-            guard try await there(RoboscopeSession.self, id) != nil else {
-                return .missing("session \(id) is not there")
-            }
+            let session = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSession.self, id))
+            if session == nil { return .missing("session \(id) is not there") }
             compared.append("session \(id)")
         }
         return compared.isEmpty
             ? .cannotTell("nothing of its own was registered") : .same(compared.joined(separator: ", "))
-    }
-
-    private func there<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ id: String
-    ) async throws(DeliveryError) -> Resource? {
-        do throws(DeliveryError) {
-            return try await api.get(type, id)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
     }
 }

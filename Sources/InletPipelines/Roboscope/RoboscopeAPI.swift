@@ -107,22 +107,12 @@ struct RoboscopeAPI: Sendable {
 
     // MARK: - Read only
 
-    func referenceSets(space: String) async throws(DeliveryError) -> [JSONObject] {
-        let what = "listing reference sets of space \(DisplayText.escape(space))"
-        let path = try Self.path("spaces", space) + "/reference-sets"
-        return try RoboscopeAnswer.list(try await call("GET", path, what, limit: 16 << 20), what)
-    }
-
-    /// nil where the space has none.
-    func laserGuide(space: String) async throws(DeliveryError) -> JSONObject? {
-        let what = "reading the laser guide of space \(DisplayText.escape(space))"
-        return try await optional(try Self.path("spaces", space) + "/laser-guide", what)
-    }
-
     /// nil while the server has not computed them.
     func details(marker: String) async throws(DeliveryError) -> JSONObject? {
         let what = "reading the details of marker \(DisplayText.escape(marker))"
-        return try await optional(try Self.path("markers", marker) + "/details", what)
+        let path = try Self.path("markers", marker) + "/details"
+        let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
+        return if let response { try RoboscopeAnswer.object(response, what) } else { nil }
     }
 
     /// The trail of what was done.
@@ -141,15 +131,6 @@ struct RoboscopeAPI: Sendable {
     }
 
     // MARK: - Requests
-
-    private func optional(_ path: String, _ what: String) async throws(DeliveryError) -> JSONObject? {
-        do throws(DeliveryError) {
-            return try RoboscopeAnswer.object(try await call("GET", path, what, limit: 16 << 20), what)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
-    }
 
     private func object<Resource: RoboscopeResource>(
         _ response: HTTPResponse, _ what: String

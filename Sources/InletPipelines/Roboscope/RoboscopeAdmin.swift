@@ -76,15 +76,6 @@ package struct RoboscopeAdmin: Sendable {
 
     // MARK: - Beside them
 
-    package func referenceSets(ofSpace id: String) async throws(DeliveryError) -> [JSONValue] {
-        try await api.referenceSets(space: try await space(id)).map { .object($0) }
-    }
-
-    /// nil where the space has none.
-    package func laserGuide(ofSpace id: String) async throws(DeliveryError) -> JSONValue? {
-        try await api.laserGuide(space: try await space(id)).map { .object($0) }
-    }
-
     /// What the server has measured of a marker; nil while it has not.
     package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
         try await api.details(marker: id).map { .object($0) }

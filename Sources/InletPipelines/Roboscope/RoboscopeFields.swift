@@ -1,5 +1,5 @@
 internal import InletCore
-internal import SystemPackage
+package import SystemPackage
 
 /// The fields of a file's route, checked before anything is asked of the server.
 struct RoboscopeFields: Sendable, Equatable {
@@ -24,21 +24,15 @@ struct RoboscopeFields: Sendable, Equatable {
         FieldSpec("role", default: "auto", choices: roles, "auto, model, scan, preview, markers, session or file."),
     ]
 
-    /// What is wrong with a field, for a person.
-    struct Fault: Error, Equatable {
-        var field: String
-        var reason: String
-    }
-
     /// Names that Roboscope does not know belong to other destinations and stay out.
-    init(_ fields: [String: String], path: FilePath) throws(Fault) {
+    init(_ fields: [String: String], path: FilePath) throws(FieldFault) {
         func text(_ name: String) -> String? {
             fields[name].map(Self.trimmed).flatMap { $0.isEmpty ? nil : $0 }
         }
         space = text("space")
         name = text("name")
         sessionType = try Self.choice(text("session_type") ?? "inspection", "session_type", Self.types)
-        sessionStatus = try text("session_status").map { value throws(Fault) in
+        sessionStatus = try text("session_status").map { value throws(FieldFault) in
             try Self.choice(value, "session_status", Self.statuses)
         }
         let word = text("role") ?? "auto"
@@ -48,10 +42,10 @@ struct RoboscopeFields: Sendable, Equatable {
         }
         for (name, limit) in [("space", 200), ("name", 200)] {
             let length = text(name)?.unicodeScalars.count ?? 0
-            if length > limit { throw Fault(field: name, reason: "has \(length) characters; \(limit) are taken") }
+            if length > limit { throw FieldFault(field: name, reason: "has \(length) characters; \(limit) are taken") }
         }
         if role == .model, RoboscopeRole.models[FileName(path).plainExtension] == nil {
-            throw Fault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
+            throw FieldFault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
         }
     }
 
@@ -60,7 +54,7 @@ struct RoboscopeFields: Sendable, Equatable {
 
     /// What these fields come to for the file at `path`.
     static func reading(_ fields: [String: String], path: FilePath) -> FieldReading {
-        do throws(Fault) {
+        do throws(FieldFault) {
             let read = try RoboscopeFields(fields, path: path)
             let decided = fields["role"] == read.role.rawValue ? [:] : ["role": read.role.rawValue]
             let missing = read.space == nil ? objection(withoutSpace: read.role) : nil
@@ -83,11 +77,64 @@ struct RoboscopeFields: Sendable, Equatable {
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
-    static func choice(_ text: String, _ field: String, _ known: [String]) throws(Fault) -> String {
+    static func choice(_ text: String, _ field: String, _ known: [String]) throws(FieldFault) -> String {
         let word = text.lowercased()
         if known.contains(word) { return word }
         let hint = Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
         let shown = DisplayText.escape(String(text.prefix(60)))
-        throw Fault(field: field, reason: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
+        throw FieldFault(field: field, reason: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
+    }
+}
+
+/// What a file is to Roboscope.
+package enum RoboscopeRole: String, Sendable, CaseIterable {
+    /// `model_glb_url` or `model_usdc_url` of its space.
+    case model
+    /// `scan_url` of its space.
+    case scan
+    /// `preview_url` of its space.
+    case preview
+    /// A list of markers for a session.
+    case markers
+    /// What the session of its folder shall be like: `session.yaml`.
+    case session
+    /// A file of a session: of an offloaded card, for example. Nothing is registered for it alone.
+    case file
+
+    /// What the file at `path` (below its root) is by its name; `nil` for `isInUnit` decides nothing.
+    ///
+    /// A picture beside a model of the same name is the model's preview when it travels with it; alone it is one only when
+    /// it is called `preview`.
+    package init(_ path: FilePath) {
+        let name = FileName(path)
+        let ending = name.plainExtension
+        let stem = String(decoding: name.stem, as: UTF8.self).lowercased()
+        switch ending {
+        case "json" where stem == "markers", "yaml" where stem == "markers", "yml" where stem == "markers":
+            self = .markers
+        case "json" where stem == "session", "yaml" where stem == "session", "yml" where stem == "session":
+            self = .session
+        case _ where Self.scans.contains(ending) && Self.isBelowScans(path): self = .scan
+        case _ where Self.models[ending] != nil: self = .model
+        case _ where Self.pictures.contains(ending) && stem == "preview": self = .preview
+        default: self = .file
+        }
+    }
+
+    /// Which field of a space the URL of a model with this ending goes to.
+    static let models = ["glb": "model_glb_url", "usdc": "model_usdc_url", "usdz": "model_usdc_url"]
+    private static let scans: Set = ["usdc", "usdz", "obj", "ply"]
+    static let pictures: Set = ["png", "jpg", "jpeg", "webp"]
+
+    private static func isBelowScans(_ path: FilePath) -> Bool {
+        path.removingLastComponent().components.contains { $0.string.lowercased() == "scans" }
+    }
+
+    /// Whether the file's bytes have to be in the storage first. Markers and session files are read here.
+    package var needsStorage: Bool {
+        switch self {
+        case .model, .scan, .preview, .file: true
+        case .markers, .session: false
+        }
     }
 }

@@ -117,7 +117,7 @@ extension RoboscopeAPI {
                     throw DeliveryError(
                         .retry(after: nil), .conflict, "\(error.reason); others changed it \(tried) times meanwhile")
                 }
-                try await pause(.milliseconds(100 << tried))
+                try await DeliveryError.sleep(for: .milliseconds(100 << tried), "another writer was waited for")
             }
         }
     }
@@ -125,13 +125,5 @@ extension RoboscopeAPI {
     private static func versioned(_ fields: JSONObject, _ current: some RoboscopeResource) -> JSONObject {
         guard let version = current.version else { return fields }
         return fields.merging(["version": .number(String(version))]) { $1 }
-    }
-
-    private func pause(_ duration: Duration) async throws(DeliveryError) {
-        do {
-            try await Task.sleep(for: duration)
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while another writer was waited for")
-        }
     }
 }

@@ -113,4 +113,160 @@ struct S3API: Sendable {
     static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         .misunderstood("\(what): the answer is not the XML it should be: \(DeliveryError.said(response))")
     }
+
+    // MARK: - The calls of the S3 API that a delivery needs ("Actions", Amazon S3 API Reference).
+
+    /// CreateMultipartUpload. - Returns: the upload's id.
+    func create(_ key: String, headers: HTTPFields) async throws(DeliveryError) -> String {
+        let what = "creating the upload at \(url(key).redacted)"
+        let call = Call(method: "POST", key: key, query: [("uploads", "")], headers: headers)
+        let response = try await send(call, what)
+        let answer = try parse(response, root: "InitiateMultipartUpload", what)
+        guard let id = answer.text(of: "UploadId"), !id.isEmpty else { throw Self.badAnswer(response, what) }
+        return id
+    }
+
+    /// A part as the store lists it.
+    struct ListedPart: Sendable, Equatable {
+        var size: Int64
+        var etag: String
+        /// Where the store keeps one.
+        var checksum: Digest?
+    }
+
+    /// ListParts, all pages of it.
+    ///
+    /// The next page begins after the last part that was seen; stores differ in what they name as the next marker, and in
+    /// whether it is listed again.
+    func parts(_ upload: OpenUpload) async throws(DeliveryError) -> [Int: ListedPart] {
+        let what = "listing the parts at \(url(upload.key).redacted)"
+        var parts: [Int: ListedPart] = [:]
+        while true {
+            let call = Self.listing(upload, after: parts.keys.max() ?? 0)
+            let answer = try parse(try await send(call, what), root: "ListParts", what)
+            let before = parts.count
+            for part in answer.all("Part") {
+                guard let number = part.integer("PartNumber"), (1...S3Settings.mostParts).contains(number),
+                    let size = part.integer("Size"), let etag = part.text(of: "ETag")
+                else { continue }
+                parts[Int(number)] = ListedPart(size: size, etag: etag, checksum: Self.checksum(part))
+            }
+            guard answer.text(of: "IsTruncated") == "true", parts.count > before else { return parts }
+        }
+    }
+
+    /// One page of ListParts. Its length is always asked for: left to itself, MinIO answers with up to 10,000 parts,
+    /// more than one answer may hold here.
+    /// - Parameter last: the last part that was seen; 0 for the first page.
+    static func listing(_ upload: OpenUpload, after last: Int) -> Call {
+        let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
+        return Call(
+            method: "GET", key: upload.key, query: [("uploadId", upload.id), ("max-parts", "1000")] + marker,
+            answerLimit: 4 << 20)
+    }
+
+    private static func checksum(_ part: XMLAnswer) -> Digest? {
+        for algorithm in [Digest.Algorithm.sha256, .crc32c] {
+            let text = part.text(of: "Checksum\(ChecksumField.name(algorithm))")
+            if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
+        }
+        return nil
+    }
+
+    /// CompleteMultipartUpload. An error can come behind status 200.
+    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> Composed {
+        let what = "completing the upload at \(url(record.upload.key).redacted)"
+        let call = Call(
+            method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],
+            headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
+            answerDeadline: .seconds(300))
+        let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
+        return Composed(url: nil, etag: answer.text(of: "ETag").map { ETagJudge.bare($0) })
+    }
+
+    static func partList(_ record: UploadRecord) -> String {
+        var text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+        for number in 1...record.plan.count {
+            guard let part = record.parts[number] else { continue }
+            text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(escaped(part.etag))</ETag>"
+            if let checksum = part.checksum {
+                let name = "Checksum\(ChecksumField.name(checksum.algorithm))"
+                text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
+            }
+            text += "</Part>"
+        }
+        return text + "</CompleteMultipartUpload>"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
+    }
+
+    /// AbortMultipartUpload. An upload that is not there counts as dropped.
+    func abort(id: String, key: String) async throws(DeliveryError) {
+        let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
+        try await DeliveryError.ignoring(
+            .uploadGone, .notFound, in: await send(call, "aborting an upload at \(url(key).redacted)"))
+    }
+
+    /// What HeadObject says of an object.
+    struct Found: Sendable, Equatable {
+        var size: Int64
+        /// Without quotes.
+        var etag: String
+        /// `x-amz-meta-mtime`
+        var modified: String?
+    }
+
+    /// As `head`; also nil for keys that may only write, which see no object at all.
+    func look(_ key: String) async throws(DeliveryError) -> Found? {
+        do throws(DeliveryError) {
+            return try await head(key)
+        } catch {
+            guard error.code == .unauthorized, error.reason.contains(Self.denied) else { throw error }
+            return nil
+        }
+    }
+
+    /// DeleteObject. An object that is not there counts as deleted.
+    func delete(_ key: String) async throws(DeliveryError) {
+        _ = try await send(Call(method: "DELETE", key: key), "deleting \(url(key).redacted)")
+    }
+
+    /// HeadObject; nil when no object has the key.
+    func head(_ key: String) async throws(DeliveryError) -> Found? {
+        func what() -> String { "looking up \(url(key).redacted)" }
+        do throws(DeliveryError) {
+            let response = try await send(Call(method: "HEAD", key: key), what())
+            guard let size = response.header("Content-Length").flatMap({ Int64($0) }) else {
+                throw Self.badAnswer(response, what())
+            }
+            return Found(
+                size: size, etag: ETagJudge.bare(response.header("ETag") ?? ""),
+                modified: response.header("x-amz-meta-mtime"))
+        } catch {
+            // Without a body nothing tells a missing bucket from a missing object.
+            if error.code == .notFound { return nil }
+            throw error.code == .badRequest ? await explained(error, key) : error
+        }
+    }
+
+    /// The answer to HEAD has no words. What it says with 400, such as an expired token or a wrong region, a listing
+    /// says with its name; where that has nothing to say of the destination, the error stays.
+    private func explained(_ error: DeliveryError, _ key: String) async -> DeliveryError {
+        do throws(DeliveryError) {
+            _ = try await page(ListCursor(prefix: key), limit: 1)
+            return error
+        } catch let reason {
+            switch reason.verdict {
+            case .outage, .cancelled: return reason
+            case .credentials: return reason.reason.contains(Self.denied) ? error : reason
+            default: return error
+            }
+        }
+    }
+
+    /// How keys that are good but may not do something are refused.
+    static let denied = " AccessDenied"
 }

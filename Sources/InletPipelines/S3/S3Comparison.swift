@@ -88,11 +88,8 @@ struct S3Comparison: Sendable {
 
     private func content(_ partSize: Int64?, _ sender: PartSender) async throws(DeliveryError) -> ContentHash {
         let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
-        do {
-            return try await Checksum.content(like: model, of: sender.source, on: sender.hashing)
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try await DeliveryError.onTransfer(
+            await Checksum.content(like: model, of: sender.source, on: sender.hashing))
     }
 
     /// An object that holds the file.

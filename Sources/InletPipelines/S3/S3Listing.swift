@@ -66,13 +66,7 @@ extension S3Pipeline: ObjectListing {
     }
 
     private func refuses(_ request: () async throws(DeliveryError) -> Void) async throws(DeliveryError) -> Bool {
-        do throws(DeliveryError) {
-            try await request()
-            return false
-        } catch {
-            guard error.code == .destinationExists else { throw error }
-            return true
-        }
+        try await DeliveryError.ignoring(.destinationExists, in: await request()) == nil
     }
 
     package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {

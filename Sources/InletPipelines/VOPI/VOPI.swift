@@ -30,7 +30,7 @@ package struct VOPISettings: Sendable {
     package var noProgress: Duration
     package var maxInFlight: Int
     package var allowHTTP: Bool
-    package var caFile: FilePath?
+    package var trust: Trust
 
     /// For URLs in the server's answers.
     package var linkRules: URLRules { .sentByServer(at: url, allowHTTP: allowHTTP) }
@@ -78,12 +78,7 @@ package struct VOPISettings: Sendable {
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
         allowHTTP = values.boolean("allow_http") ?? false
-        guard let address = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
-        do {
-            url = try HTTPURL(address, rules: .configured(allowHTTP: allowHTTP))
-        } catch {
-            throw SettingFault("url", error)
-        }
+        url = try HTTPURL(values)
         login = try Self.login(values.section("auth"))
         guard let folder = values.string("results"), !folder.isEmpty else {
             throw SettingFault(key: "results", message: "is missing")
@@ -104,7 +99,7 @@ package struct VOPISettings: Sendable {
         noProgress = values.duration("no_progress") ?? .seconds(60)
         guard noProgress >= .seconds(1) else { throw SettingFault(key: "no_progress", message: "must be at least 1s") }
         maxInFlight = values.integer("max_in_flight") ?? 2
-        caFile = values.string("ca_file").map { FilePath($0) }
+        trust = try Trust(values)
     }
 
     private static func login(_ auth: ConfigSection?) throws(SettingFault) -> Login {
@@ -142,7 +137,7 @@ package struct VOPIKind: DestinationKind {
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
         let api = try factory.vopiAPI(destination)
-        let client = try factory.client(for: destination, Trust(caFile: api.settings.caFile))
+        let client = try factory.client(for: destination, api.settings.trust)
         var made = Destination(
             name: destination.name, type: destination.type,
             pipeline: VOPIPipeline(api: api, client: client, pool: factory.pool), smallLimit: -1, connections: 16,
@@ -164,19 +159,19 @@ package struct VOPIKind: DestinationKind {
 
     package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
         let settings = try VOPISettings(destination.values)
-        return (settings.url, Trust(caFile: settings.caFile))
+        return (settings.url, settings.trust)
     }
 
     /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = SecretNotes.read(note) else {
+        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = JSONNote.read(note) else {
             return nil
         }
         let isSigned = upload.publicURL.contains("?")
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""
         if isSigned { upload.publicURL = "" }
-        return SecretNotes.write(upload)
+        return JSONNote.write(upload)
     }
 
     package var setup: DestinationSetup {
@@ -201,11 +196,9 @@ package struct VOPIKind: DestinationKind {
             ],
             route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
     }
-}
 
-// MARK: - What is ordered
+    // MARK: - What is ordered
 
-extension VOPIKind {
     /// How many kinds of pictures are ordered of each video, which the server wants credits for.
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
         // One that cannot be read was refused when the destination was made.
@@ -247,8 +240,7 @@ extension PipelineFactory {
             throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
         }
         return VOPIAPI(
-            settings, name: destination.name, client: try client(Trust(caFile: settings.caFile), of: destination),
-            pool: pool,
+            settings, name: destination.name, client: try client(settings.trust, of: destination), pool: pool,
             tokens: tokens, borrowing: borrowing)
     }
 
@@ -269,19 +261,14 @@ extension VOPIPipeline: DeliveryVerifying {
         guard let id = order.proof.details?["job_id"] else { return .cannotTell("there is no job of it") }
         let folder = VOPIResults.folder(of: id, in: api.settings)
         let readsBytes = order.readsBytes
-        let found = try await pool.run { () throws(DeliveryError) -> Verification in
+        let found = try await pool.run { () throws(DeliveryError) in
             do throws(SystemError) { return try Self.look(folder, readsBytes: readsBytes) } catch {
                 return try Verification(error)
             }
         }
         guard case .same(let files) = found else { return found }
-        do throws(DeliveryError) {
-            _ = try await api.status(id)
-            return .same("\(files), job \(id)")
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return .same("\(files); the server no longer knows job \(id)")
-        }
+        let isKnown = try await DeliveryError.ignoring(.notFound, in: await api.status(id)) != nil
+        return .same(isKnown ? "\(files), job \(id)" : "\(files); the server no longer knows job \(id)")
     }
 
     private static func look(_ folder: FilePath, readsBytes: Bool) throws(SystemError) -> Verification {

@@ -125,10 +125,9 @@ package final class VOPIAPI: Sendable {
 
     /// Seconds that the server takes for the life of a URL.
     static func life(_ asked: Duration) -> Duration { .seconds(min(max(asked.components.seconds, 60), 86_400)) }
-}
 
-/// What jobs made, and what the account can pay.
-extension VOPIAPI {
+    // MARK: - What jobs made, and what the account can pay.
+
     /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
     /// - Parameter life: held to what the server takes, 60 s to a day.
     /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
@@ -201,14 +200,11 @@ extension VOPIAPI {
     /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
     package func balance() async throws(DeliveryError) -> VOPIBalance? {
         let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
-        do throws(DeliveryError) {
-            let answer = try await send(request, .read, "asking for the balance")
-            guard let balance = VOPIBalance(answer.value) else { throw answer.misunderstood }
-            return balance
-        } catch {
-            guard error.code == .notFound || error.code == .badRequest else { throw error }
-            return nil
-        }
+        let said = try await DeliveryError.ignoring(
+            .notFound, .badRequest, in: await send(request, .read, "asking for the balance"))
+        guard let said else { return nil }
+        guard let balance = VOPIBalance(said.value) else { throw said.misunderstood }
+        return balance
     }
 
     /// `GET /ready`, without credentials: whether the server's own parts are there.
@@ -234,17 +230,11 @@ extension VOPIAPI {
 
     /// nil for what the server does not have.
     private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
-        do throws(DeliveryError) {
-            return try await send(request, .read, what)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
+        try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))
     }
-}
 
-/// The login, and whether the server takes it.
-extension VOPIAPI {
+    // MARK: - The login, and whether the server takes it.
+
     /// Whether the server answers, takes our login and has credits left.
     /// - Returns: what it said, in a few words.
     /// - Throws: `.outOfCredits` when there are none.
@@ -285,10 +275,9 @@ extension VOPIAPI {
         }
         return try await give(refused)
     }
-}
 
-/// How a call is made, and what is no success.
-extension VOPIAPI {
+    // MARK: - How a call is made, and what is no success.
+
     func request(
         _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(30)

@@ -13,23 +13,7 @@ enum VOPIVerdict: Sendable, Equatable {
     case outage(ErrorCode)
     case credentials
     case giveUp(ErrorCode)
-}
 
-/// What was asked.
-enum VOPIEndpoint: Sendable, CaseIterable {
-    case presign
-    case create
-    /// A GET that only looks.
-    case read
-    case cancel
-    /// DELETE, whatever it means to the server.
-    case delete
-    case downloads
-    /// `POST /auth/refresh`.
-    case refresh
-}
-
-extension VOPIVerdict {
     init(_ response: HTTPResponse, at endpoint: VOPIEndpoint) {
         let said = VOPISaid(response)
         if endpoint == .refresh {
@@ -114,9 +98,7 @@ extension VOPIVerdict {
         default: return .outage(isRateLimit(response, said) ? .throttled : .serverError)
         }
     }
-}
 
-extension VOPIVerdict {
     /// How long credits that are used up pause the destination.
     static let creditsPause = Duration.seconds(3600)
 
@@ -173,6 +155,20 @@ extension VOPIVerdict {
         guard response.header("X-RateLimit-Remaining") == "0" else { return nil }
         return response.header("X-RateLimit-Reset").flatMap { Int64($0) }.map { .seconds(min(max($0, 0), 3600)) }
     }
+}
+
+/// What was asked.
+enum VOPIEndpoint: Sendable, CaseIterable {
+    case presign
+    case create
+    /// A GET that only looks.
+    case read
+    case cancel
+    /// DELETE, whatever it means to the server.
+    case delete
+    case downloads
+    /// `POST /auth/refresh`.
+    case refresh
 }
 
 /// The answer to a call that succeeded.

@@ -147,10 +147,9 @@ struct VOPIChain: Sendable, Equatable {
         let wait = max(limits.poll.milliseconds, min(limits.slowest.milliseconds, age / 20))
         return now + .milliseconds(wait + Int64.random(in: 0...wait / 5, using: &generator))
     }
-}
 
-/// What a look at the job comes to.
-extension VOPIChain {
+    // MARK: - What a look at the job comes to.
+
     enum Verdict: Sendable, Equatable {
         /// Come back later; `percent` of the job where the server says so.
         case wait(saying: String, percent: Double?)

@@ -45,15 +45,9 @@ final class VOPIDiskQuota: Sendable {
     ///
     /// - Throws: `.answerTooLarge` when the job has had what it may have, `.destinationFull` as an outage.
     func begin() throws(DeliveryError) -> Limit {
-        let (available, total): (Int64, Int64)
-        let device: UInt64
-        do throws(SystemError) {
-            available = try FreeSpace.available(at: folder)
-            total = try FreeSpace.total(at: folder)
-            device = try Folder(folder).identity().device
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        let available = try DeliveryError.onWriting(FreeSpace.available(at: folder))
+        let total = try DeliveryError.onWriting(FreeSpace.total(at: folder))
+        let device = try DeliveryError.onWriting(Folder(folder).identity().device)
         let taken = taken.withLock { $0 }
         let limit = Self.promised.withLock { promised in
             let others = promised[device, default: 0]

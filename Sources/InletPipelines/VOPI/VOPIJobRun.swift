@@ -105,12 +105,8 @@ extension VOPIDelivery {
         if isBusy, !job.isAdopted {
             chain.isQueued(now: now())
         } else {
-            do throws(DeliveryError) {
-                try await api.cancel(job.id)
-            } catch {
-                // It is past cancelling, or gone: the next look tells.
-                guard error.code == .conflict || error.code == .notFound else { throw error }
-            }
+            // It is past cancelling, or gone: the next look tells.
+            try await DeliveryError.ignoring(.conflict, .notFound, in: await api.cancel(job.id))
             chain.cancelled(at: now())
         }
         chain.heard()

@@ -61,8 +61,6 @@ package struct VOPIProgress: Sendable, Equatable {
     package var percentage: Double
     package var step: String?
     package var message: String?
-    package var currentStep: Int?
-    package var totalSteps: Int?
 
     /// nil for `{}` and what says neither a step nor a percentage.
     package init?(_ value: VOPIValue) {
@@ -71,15 +69,11 @@ package struct VOPIProgress: Sendable, Equatable {
         let percentage = value["percentage"].number
         guard step != nil || message != nil || percentage != nil else { return nil }
         self.percentage = min(max(percentage ?? 0, 0), 100)
-        currentStep = value["currentStep"].integer
-        totalSteps = value["totalSteps"].integer
     }
 }
 
 /// What a job made. Its URLs are of a private bucket: they name things, and only `VOPIDownloads` can be fetched.
 package struct VOPIResult: Sendable, Equatable {
-    package var variantsDiscovered: Int?
-    package var framesAnalyzed: Int?
     package var finalFrames: [String]
     /// Variant, then version, then URL.
     package var commercialImages: [String: [String: String]]
@@ -87,8 +81,6 @@ package struct VOPIResult: Sendable, Equatable {
     /// nil for `{}`: no result yet.
     package init?(_ value: VOPIValue) {
         guard value.objectIfSet != nil else { return nil }
-        variantsDiscovered = value["variantsDiscovered"].integer
-        framesAnalyzed = value["framesAnalyzed"].integer
         finalFrames = value["finalFrames"].list.compactMap(\.text)
         commercialImages = VOPIValue.links(value["commercialImages"])
     }
@@ -223,41 +215,17 @@ package struct VOPIDownloads: Sendable {
 
 /// A frame of a video that the server looked at.
 package struct VOPIFrame: Sendable, Equatable {
-    package var id: String?
-    package var frameID: String
-    /// Seconds into the video.
-    package var timestamp: Double?
-    /// Of the private bucket; nil where the frame was not kept.
-    package var url: String?
-    package var productID: String?
-    package var variantID: String?
-    package var angleEstimate: String?
-    package var variantDescription: String?
-    package var obstructions: VOPIValue?
-    package var backgroundRecommendations: VOPIValue?
-    package var isFinalSelection: Bool?
     package var raw: VOPIValue
 
     /// nil for what is no object.
     package init?(_ value: VOPIValue) {
         guard value.isObject else { return nil }
-        id = value["id"].text
-        frameID = value["frameId"].text ?? value["id"].text ?? ""
-        timestamp = value["timestamp"].number
-        url = value["s3Url"].text
-        productID = value["productId"].text
-        variantID = value["variantId"].text
-        angleEstimate = value["angleEstimate"].text
-        variantDescription = value["variantDescription"].text
-        obstructions = value["obstructions"].unlessEmpty
-        backgroundRecommendations = value["backgroundRecommendations"].unlessEmpty
-        isFinalSelection = value["isFinalSelection"].boolean
         raw = value
     }
 
     /// What stands in its way, in words: `hand, glare: a hand at the left; removable`. nil where the server says nothing.
     package var obstructionText: String? {
-        guard let obstructions else { return nil }
+        guard let obstructions = raw["obstructions"].unlessEmpty else { return nil }
         guard obstructions["has_obstruction"].boolean != false else { return "none" }
         let types = obstructions["obstruction_types"].list.compactMap(\.text).joined(separator: ", ")
         let words = [types, obstructions["obstruction_description"].text ?? ""].filter { !$0.isEmpty }
@@ -268,7 +236,7 @@ package struct VOPIFrame: Sendable, Equatable {
     /// What may stand behind it, for each kind of picture: `solid: white (#FFFFFF); real: a kitchen; creative: on a cloud`.
     /// nil where the server recommends nothing.
     package var backgroundText: String? {
-        guard let recommended = backgroundRecommendations else { return nil }
+        guard let recommended = raw["backgroundRecommendations"].unlessEmpty else { return nil }
         let (name, color) = (recommended["solid_color_name"].text, recommended["solid_color"].text)
         let solid = name.map { name in color.map { "\(name) (\($0))" } ?? name } ?? color
         let kinds = [
@@ -282,26 +250,19 @@ package struct VOPIFrame: Sendable, Equatable {
 
 /// A picture that was made of a frame.
 package struct VOPIImage: Sendable, Equatable {
-    package var id: String?
-    /// The id of the frame's row, not its name.
-    package var frameID: String?
     package var version: String
     /// Of the private bucket.
     package var url: String?
     package var succeeded: Bool?
     package var error: String?
-    package var raw: VOPIValue
 
     /// nil for what is no object.
     package init?(_ value: VOPIValue) {
         guard value.isObject else { return nil }
-        id = value["id"].text
-        frameID = value["frameId"].text
         version = value["version"].text ?? ""
         url = value["s3Url"].text
         succeeded = value["success"].boolean
         error = value["error"].text
-        raw = value
     }
 }
 
@@ -311,9 +272,7 @@ package struct VOPIVideo: Sendable, Equatable {
     package var duration: Double?
     package var width: Int?
     package var height: Int?
-    package var fps: Double?
     package var codec: String?
-    package var raw: VOPIValue
 
     /// nil for what is no object.
     package init?(_ value: VOPIValue) {
@@ -321,22 +280,18 @@ package struct VOPIVideo: Sendable, Equatable {
         duration = value["duration"].number
         width = value["width"].integer
         height = value["height"].integer
-        fps = value["fps"].number
         codec = value["codec"].text
-        raw = value
     }
 }
 
 /// What the account can still pay for.
 package struct VOPIBalance: Sendable, Equatable {
     package var credits: Double
-    package var transactions: [VOPIValue]
 
     /// nil where no number stands.
     package init?(_ value: VOPIValue) {
         guard let credits = value["balance"].number else { return nil }
         self.credits = credits
-        transactions = value["transactions"].list
     }
 }
 

@@ -7,14 +7,8 @@ struct VOPIOrder: Sendable, Equatable {
     var callbackURL: String?
     var estimatedDuration: Double?
 
-    /// What is wrong with a field, for a person.
-    struct Fault: Error, Equatable {
-        var field: String
-        var reason: String
-    }
-
     /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
-    init(_ fields: [String: String], settings: VOPISettings) throws(Fault) {
+    init(_ fields: [String: String], settings: VOPISettings) throws(FieldFault) {
         config = settings.job
         callbackURL = settings.callbackURL
         let texts = fields.compactMapValues { text in
@@ -23,7 +17,7 @@ struct VOPIOrder: Sendable, Equatable {
         }
         if let text = texts["fps"] { config.fps = try Self.number(text, "fps") }
         if let text = texts["batch_size"] {
-            guard let size = Int(text) else { throw Fault(field: "batch_size", reason: "is not a whole number") }
+            guard let size = Int(text) else { throw FieldFault(field: "batch_size", reason: "is not a whole number") }
             config.batchSize = size
         }
         if let text = texts["commercial_versions"] {
@@ -31,7 +25,7 @@ struct VOPIOrder: Sendable, Equatable {
         }
         if let text = texts["ai_cleanup"] {
             guard let flag = Bool(text.lowercased()) else {
-                throw Fault(field: "ai_cleanup", reason: "is neither true nor false")
+                throw FieldFault(field: "ai_cleanup", reason: "is neither true nor false")
             }
             config.aiCleanup = flag
         }
@@ -39,23 +33,25 @@ struct VOPIOrder: Sendable, Equatable {
         if let text = texts["stack_id"] { config.stackID = text }
         if let (key, reason) = config.objection() {
             let bare = reason.hasPrefix(key) ? reason.dropFirst(key.count).drop { ": ".contains($0) } : reason[...]
-            throw Fault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
+            throw FieldFault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
         }
         if let text = texts["callback_url"] {
             if let objection = VOPISettings.objection(toCallback: text, at: settings.url) {
-                throw Fault(field: "callback_url", reason: objection)
+                throw FieldFault(field: "callback_url", reason: objection)
             }
             callbackURL = text
         }
-        estimatedDuration = try texts["estimated_duration"].map { text throws(Fault) in
+        estimatedDuration = try texts["estimated_duration"].map { text throws(FieldFault) in
             let seconds = try Self.number(text, "estimated_duration")
-            guard seconds > 0 else { throw Fault(field: "estimated_duration", reason: "must be above 0 seconds") }
+            guard seconds > 0 else { throw FieldFault(field: "estimated_duration", reason: "must be above 0 seconds") }
             return seconds
         }
     }
 
-    private static func number(_ text: String, _ field: String) throws(Fault) -> Double {
-        guard let number = Double(text), number.isFinite else { throw Fault(field: field, reason: "is not a number") }
+    private static func number(_ text: String, _ field: String) throws(FieldFault) -> Double {
+        guard let number = Double(text), number.isFinite else {
+            throw FieldFault(field: field, reason: "is not a number")
+        }
         return number
     }
 }
@@ -179,23 +175,13 @@ package struct VOPIJobConfig: Sendable, Hashable {
 package struct VOPINewJob: Sendable, Hashable {
     /// The `publicURL` of an upload, as it came.
     package var videoURL: String
-    package var config: VOPIJobConfig
+    package var config = VOPIJobConfig()
     package var callbackURL: String?
     /// Seconds; the server then refuses at once what the account cannot pay. Above 1500 it would answer with a 500, so
     /// that it is left out.
     package var estimatedDuration: Double?
 
     package static let longestEstimate = 1500.0
-
-    package init(
-        videoURL: String, config: VOPIJobConfig = VOPIJobConfig(), callbackURL: String? = nil,
-        estimatedDuration: Double? = nil
-    ) {
-        self.videoURL = videoURL
-        self.config = config
-        self.callbackURL = callbackURL
-        self.estimatedDuration = estimatedDuration
-    }
 
     /// Fields that are not set are left out: the server refuses null.
     package var json: VOPIValue {

@@ -1,6 +1,6 @@
 package import InletCore
 package import InletLinux
-package import InletTransfer
+internal import InletTransfer
 package import SystemPackage
 
 /// Sends videos to a VOPI server and brings back the pictures that it makes of them: presign, upload, job, results.
@@ -9,19 +9,10 @@ package import SystemPackage
 /// delivery waits without a worker.
 package struct VOPIPipeline: Pipeline {
     let api: VOPIAPI
-    private let client: HTTPClient
+    let client: HTTPClient
     let pool: BlockingPool
-    private let now: @Sendable () -> WallTime
-
-    /// - Parameter now: the clock that waits and limits go by.
-    package init(
-        api: VOPIAPI, client: HTTPClient, pool: BlockingPool, now: @escaping @Sendable () -> WallTime = { .now }
-    ) {
-        self.api = api
-        self.client = client
-        self.pool = pool
-        self.now = now
-    }
+    /// The clock that waits and limits go by.
+    var now: @Sendable () -> WallTime = { .now }
 
     private var limits: VOPIChain.Limits {
         VOPIChain.Limits(poll: api.settings.poll, soft: api.settings.softLimit, hard: api.settings.hardLimit)
@@ -97,19 +88,15 @@ package struct VOPIPipeline: Pipeline {
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func cancel(_ id: String) async throws(DeliveryError) {
-        do throws(DeliveryError) {
-            try await api.cancel(id)
-        } catch {
-            // It has ended, or is gone.
-            guard error.code == .conflict || error.code == .notFound else { throw error }
-        }
+        // It has ended, or is gone.
+        try await DeliveryError.ignoring(.conflict, .notFound, in: await api.cancel(id))
     }
 
     private func delivery(
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> VOPIDelivery {
         let wanted: VOPIOrder
-        do throws(VOPIOrder.Fault) {
+        do throws(FieldFault) {
             wanted = try VOPIOrder(order.fields, settings: api.settings)
         } catch {
             throw DeliveryError(

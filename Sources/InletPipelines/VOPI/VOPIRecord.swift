@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 
 /// A delivery to VOPI as its checkpoint remembers it: one note for each step of the chain, written before the step after it
@@ -88,18 +87,18 @@ struct VOPIRecord: Sendable, Equatable {
     init() {}
 
     init(_ entries: [String: [UInt8]]) {
-        upload = Self.read(entries["upload"])
+        upload = JSONNote.read(entries["upload"])
         // Its name is not known any more, and with it nothing of it.
         if upload?.publicURL.isEmpty == true { upload = nil }
-        sent = upload == nil ? nil : Self.read(entries["sent"])
-        creating = Self.read(entries["creating"])
-        job = Self.read(entries["job"])
-        trouble = Self.read(entries["trouble"]) ?? Trouble()
-        surplus = Self.read(entries["surplus"]) ?? []
-        results = Self.read(entries["results"])
-        dead = Self.read(entries["dead"]) ?? []
-        restarts = Self.read(entries["restarts"]) ?? 0
-        asked = Self.read(entries["asked"]) ?? 0
+        sent = upload == nil ? nil : JSONNote.read(entries["sent"])
+        creating = JSONNote.read(entries["creating"])
+        job = JSONNote.read(entries["job"])
+        trouble = JSONNote.read(entries["trouble"]) ?? Trouble()
+        surplus = JSONNote.read(entries["surplus"]) ?? []
+        results = JSONNote.read(entries["results"])
+        dead = JSONNote.read(entries["dead"]) ?? []
+        restarts = JSONNote.read(entries["restarts"]) ?? 0
+        asked = JSONNote.read(entries["asked"]) ?? 0
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
         // A note that cannot be read still tells of a job: it is looked for, not made a second time.
         if job == nil, creating == nil, entries["job"] != nil || entries["creating"] != nil {
@@ -110,16 +109,16 @@ struct VOPIRecord: Sendable, Equatable {
     /// All notes.
     var entries: [String: [UInt8]] {
         var entries: [String: [UInt8]] = [:]
-        entries["upload"] = upload.flatMap { Self.note($0) }
-        entries["sent"] = sent.flatMap { Self.note($0) }
-        entries["creating"] = creating.flatMap { Self.note($0) }
-        entries["job"] = job.flatMap { Self.note($0) }
-        if trouble != Trouble() { entries["trouble"] = Self.note(trouble) }
-        if !surplus.isEmpty { entries["surplus"] = Self.note(surplus) }
-        entries["results"] = results.flatMap { Self.note($0) }
-        if !dead.isEmpty { entries["dead"] = Self.note(dead) }
-        if restarts > 0 { entries["restarts"] = Self.note(restarts) }
-        if asked > 0 { entries["asked"] = Self.note(asked) }
+        entries["upload"] = upload.map { JSONNote.write($0) }
+        entries["sent"] = sent.map { JSONNote.write($0) }
+        entries["creating"] = creating.map { JSONNote.write($0) }
+        entries["job"] = job.map { JSONNote.write($0) }
+        if trouble != Trouble() { entries["trouble"] = JSONNote.write(trouble) }
+        if !surplus.isEmpty { entries["surplus"] = JSONNote.write(surplus) }
+        entries["results"] = results.map { JSONNote.write($0) }
+        if !dead.isEmpty { entries["dead"] = JSONNote.write(dead) }
+        if restarts > 0 { entries["restarts"] = JSONNote.write(restarts) }
+        if asked > 0 { entries["asked"] = JSONNote.write(asked) }
         if mayBeVisible { entries[CheckpointNote.mayBeVisible] = [] }
         return entries
     }
@@ -134,18 +133,6 @@ struct VOPIRecord: Sendable, Equatable {
     mutating func beginAnew() {
         bury()
         (upload, sent) = (nil, nil)
-    }
-
-    private static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
-        // A note of another version is none: the server is asked what it has.
-        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
-    }
-
-    private static func note(_ value: some Encodable) -> [UInt8]? {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Plain values always encode.
-        return (try? encoder.encode(value)).map { Array($0) }
     }
 }
 

@@ -1,6 +1,6 @@
 package import InletCore
-package import InletLinux
-package import InletTransfer
+internal import InletLinux
+internal import InletTransfer
 package import SystemPackage
 
 /// Fetches what a job made into a folder of its own: pictures, frames and `product.json`.
@@ -26,7 +26,7 @@ package struct VOPIResults: Sendable {
     let api: VOPIAPI
     let client: HTTPClient
     let pool: BlockingPool
-    let isStopping: @Sendable () -> Bool
+    var isStopping: @Sendable () -> Bool = { false }
 
     /// Pictures fetched at once.
     private static let parallel = 4
@@ -34,15 +34,6 @@ package struct VOPIResults: Sendable {
     private static let most = 20_000
     /// Rounds of asking for links that bring nothing new.
     private static let rounds = 3
-
-    package init(
-        api: VOPIAPI, client: HTTPClient, pool: BlockingPool, isStopping: @escaping @Sendable () -> Bool = { false }
-    ) {
-        self.api = api
-        self.client = client
-        self.pool = pool
-        self.isStopping = isStopping
-    }
 
     /// A job's own folder below `results`.
     package static func folder(of job: String, in settings: VOPISettings) -> FilePath {
@@ -271,62 +262,49 @@ package struct VOPIResults: Sendable {
         _ product: VOPIProduct, _ missing: [Missing], _ folder: FilePath
     ) async throws(DeliveryError) -> Summary {
         let reason = product.absent == 0 ? nil : Self.reason(missing) ?? Self.unlinked
-        let result = await pool.run { () -> Result<Summary, DeliveryError> in
+        return try await pool.run { () throws(DeliveryError) in
             do throws(SystemError) {
                 let place = try Self.open("", in: folder)
                 let (json, files, bytes) = try product.described(in: place)
                 try place.write(json, to: VOPIProduct.fileName, mode: 0o644)
-                return .success(
-                    Summary(
-                        folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
-                        absent: product.absent, reason: reason, bytes: bytes + Int64(json.count)))
+                return Summary(
+                    folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
+                    absent: product.absent, reason: reason, bytes: bytes + Int64(json.count))
             } catch {
-                return .failure(DeliveryError(writing: error))
+                throw DeliveryError(writing: error)
             }
         }
-        return try result.get()
     }
-}
 
-/// The job's folder, as far as it is there already.
-extension VOPIResults {
+    // MARK: - The job's folder, as far as it is there already.
+
     /// Those that have no file yet, and the bytes of those that have; folders for them are made. What has its final name is
     /// whole: only whole files get one.
     func absent(
         _ manifest: VOPIManifest, in folder: FilePath
     ) async throws(DeliveryError) -> (entries: [VOPIManifest.Entry], bytes: Int64) {
-        let result = await pool.run { () -> Result<([VOPIManifest.Entry], Int64), DeliveryError> in
-            do throws(DeliveryError) {
-                var (absent, bytes): ([VOPIManifest.Entry], Int64) = ([], 0)
-                var last: (path: FilePath, folder: Folder)?
-                _ = try Self.make("", in: folder)
-                for entry in manifest.entries {
-                    let path = FilePath(entry.path).removingLastComponent()
-                    if last?.path != path { last = (path, try Self.make(path, in: folder)) }
-                    guard let place = last?.folder else { continue }
-                    if let size = try Self.size(of: entry, place) {
-                        bytes += size
-                    } else {
-                        absent.append(entry)
-                    }
+        try await pool.run { () throws(DeliveryError) in
+            var (absent, bytes): ([VOPIManifest.Entry], Int64) = ([], 0)
+            var last: (path: FilePath, folder: Folder)?
+            _ = try Self.make("", in: folder)
+            for entry in manifest.entries {
+                let path = FilePath(entry.path).removingLastComponent()
+                if last?.path != path { last = (path, try Self.make(path, in: folder)) }
+                guard let place = last?.folder else { continue }
+                if let size = try Self.size(of: entry, place) {
+                    bytes += size
+                } else {
+                    absent.append(entry)
                 }
-                return .success((absent, bytes))
-            } catch {
-                return .failure(error)
             }
+            return (absent, bytes)
         }
-        return try result.get()
     }
 
     /// The open folder that a file of the job goes to; `folder` is the job's own.
     func place(of entry: VOPIManifest.Entry, in folder: FilePath) async throws(DeliveryError) -> Folder {
         let path = FilePath(entry.path).removingLastComponent()
-        let result = await pool.run { () -> Result<Folder, DeliveryError> in
-            do throws(DeliveryError) { return .success(try Self.make(path, in: folder)) } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
+        return try await pool.run { () throws(DeliveryError) in try Self.make(path, in: folder) }
     }
 
     /// Whether a whole file has this name.
@@ -337,11 +315,7 @@ extension VOPIResults {
     /// Of a whole file with this name; nil for none.
     private static func size(of entry: VOPIManifest.Entry, _ folder: Folder) throws(DeliveryError) -> Int64? {
         guard let name = FilePath(entry.path).lastComponent else { return nil }
-        do throws(SystemError) {
-            return try folder.look(name).identity?.size
-        } catch {
-            throw DeliveryError(writing: error)
-        }
+        return try DeliveryError.onWriting(folder.look(name)).identity?.size
     }
 
     /// Makes a folder at or below the job's own, and opens it. None of them may be a symlink: whoever may write there would

@@ -58,10 +58,9 @@ package struct VOPIValue: Sendable, Equatable {
 
     /// One line of JSON with sorted names.
     package var json: [UInt8] { Array(plain.text.utf8) }
-}
 
-/// For the bodies of requests.
-extension VOPIValue {
+    // MARK: - For the bodies of requests.
+
     package static var null: VOPIValue { VOPIValue(.null) }
     package static func text(_ text: String) -> VOPIValue { VOPIValue(.string(text)) }
     package static func boolean(_ value: Bool) -> VOPIValue { VOPIValue(.boolean(value)) }

@@ -1,10 +1,11 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import Testing
+
+@testable import InletPipelines
 
 /// A process that is killed at any step goes on there: one upload, one job, all results.
 @Suite(.timeLimit(.minutes(8))) struct VOPIKillTests {

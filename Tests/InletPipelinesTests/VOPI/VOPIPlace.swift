@@ -1,12 +1,13 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import InletTransfer
 import Synchronization
 import SystemPackage
+
+@testable import InletPipelines
 
 /// A clock that a test moves; the sandbox and the pipeline both go by it.
 final class HandClock: Sendable {

@@ -1,11 +1,12 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Answers about a job that are no word of the server on that job: none of them may end its delivery.
 @Suite(.timeLimit(.minutes(8))) struct VOPIStrangerTests {

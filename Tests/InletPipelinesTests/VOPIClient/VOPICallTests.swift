@@ -106,7 +106,7 @@ import Testing
         #expect(asked.target == "/api/v1/jobs/\(Self.id)/status")
         #expect(job.id == Self.id && job.status == status && job.status.text == text)
         #expect(job.progress?.step == text && job.progress?.percentage == 40 && job.progress?.message == "m")
-        #expect(job.progress?.totalSteps == 7 && job.progress?.currentStep == 3)
+        #expect(job.raw["progress"]["totalSteps"].integer == 7 && job.raw["progress"]["currentStep"].integer == 3)
         #expect(job.createdAt?.rfc3339 == "2026-01-30T10:00:00.000Z")
         #expect(job.updatedAt?.rfc3339 == "2026-01-30T10:05:00.000Z")
     }

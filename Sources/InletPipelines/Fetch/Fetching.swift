@@ -1,0 +1,196 @@
+package import InletCore
+package import InletLinux
+package import InletTransfer
+internal import Synchronization
+package import SystemPackage
+
+/// A destination whose objects can be fetched by their keys, for `inlet fetch`.
+package protocol ObjectReading: Sendable {
+    /// Fetches the object under `key`, or the rest of it.
+    ///
+    /// - Throws: `.notFound` when there is none; otherwise as `Fetching`.
+    func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched
+}
+
+/// What a person wants fetched.
+package struct FetchOrder: Sendable {
+    /// The file that it becomes; its folder must exist.
+    package var file: FilePath
+    /// What its content must have.
+    package var sha256: Digest?
+    /// Whether a file that is there goes.
+    package var isReplacing: Bool
+    package let meter = FetchMeter()
+
+    package init(file: FilePath, sha256: Digest? = nil, replaces isReplacing: Bool = false) {
+        self.file = file
+        self.sha256 = sha256
+        self.isReplacing = isReplacing
+    }
+
+    var download: Download {
+        Download(target: file, digest: sha256, replaces: isReplacing) { meter.note(done: $0, of: $1) }
+    }
+}
+
+/// What was fetched: whole, checked, and on the disk.
+package struct Fetched: Sendable, Equatable {
+    package var file: FilePath
+    /// Bytes.
+    package var size: Int64
+    package var sha256: Digest
+    /// Checksums that were compared; empty where only the length was known.
+    package var checked: [Digest]
+    /// Bytes that an earlier fetch had got already.
+    package var resumed: Int64
+
+    init(_ downloaded: Downloaded, _ meter: FetchMeter) {
+        file = downloaded.path
+        size = downloaded.size
+        sha256 = downloaded.sha256
+        checked = downloaded.checked
+        resumed = meter.resumed
+    }
+}
+
+/// How far a fetch is; read by whoever shows it, while it runs.
+package final class FetchMeter: Sendable {
+    private struct State {
+        var received: Int64 = 0
+        var total: Int64?
+        var resumed: Int64 = 0
+        var hasAsked = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Bytes that are here, those of an earlier fetch included.
+    package var received: Int64 { state.withLock { $0.received } }
+    /// All bytes, once the server has said so.
+    package var total: Int64? { state.withLock { $0.total } }
+    /// Bytes that an earlier fetch had got, and that were gone on with.
+    var resumed: Int64 { state.withLock { $0.resumed } }
+
+    func note(done: Int64, of total: Int64?) {
+        state.withLock { state in
+            (state.received, state.total) = (done, total)
+            // A server that begins anew sends what was here already.
+            if done <= state.resumed { state.resumed = 0 }
+        }
+    }
+
+    /// The fields of a request: the first one's range begins behind what an earlier fetch has left.
+    func note(asking headers: HTTPFields) {
+        let range = headers.first { $0.name.lowercased() == "range" }?.value
+        let from = range.flatMap { Int64($0.drop { !$0.isNumber }.prefix { $0.isNumber }) } ?? 0
+        state.withLock { state in
+            guard !state.hasAsked else { return }
+            (state.hasAsked, state.resumed, state.received) = (true, from, from)
+        }
+    }
+}
+
+/// Fetches one file with several requests where one is not enough: each goes on where the last one broke off.
+package struct Fetching: Sendable {
+    /// What the next request has to carry, and why there is one.
+    package struct Try: Sendable {
+        /// `Range` and `If-Range`, or nothing; to be signed where fields are.
+        package var headers: HTTPFields
+        /// The status that the last request was refused with: a presigned URL is to be asked for anew.
+        package var refusal: Int?
+    }
+
+    private let client: HTTPClient
+    private let downloader: Downloader
+    private let isStopping: @Sendable () -> Bool
+
+    package init(client: HTTPClient, pool: BlockingPool, isStopping: @escaping @Sendable () -> Bool = { false }) {
+        self.client = client
+        self.isStopping = isStopping
+        downloader = Downloader(client: client, pool: pool)
+    }
+
+    /// Tries in a row count as failed that bring less new bytes: a server must not have us ask for ever, a byte a time.
+    private static let fruit: Int64 = 16 << 10
+    /// What the same request again cannot get over.
+    private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
+
+    /// Fetches `download`, or the rest of what an earlier call or process has left of it.
+    ///
+    /// - Parameter request: makes each request: a GET with `Try.headers` among its fields.
+    /// - Throws: what `request` throws; `.notFound`, `.unauthorized` … for answers; `.corrupted`, `.answerTooLarge`,
+    ///   `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`, also once the agent stops.
+    package func run(
+        _ download: Download, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
+    ) async throws(DeliveryError) -> Downloaded {
+        let open = try await Self.local(await downloader.open(download))
+        do throws(DeliveryError) {
+            return try await run(open, request)
+        } catch {
+            await downloader.tidy(open)
+            throw error
+        }
+    }
+
+    private func run(
+        _ open: OpenDownload, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
+    ) async throws(DeliveryError) -> Downloaded {
+        var (failed, mismatches, refusal): (Int, Int, Int?) = (0, 0, nil)
+        var hasAll = false
+        // A server that takes back what it sent brings nothing new by sending it again.
+        var most = open.position
+        while true {
+            if isStopping() { throw .stopping }
+            do throws(DeliveryError) {
+                let made = try await request(Try(headers: open.headers, refusal: refusal))
+                refusal = nil
+                if let refused = try await pass(open, made) {
+                    refusal = refused.status
+                    let what = "fetching \(made.url.redacted)"
+                    throw DeliveryError.ofStore(refused, what)
+                }
+                hasAll = true
+                return try await Self.local(await downloader.finish(open))
+            } catch {
+                let isFruitful = open.position >= most + Self.fruit
+                failed = isFruitful ? 1 : failed + 1
+                if isFruitful { most = open.position }
+                // All of it came, twice: it is what the server has.
+                if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
+                hasAll = false
+                if mismatches == 2 { throw error }
+                try await Retrying.pause(after: failed, error, final: Self.isFinal, to: "fetch")
+            }
+        }
+    }
+
+    /// One request; nil when all bytes are there, otherwise the answer that is no file.
+    private func pass(_ open: OpenDownload, _ request: HTTPRequest) async throws(DeliveryError) -> HTTPResponse? {
+        switch try await Self.local(await downloader.fetch(open, request)) {
+        case .whole: return nil
+        case .refused(let response): return response
+        case .startAgain:
+            throw DeliveryError(
+                TransferError(
+                    .badAnswer, "\(request.url.redacted) is another file than it was; it is fetched anew",
+                    isOutage: false))
+        }
+    }
+
+    private static func local<Value>(
+        _ call: @autoclosure () async throws(TransferError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        do { return try await call() } catch { throw DeliveryError(local: error) }
+    }
+
+    /// Fetches what `order` says; `request` makes each request.
+    func run(
+        _ order: FetchOrder, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
+    ) async throws(DeliveryError) -> Fetched {
+        let downloaded = try await run(order.download) { (attempt) async throws(DeliveryError) in
+            order.meter.note(asking: attempt.headers)
+            return try await request(attempt)
+        }
+        return Fetched(downloaded, order.meter)
+    }
+}
