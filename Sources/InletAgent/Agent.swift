@@ -64,18 +64,12 @@ package final class Agent: Sendable {
         let (transfers, lanes) = (Transfers(), Lanes())
         let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
         let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Scheduler([
-            .backup: BackupJob(journal, settings.journalBackup, log),
-            .history: HistoryPruner(shared, settings.historyAfter),
-            .ping: Pinger(shared, sendRoots == nil ? outlets.ping : nil, settings.ping),
-            .keepAlive: KeepAlive(shared),
-        ])
-        let manager = SystemdNotifier(ServiceNotify())
+        let scheduler = Self.scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
+        let (manager, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
         let plan = ReloadPlan(
             shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
             tally: tally)
         reload = source.map { Reload($0, plan, manager) }
-        let finishing = BlockingPool(name: "finisher", threads: 2)
 
         services =
             [JournalMonitor(shared: shared)] + (sendRoots == nil ? [notifications] : []) + [
@@ -89,6 +83,18 @@ package final class Agent: Sendable {
             ] + (reload.map { [$0] } ?? [])
         control = AgentControl(
             AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
+    }
+
+    /// What is done every so often.
+    ///
+    /// - Parameter ping: who is told that the agent is well; nil = nobody.
+    private static func scheduler(_ shared: Shared, ping: DeadManPing?) -> Scheduler {
+        let settings = shared.settings.settings
+        return Scheduler([
+            .backup: BackupJob(shared.journal, settings.journalBackup, shared.log),
+            .history: HistoryPruner(shared, settings.historyAfter), .ping: Pinger(shared, ping, settings.ping),
+            .keepAlive: KeepAlive(shared),
+        ])
     }
 
     /// - Returns: what counts all that is said from now on.

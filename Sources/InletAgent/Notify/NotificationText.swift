@@ -214,6 +214,7 @@ struct NotificationDetails: Sendable, Equatable {
         var state: String?
 
         init?(_ payload: [UInt8]) {
+            // What cannot be read says nothing of a folder.
             guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return nil }
             self = said
         }
