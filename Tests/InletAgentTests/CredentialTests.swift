@@ -1,13 +1,13 @@
 import InletCore
 import InletJournal
 import InletLinux
-import InletPipelines
 import InletTestSupport
 import ServiceLifecycle
 import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletPipelines
 
 /// Tokens that are given away, and credentials that are kept alive.
 @Suite struct CredentialTests {
