@@ -34,11 +34,8 @@ struct DeliveryAttempt: Sendable {
 
     init(_ claim: Claim, _ stage: DeliveryStage) {
         (self.claim, self.stage) = (claim, stage)
-        let file = claim.file
-        ref = AgentEvent.JobRef(
-            job: file.id, delivery: claim.delivery.id, path: file.fullPath, route: file.route ?? "",
-            destination: claim.delivery.destination)
-        source = AttemptSource(file: file, shared: stage.shared, hashing: stage.pool)
+        ref = AgentEvent.JobRef(claim.file, claim.delivery)
+        source = AttemptSource(file: claim.file, shared: stage.shared, hashing: stage.pool)
     }
 
     func run() async -> (Settlement, DeliveryReport) {
