@@ -64,12 +64,7 @@ package final class Agent: Sendable {
         let (transfers, lanes) = (Transfers(), Lanes())
         let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
         let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Scheduler([
-            .backup: BackupJob(journal, settings.journalBackup, log),
-            .history: HistoryPruner(shared, settings.historyAfter),
-            .ping: Pinger(shared, sendRoots == nil ? outlets.ping : nil, settings.ping),
-            .keepAlive: KeepAlive(shared),
-        ])
+        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
         let manager = SystemdNotifier(ServiceNotify())
         let plan = ReloadPlan(
             shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
@@ -87,8 +82,7 @@ package final class Agent: Sendable {
                 ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
                 try MountWatcher(shared), Watchdog(shared: shared, manager: manager, door: door),
             ] + (reload.map { [$0] } ?? [])
-        control = AgentControl(
-            AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
+        control = AgentControl(.init(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
     }
 
     /// - Returns: what counts all that is said from now on.

@@ -54,7 +54,7 @@ struct SendService: Sendable {
         var volumes: [UInt64: Volume] = [:]
         let asked = rules.routes(admission.routes)
         for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
-        var queued = await queue(looks.compactMap { try? $0.get() }, again)[...]
+        var queued = await queue(looks.compactMap { if case .success(let file) = $0 { file } else { nil } }, again)[...]
         return looks.compactMap { look in
             if case .failure(let refusal) = look { return .refused(refusal.reason) }
             return queued.popFirst()
