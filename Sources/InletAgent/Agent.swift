@@ -64,7 +64,7 @@ package final class Agent: Sendable {
         let (transfers, lanes) = (Transfers(), Lanes())
         let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
         let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Self.scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
+        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
         let (manager, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
         let plan = ReloadPlan(
             shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
@@ -81,20 +81,7 @@ package final class Agent: Sendable {
                 ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
                 try MountWatcher(shared), Watchdog(shared: shared, manager: manager, door: door),
             ] + (reload.map { [$0] } ?? [])
-        control = AgentControl(
-            AgentControl.Running(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
-    }
-
-    /// What is done every so often.
-    ///
-    /// - Parameter ping: who is told that the agent is well; nil = nobody.
-    private static func scheduler(_ shared: Shared, ping: DeadManPing?) -> Scheduler {
-        let settings = shared.settings.settings
-        return Scheduler([
-            .backup: BackupJob(shared.journal, settings.journalBackup, shared.log),
-            .history: HistoryPruner(shared, settings.historyAfter), .ping: Pinger(shared, ping, settings.ping),
-            .keepAlive: KeepAlive(shared),
-        ])
+        control = AgentControl(.init(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
     }
 
     /// - Returns: what counts all that is said from now on.

@@ -77,7 +77,7 @@ private struct Follower: ~Copyable {
     /// Looks at what nothing tells of, as a loop does now and then, and follows the folders that it finds.
     mutating func pass() throws {
         if let loss = watch.beginPass() { Issue.record("lost: \(loss)") }
-        while watch.isPolling {
+        while watch.polls.isLooking {
             switch watch.nextPolled() {
             case .file(let path): look(path)
             case .directory(let path): listing.add(path)
@@ -85,7 +85,7 @@ private struct Follower: ~Copyable {
             case .gone, .irregular, .nothing, .finished: break
             }
         }
-        watch.turnEnded(took: .zero, hasMore: false)
+        watch.polls.turnEnded(took: .zero, hasMore: false)
         try follow()
     }
 

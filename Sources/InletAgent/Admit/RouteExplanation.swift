@@ -146,10 +146,9 @@ package struct DryRun {
         }
         return findings
     }
-}
 
-/// What the routes say of a file, and what has to be read for it.
-extension DryRun {
+    // MARK: - What the routes say of a file, and what has to be read for it
+
     private func decide(_ arrival: Arrival, _ finding: inout Finding) async {
         do {
             if let belonging = try routes.belonging(of: arrival) {

@@ -22,11 +22,8 @@ struct SendService: Sendable {
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
 
-    /// What is known of a file before the journal is asked.
-    private enum Look {
-        case wanted(PlannedFile)
-        case refused(String)
-    }
+    /// Why a file is not sent.
+    private struct Refusal: Error { var reason: String }
 
     /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
@@ -53,14 +50,13 @@ struct SendService: Sendable {
     }
 
     private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
-        var looks: [Look] = []
+        var looks: [Result<PlannedFile, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
         let asked = rules.routes(admission.routes)
         for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
-        let wanted = looks.compactMap { look in if case .wanted(let file) = look { file } else { nil } }
-        var queued = await queue(wanted, again)[...]
+        var queued = await queue(looks.compactMap { if case .success(let file) = $0 { file } else { nil } }, again)[...]
         return looks.compactMap { look in
-            if case .refused(let why) = look { return .refused(why) }
+            if case .failure(let refusal) = look { return .refused(refusal.reason) }
             return queued.popFirst()
         }
     }
@@ -68,10 +64,10 @@ struct SendService: Sendable {
     /// - Parameter asked: the configured routes, by which the sources stay where they are.
     private func look(
         at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume]
-    ) async -> Look {
+    ) async -> Result<PlannedFile, Refusal> {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
-                return .refused("\(path.display): not a regular file, or not there")
+                throw Refusal(reason: "\(path.display): not a regular file, or not there")
             }
             let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
@@ -89,20 +85,18 @@ struct SendService: Sendable {
             facts.add(
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: reading))
             let decision = try await admission.decide(arrival, by: routes, at: file, &facts, hashing)
-            return answer(decision, arrival, at: path)
+            switch decision {
+            case .plan(let plan): return .success(admission.planned(arrival, plan, rules))
+            case .rejected(_, let reason): throw Refusal(reason: "\(path.display): \(reason)")
+            case .unmatched, .needs:
+                throw Refusal(reason: "\(path.display): no route takes it; name a destination with --to")
+            }
+        } catch let refusal as Refusal {
+            return .failure(refusal)
         } catch let error as ConfigErrors {
-            return .refused("\(path.display): \(SidecarFile.reason(error))")
+            return .failure(Refusal(reason: "\(path.display): \(SidecarFile.reason(error))"))
         } catch {
-            return .refused("\(error)")
-        }
-    }
-
-    private func answer(_ decision: RouteDecision, _ arrival: Arrival, at path: FilePath) -> Look {
-        switch decision {
-        case .plan(let plan): return .wanted(admission.planned(arrival, plan, rules))
-        case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
-        case .unmatched, .needs:
-            return .refused("\(path.display): no route takes it; name a destination with --to")
+            return .failure(Refusal(reason: "\(error)"))
         }
     }
 

@@ -12,19 +12,12 @@ package enum SidecarFile {
     package static func metadata(
         beside arrival: Arrival, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
-        guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
-        return try await read(path, by: SourceRule(), on: pool)
-    }
-
-    private static func path(
-        beside arrival: Arrival, _ routes: RouteTable, _ mediaType: String?
-    ) throws -> RootedPath? {
-        guard let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType) else {
-            return nil
+        let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType)
+        for companion in route?.companions(of: arrival.path) ?? [] where companion.kind == .metadata {
+            let path = RootedPath(arrival.root, companion.path)
+            if try FileLook.look(at: path).identity != nil { return try await read(path, by: SourceRule(), on: pool) }
         }
-        return try route.companions(of: arrival.path).lazy.filter { $0.kind == .metadata }
-            .map { RootedPath(arrival.root, $0.path) }
-            .first { try FileLook.look(at: $0).identity != nil }
+        return Sidecar()
     }
 
     /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
@@ -63,7 +56,10 @@ package enum SidecarFile {
             }
         } catch {
             guard error.code == .fileTooLarge else { throw error }
-            throw tooLarge(path)
+            let name = DisplayText.escape(FileName(path.path).bytes)
+            throw ConfigErrors(list: [
+                ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
+            ])
         }
     }
 
@@ -74,12 +70,5 @@ package enum SidecarFile {
     /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.
     package static func reason(_ errors: ConfigErrors) -> String {
         errors.list.map { "\($0.file):\($0.line):\($0.column): \($0.message)" }.joined(separator: "; ")
-    }
-
-    private static func tooLarge(_ path: RootedPath) -> ConfigErrors {
-        let name = DisplayText.escape(FileName(path.path).bytes)
-        return ConfigErrors(list: [
-            ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
-        ])
     }
 }

@@ -26,6 +26,8 @@ package struct AccessPlan: Sendable {
         var path: FilePath
         var kind: Kind
         var mayWrite: Bool
+
+        fileprivate var isFile: Bool { kind == .file || kind == .possibleFile }
     }
 
     /// Why confining the agent would keep it from its work.
@@ -161,10 +163,6 @@ package struct AccessGround: Sendable {
     package static func current() throws(SystemError) -> AccessGround {
         AccessGround(mounts: try MountTable.current(), planned: MountTable.plannedPoints()) { $0.realPath }
     }
-}
-
-extension AccessPlan.Need {
-    fileprivate var isFile: Bool { kind == .file || kind == .possibleFile }
 }
 
 extension AccessPlan {

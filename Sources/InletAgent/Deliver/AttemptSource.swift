@@ -34,14 +34,9 @@ extension Shared {
 }
 
 /// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
-struct AttemptSource: Sendable {
-    let file: FileRow
-    let shared: Shared
-    /// For sources whose content has to be compared.
-    let hashing: BlockingPool
-
+extension DeliveryAttempt {
     /// - Returns: the open file, and why it is not taken; nil for what is.
-    func open() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
+    func openSource() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
         let source = try SourceFile(opening: file.place)
         return (source, try objection(to: source))
     }
@@ -70,7 +65,7 @@ struct AttemptSource: Sendable {
             case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
             file.hasChecksum
         else { return false }
-        return try await file.hasContent(source, Hashing(pool: hashing))
+        return try await file.hasContent(source, Hashing(pool: stage.pool))
     }
 
     // MARK: - A second look
@@ -94,7 +89,7 @@ struct AttemptSource: Sendable {
         do throws(DeliveryError) {
             let opened: (file: SourceFile, objection: DeliveryError?)
             do throws(SystemError) {
-                opened = try open()
+                opened = try openSource()
             } catch {
                 return error.isMissing || error.isNotRegular ? .asSaid : .refused(DeliveryError(reading: error))
             }

@@ -24,21 +24,16 @@ struct DeliveryAttempt: Sendable {
     static let mostResumable = 10_000
 
     private let claim: Claim
-    private let stage: DeliveryStage
+    let stage: DeliveryStage
     private let ref: AgentEvent.JobRef
-    private let source: AttemptSource
 
-    private var shared: Shared { stage.shared }
-    private var file: FileRow { claim.file }
+    var shared: Shared { stage.shared }
+    var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
 
     init(_ claim: Claim, _ stage: DeliveryStage) {
         (self.claim, self.stage) = (claim, stage)
-        let file = claim.file
-        ref = AgentEvent.JobRef(
-            job: file.id, delivery: claim.delivery.id, path: file.fullPath, route: file.route ?? "",
-            destination: claim.delivery.destination)
-        source = AttemptSource(file: file, shared: stage.shared, hashing: stage.pool)
+        ref = AgentEvent.JobRef(claim.file, claim.delivery)
     }
 
     func run() async -> (Settlement, DeliveryReport) {
@@ -68,7 +63,7 @@ struct DeliveryAttempt: Sendable {
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
-        case .failure(let error): return failed(error, await source.presence(after: error))
+        case .failure(let error): return failed(error, await presence(after: error))
         case nil: return sentBack()
         }
     }
@@ -171,7 +166,7 @@ struct DeliveryAttempt: Sendable {
         do throws(DeliveryError) {
             let opened: (file: SourceFile, objection: DeliveryError?)
             do throws(SystemError) {
-                opened = try source.open()
+                opened = try openSource()
             } catch {
                 // What has been sent whole needs no source, wherever that is.
                 if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
@@ -182,7 +177,7 @@ struct DeliveryAttempt: Sendable {
             if let objection = opened.objection { throw objection }
             var order = order
             // From here on what it is now counts, of which pipelines notice every change.
-            if try await source.hasContent(of: file, opened.file) { order.source = opened.file.opened }
+            if try await hasContent(of: file, opened.file) { order.source = opened.file.opened }
             return .success(try await pipeline.deliver(opened.file, order, attempt))
         } catch {
             return .failure(error)

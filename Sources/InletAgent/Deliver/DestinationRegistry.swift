@@ -244,10 +244,9 @@ package final class DestinationRegistry: Sendable {
             }
         }.sorted { $0.name < $1.name }
     }
-}
 
-/// Destinations that come, change and go while the agent runs.
-extension DestinationRegistry {
+    // MARK: - Destinations that come, change and go while the agent runs
+
     /// Puts those of a new configuration in the place of the old ones. What runs keeps the destination that it began with.
     ///
     /// - Parameters:

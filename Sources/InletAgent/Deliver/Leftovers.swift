@@ -82,7 +82,7 @@ struct Leftovers: Service {
             ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
         try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
         Failpoint.leftoverRemoved.reached()
-        shared.log.emit(.uploadAborted(Self.ref(leftover)))
+        shared.log.emit(.uploadAborted(.init(leftover.file, leftover.delivery)))
         return .gone
     }
 
@@ -116,12 +116,6 @@ struct Leftovers: Service {
             try await journal.leftoverRemains(delivery, until: next)
             return .remains
         }
-    }
-
-    private static func ref(_ leftover: Leftover) -> AgentEvent.JobRef {
-        AgentEvent.JobRef(
-            job: leftover.file.id, delivery: leftover.delivery.id, path: leftover.file.fullPath,
-            route: leftover.file.route ?? "", destination: leftover.delivery.destination)
     }
 }
 

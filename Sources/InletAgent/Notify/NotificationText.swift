@@ -214,7 +214,7 @@ struct NotificationDetails: Sendable, Equatable {
         var state: String?
 
         init?(_ payload: [UInt8]) {
-            // What cannot be read says nothing of a folder.
+            // Without it the program is told less, and what it reads says all.
             guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return nil }
             self = said
         }

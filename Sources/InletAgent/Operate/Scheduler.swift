@@ -26,6 +26,16 @@ final class Scheduler: Service {
 
     init(_ jobs: [Slot: (any ScheduledJob)?]) { self.jobs = Mutex(jobs.compactMapValues(\.self)) }
 
+    /// - Parameter ping: who is told that the agent is well; nil = nobody.
+    convenience init(_ shared: Shared, ping: DeadManPing?) {
+        let settings = shared.settings.settings
+        self.init([
+            .backup: BackupJob(shared.journal, settings.journalBackup, shared.log),
+            .history: HistoryPruner(shared, settings.historyAfter), .ping: Pinger(shared, ping, settings.ping),
+            .keepAlive: KeepAlive(shared),
+        ])
+    }
+
     /// - Parameter job: nil where nothing is to be done.
     func replace(_ slot: Slot, by job: (any ScheduledJob)?) {
         jobs.withLock { $0[slot] = job }

@@ -164,6 +164,12 @@ extension AgentEvent.JobRef {
             job: crashed.job, delivery: crashed.delivery, path: crashed.path, route: crashed.route,
             destination: crashed.destination)
     }
+
+    init(_ file: FileRow, _ delivery: DeliveryRow) {
+        self.init(
+            job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
+            destination: delivery.destination)
+    }
 }
 
 /// Lines about the queue as a whole, and about files that belong together.

@@ -84,9 +84,9 @@ package final class EventLog: Sendable {
     /// Has everything that was said before written, which takes `bound` at most: a reader that stands still is not waited for.
     /// Blocks.
     package func flush(within bound: Duration = .seconds(1)) { setup.withLock { $0?.writer }?.flush(within: bound) }
-}
 
-extension EventLog {
+    // MARK: - Levels and outputs that change
+
     /// The least important level that is written now; nil for a log that writes nothing.
     package var level: LogSettings.Level? { setup.withLock { $0?.level } }
 

@@ -78,18 +78,17 @@ final class FileOutput: LogOutput {
 
     private let path: FilePath
     private let state: Mutex<State>
-    private let clock = ContinuousClock()
 
     init(_ path: FilePath, _ rotation: LogRotation) throws(SystemError) {
         self.path = path
-        state = Mutex(State(file: try LogFile(path, rotation, now: clock.now)))
+        state = Mutex(State(file: try LogFile(path, rotation, now: .now)))
     }
 
     var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
 
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { $0.text(format, at: time) }
-        let now = clock.now
+        let now = ContinuousClock.now
         let (lost, error, isNew) = state.withLock { state in
             let (lost, error) = state.file.write(text, at: now)
             defer { state.isFailing = error != nil }
@@ -103,7 +102,7 @@ final class FileOutput: LogOutput {
     }
 
     func reopen() {
-        let now = clock.now
+        let now = ContinuousClock.now
         state.withLock { $0.file.lookSoon(now) }
     }
 }
@@ -135,7 +134,6 @@ final class JournalOutput: LogOutput {
     private let socket: JournalSocket?
     private let fallback = StreamOutput(.errors)
     private let state = Mutex(State())
-    private let clock = ContinuousClock()
 
     init(_ path: FilePath) {
         self.path = path
@@ -146,7 +144,7 @@ final class JournalOutput: LogOutput {
     var silence: String { "systemd's journal takes no lines" }
 
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
-        let now = clock.now
+        let now = ContinuousClock.now
         return state.withLock { state in
             if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state) }
             state.nextTry = nil

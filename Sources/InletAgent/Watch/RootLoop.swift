@@ -28,7 +28,10 @@ struct RootLoop: ~Copyable {
     var admission: AdmissionStage
     var pressure = QueuePressure()
     var volume: VolumeInquiry
-    var publisher: StatusPublisher
+    /// When the status was shown, and what is remembered for it.
+    var lastShown: ContinuousClock.Instant?
+    var holders = FileHolders()
+    var unsettled: UnsettledWatch
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
@@ -42,7 +45,7 @@ struct RootLoop: ~Copyable {
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
-        publisher = StatusPublisher(unsettled: UnsettledWatch(after: settings.unsettledAfter))
+        unsettled = UnsettledWatch(after: settings.unsettledAfter)
         volume = VolumeInquiry(earlier: EarlierFiles(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }

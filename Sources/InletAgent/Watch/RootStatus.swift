@@ -53,21 +53,14 @@ package struct IntakeStatus: Sendable {
     }
 }
 
-/// When a root's status was shown last, and what is remembered for it.
-struct StatusPublisher: Sendable {
-    var last: ContinuousClock.Instant?
-    var holders = FileHolders()
-    var unsettled: UnsettledWatch
-}
-
 /// Files that are not complete yet, and what keeps them.
 extension RootLoop {
     /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.
     mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
         let now = ContinuousClock.now
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
-        if isBusy, let last = publisher.last, last.duration(to: now) < .seconds(1) { return }
-        publisher.last = now
+        if isBusy, let last = lastShown, last.duration(to: now) < .seconds(1) { return }
+        lastShown = now
         if !isBusy, let (files, bytes) = admission.takeAdopted() {
             log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
         }
@@ -89,10 +82,10 @@ extension RootLoop {
     /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
-        let holders = publisher.holders.holders(of: waiting, below: settings.path, at: now)
-        for file in publisher.unsettled.overdue(waiting, at: now) {
+        let writers = holders.holders(of: waiting, below: settings.path, at: now)
+        for file in unsettled.overdue(waiting, at: now) {
             var reason = file.reason ?? "it has changed since it was seen"
-            if let holder = holders[file.path] { reason += holder.words }
+            if let holder = writers[file.path] { reason += holder.words }
             log.emit(
                 .fileUnsettled(
                     path: settings.path.pushing(file.path), reason: reason, waiting: file.since.duration(to: now)))
@@ -100,7 +93,7 @@ extension RootLoop {
         return waiting.prefix(Self.shown).map { file in
             IntakeStatus.Unsettled(
                 path: settings.path.pushing(file.path), busy: file.isBusy, why: file.isBusy ? nil : file.reason,
-                holder: file.isBusy ? holders[file.path] : nil, waiting: file.since.duration(to: now))
+                holder: file.isBusy ? writers[file.path] : nil, waiting: file.since.duration(to: now))
         }
     }
 

@@ -207,9 +207,9 @@ final class VolumeRoots: Service {
             return false
         }
     }
-}
 
-extension VolumeRoots {
+    // MARK: - Anew
+
     /// Has every folder watched anew, by the routes that hold now.
     func renew() {
         let runners = state.withLock { state in
