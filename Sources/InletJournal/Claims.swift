@@ -295,10 +295,7 @@ extension Journal {
     /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
         for shelf in Shelf.allCases {
-            let found = try database.row(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE id = ?", id
-            ) { try DeliveryRow($0) }
-            if let found { return found }
+            if let found = try DeliveryRow.all(database, from: shelf, "WHERE id = ?", id).first { return found }
         }
         throw RowNotFound()
     }

@@ -164,9 +164,7 @@ extension Journal {
     static func release(
         followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let followers = try database.rows(
-            "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", leader.id
-        ) { try DeliveryRow($0) }
+        let followers = try DeliveryRow.all(database, "WHERE after_id = ? AND state IN ('ready', 'parked')", leader.id)
         for follower in followers {
             if follower.key == nil {
                 let size = try file(follower.fileID, database).identity.size
@@ -214,12 +212,13 @@ extension Journal {
         guard let afterID = delivery.afterID else { return [] }
         let leader = try self.delivery(afterID, database)
         guard isRegistration(delivery, of: leader) else { return [] }
-        let beside = try database.integers(
+        let beside = try DeliveryRow.all(
+            database,
             """
-            SELECT id FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
-                AND state = 'delivered' AND key IS NOT NULL ORDER BY id
+            WHERE after_id = ? AND destination = ? AND file_id <> ? AND state = 'delivered' AND key IS NOT NULL
+            ORDER BY id
             """, afterID, leader.destination, delivery.fileID)
-        return try ([leader] + beside.map { try self.delivery($0, database) }).compactMap { stored in
+        return try ([leader] + beside).compactMap { stored in
             guard let proof = stored.proof else { return nil }
             let file = try file(stored.fileID, database)
             return Upstream(destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)

@@ -94,14 +94,12 @@ extension Journal {
     /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
     /// a person may have tried again.
     package func mayFinishMore() async throws(JournalError) -> Bool {
-        let again: [FileState] = [.failed, .expired, .cancelled, .rejected]
-        let states = again.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return try await read { database in
+        try await read { database in
             try database.integer(
                 """
                 SELECT EXISTS (SELECT 1 FROM file WHERE state = 'pending')
                     OR EXISTS (SELECT 1 FROM file WHERE finished_at IS NULL AND state <> 'pending')
-                    OR EXISTS (SELECT 1 FROM file WHERE state IN (\(states)))
+                    OR EXISTS (SELECT 1 FROM file WHERE state IN ('failed', 'expired', 'cancelled', 'rejected'))
                 """) != 0
         }
     }

@@ -87,7 +87,7 @@ private struct HistoryMove {
 
     /// Of one path, with all that followed it. Of more, the oldest go first, by themselves.
     private static let mostTogether = 200
-    private static let states = Journal.statesOfHistory.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    private static let states = Journal.statesOfHistory.literals
 
     init(_ database: Database, _ time: WallTime) {
         self.database = database

@@ -43,18 +43,16 @@ extension Journal {
     }
 
     private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
-        try await read { database in
-            try ids.compactMap { id in
-                try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
-            }
-        }
+        try await read { database in try ids.compactMap { try Self.shown($0, database) } }
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
-        try await read { database in
-            try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
-        }
+        try await read { try Self.shown(id, $0) }
+    }
+
+    private static func shown(_ id: Int64, _ database: Database) throws -> Job? {
+        try FileRow.one(id, database, showing: true).map { try job($0, database, showing: true) }
     }
 
     /// The same for many files in one read, in their order, as far as somebody wants to go on: the first of which `goesOn` says
@@ -65,9 +63,7 @@ extension Journal {
         try await read { database in
             var jobs: [Job?] = []
             for id in ids {
-                let job = try FileRow.one(id, database, showing: true).map {
-                    try Self.job($0, database, showing: true)
-                }
+                let job = try Self.shown(id, database)
                 jobs.append(job)
                 if let job, !goesOn(job) { break }
             }
@@ -124,9 +120,8 @@ extension Journal {
 
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
         for shelf in Shelf.allCases {
-            let deliveries = try database.rows(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id", file.id
-            ) { try DeliveryRow($0, showing: showing) }
+            let deliveries = try DeliveryRow.all(
+                database, from: shelf, "WHERE file_id = ? ORDER BY id", file.id, showing: showing)
             if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
         }
         return Job(file: file, deliveries: [])
@@ -162,6 +157,17 @@ extension FileRow {
             guard showing else { throw error }
             isDamaged = true
             return fallback
+        }
+    }
+}
+
+extension DeliveryRow {
+    static func all(
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: any SQLValue...,
+        showing: Bool = false
+    ) throws -> [DeliveryRow] {
+        try database.rows("SELECT \(columns) FROM \(shelf.deliveries) \(clause)", values) {
+            try DeliveryRow($0, showing: showing)
         }
     }
 }
