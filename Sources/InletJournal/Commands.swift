@@ -30,6 +30,27 @@ package enum ActionOutcome: Sendable, Equatable {
     case skipped(String)
 }
 
+/// Where the cancelling of everything that waits stands.
+package struct ClearingPlace: Sendable, Equatable {
+    fileprivate var last: Int64 = 0
+    /// The newest file at the beginning; nil = it begins now. What comes later is not meant, and may never end to come.
+    fileprivate var end: Int64?
+
+    package init() {}
+}
+
+/// What one step of that did.
+package struct ClearingStep: Sendable, Equatable {
+    /// Files that are cancelled now.
+    package var files = 0
+    /// Of their deliveries, those that were running.
+    package var running: [Int64] = []
+    /// How many files nothing was done to, by the reason.
+    package var skipped: [String: Int] = [:]
+    /// Where to go on; nil when that was all.
+    package var next: ClearingPlace?
+}
+
 extension Journal {
     /// Why nothing is cancelled of a file.
     static let hasEnded = "has ended already"
@@ -123,9 +144,7 @@ extension Journal {
             if count < Self.hurriedAtOnce { return total }
         }
     }
-}
 
-extension Journal {
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
@@ -223,30 +242,7 @@ extension Journal {
     package func paused() async throws(JournalError) -> Set<String> {
         try await read { Set(try $0.rows("SELECT name FROM destination WHERE paused") { $0.text(0) ?? "" }) }
     }
-}
 
-/// Where the cancelling of everything that waits stands.
-package struct ClearingPlace: Sendable, Equatable {
-    fileprivate var last: Int64 = 0
-    /// The newest file at the beginning; nil = it begins now. What comes later is not meant, and may never end to come.
-    fileprivate var end: Int64?
-
-    package init() {}
-}
-
-/// What one step of that did.
-package struct ClearingStep: Sendable, Equatable {
-    /// Files that are cancelled now.
-    package var files = 0
-    /// Of their deliveries, those that were running.
-    package var running: [Int64] = []
-    /// How many files nothing was done to, by the reason.
-    package var skipped: [String: Int] = [:]
-    /// Where to go on; nil when that was all.
-    package var next: ClearingPlace?
-}
-
-extension Journal {
     /// Bounds how long others wait for one step of `clear`.
     static let clearedAtOnce = 256
 
@@ -285,9 +281,7 @@ extension Journal {
         next.last = files.last ?? newest
         return (files, files.count < clearedAtOnce ? nil : next)
     }
-}
 
-extension Journal {
     /// Sends the ended, undelivered deliveries of a file again, with fresh attempts, and those of its companions that
     /// ended with it. False when it has none, while its source is being disposed of, and for a companion whose file has
     /// failed: that one is to be sent again.

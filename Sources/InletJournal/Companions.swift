@@ -24,6 +24,12 @@ package struct CompanionAdmission: Sendable {
     fileprivate var isCarried: Bool { companion.kind == .metadata || companion.kind == .marker }
 }
 
+/// What a delivery is given of others that had to come first.
+package struct DeliveryContext: Sendable, Equatable {
+    package var upstream: [Upstream] = []
+    package var batch: OrderBatch?
+}
+
 extension Journal {
     /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
     /// file, under a key beside its. When the file has failed there, so has the companion.
@@ -178,20 +184,7 @@ extension Journal {
         }
         return !followers.isEmpty
     }
-}
 
-/// What a delivery is given of others that had to come first.
-package struct DeliveryContext: Sendable, Equatable {
-    package var upstream: [Upstream] = []
-    package var batch: OrderBatch?
-
-    package init(upstream: [Upstream] = [], batch: OrderBatch? = nil) {
-        self.upstream = upstream
-        self.batch = batch
-    }
-}
-
-extension Journal {
     /// What has been proved of the deliveries that this one waited for, and the unit that its file belongs to.
     package func context(of delivery: DeliveryRow, in file: FileRow) async throws(JournalError) -> DeliveryContext {
         try await read { database in

@@ -2,6 +2,22 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
+/// A delivery whose destination works on it.
+package struct WaitingDelivery: Sendable, Equatable {
+    package var id: Int64
+    package var file: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var size: Int64
+    package var route: String
+    package var destination: String
+    /// What the destination does, in its words.
+    package var saying: String?
+    /// When it is asked again.
+    package var until: WallTime
+    package var admittedAt: WallTime
+}
+
 /// What a claim may take: the due deliveries, in their order.
 extension Journal {
     /// The due deliveries of the highest priority, and of each priority those with the earliest times. Asked for each by itself:
@@ -214,25 +230,7 @@ extension Journal {
         let written = try database.integer("SELECT uptime FROM destination WHERE name = ?", destination)
         return max(written ?? 0, known ?? 0)
     }
-}
 
-/// A delivery whose destination works on it.
-package struct WaitingDelivery: Sendable, Equatable {
-    package var id: Int64
-    package var file: Int64
-    /// The whole path of its file.
-    package var path: FilePath
-    package var size: Int64
-    package var route: String
-    package var destination: String
-    /// What the destination does, in its words.
-    package var saying: String?
-    /// When it is asked again.
-    package var until: WallTime
-    package var admittedAt: WallTime
-}
-
-extension Journal {
     /// The deliveries whose destinations work on them, oldest first.
     package func waiting(limit: Int) async throws(JournalError) -> [WaitingDelivery] {
         try await read { database in

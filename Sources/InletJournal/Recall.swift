@@ -12,6 +12,13 @@ package enum KnownFile: Sendable, Equatable {
     case touched(FileRow)
 }
 
+/// A file of the journal that has another path now.
+package struct RenamedFile: Sendable, Equatable {
+    package var file: FileRow
+    /// It waits, and no destination has heard of it: its key is still free to change.
+    package var isUntold: Bool
+}
+
 extension Journal {
     /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
     ///
@@ -202,16 +209,7 @@ extension Journal {
             return try database.time("SELECT first_seen FROM root WHERE path = ?", root) ?? now
         }
     }
-}
 
-/// A file of the journal that has another path now.
-package struct RenamedFile: Sendable, Equatable {
-    package var file: FileRow
-    /// It waits, and no destination has heard of it: its key is still free to change.
-    package var isUntold: Bool
-}
-
-extension Journal {
     /// The file that was renamed from `old` to where `arrival` is, if it goes on as the same: it is the same inode with the same
     /// size and time, it waits or has arrived, it belongs to no others, and nothing was ever known of its new path.
     ///

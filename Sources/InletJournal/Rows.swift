@@ -40,6 +40,9 @@ package struct FileRow: Sendable, Equatable {
 
     /// The file's whole path.
     package var fullPath: FilePath { root.pushing(path) }
+
+    /// Whether it only said that its unit was complete.
+    package var isUnitMarker: Bool { role == unitMarkerRole }
 }
 
 /// A row of `delivery`.
@@ -88,6 +91,9 @@ package struct DeliveryRow: Sendable, Equatable {
 
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
+
+    /// Whose turn it is among deliveries that are due: by priority, then by how long they have waited.
+    var turn: (Int, WallTime, Int64) { (priority.rank, nextAt, id) }
 }
 
 /// A file with its deliveries.
@@ -300,11 +306,6 @@ extension Journal {
 package enum Lane: Int, Sendable, CaseIterable {
     case small = 0
     case big = 1
-}
-
-extension DeliveryRow {
-    /// Whose turn it is among deliveries that are due: by priority, then by how long they have waited.
-    var turn: (Int, WallTime, Int64) { (priority.rank, nextAt, id) }
 }
 
 /// The one encoding of structured columns; keys are sorted so that equal values have equal bytes.
