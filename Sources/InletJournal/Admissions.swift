@@ -57,6 +57,31 @@ package enum AdmissionOutcome: Sendable, Equatable {
     case full
 }
 
+/// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).
+package struct FileAdoption: Sendable {
+    package enum Outcome: Sendable, Equatable {
+        case adopted(id: Int64)
+        /// The journal has the file already.
+        case known
+        /// Another file has its key: what is under it at a destination is not this one.
+        case keyTaken
+    }
+
+    package var arrival: Arrival
+    /// What would have been done with it; nil for a companion, which goes with its file.
+    package var plan: Plan?
+    package var role: Companion.Kind?
+    /// Whether it counts only under the very key of its plan.
+    package var needsKey: Bool
+
+    package init(_ arrival: Arrival, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
+        self.arrival = arrival
+        self.plan = plan
+        self.role = role
+        self.needsKey = needsKey
+    }
+}
+
 extension Journal {
     /// Durable point 1: from here on the file is delivered or its failure is on record. Idempotent.
     package func admit(_ admission: FileAdmission, at now: WallTime) async throws(JournalError) -> AdmissionOutcome {
@@ -297,34 +322,7 @@ extension Journal {
         }
         return candidate(free)
     }
-}
 
-/// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).
-package struct FileAdoption: Sendable {
-    package enum Outcome: Sendable, Equatable {
-        case adopted(id: Int64)
-        /// The journal has the file already.
-        case known
-        /// Another file has its key: what is under it at a destination is not this one.
-        case keyTaken
-    }
-
-    package var arrival: Arrival
-    /// What would have been done with it; nil for a companion, which goes with its file.
-    package var plan: Plan?
-    package var role: Companion.Kind?
-    /// Whether it counts only under the very key of its plan.
-    package var needsKey: Bool
-
-    package init(_ arrival: Arrival, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
-        self.arrival = arrival
-        self.plan = plan
-        self.role = role
-        self.needsKey = needsKey
-    }
-}
-
-extension Journal {
     /// Takes files into the journal as delivered and finished, in one transaction. Nobody is told, nothing is ever done to
     /// their sources, and what was adopted proves nothing to others of the same content.
     ///
@@ -371,9 +369,7 @@ extension Journal {
         file.labels = adoption.plan?.labels ?? [:]
         return file
     }
-}
 
-extension Journal {
     /// Files that are pending, and their sizes together; kept by triggers, not counted.
     package func pending() async throws(JournalError) -> (files: Int, bytes: Int64) {
         try await read { try Self.pending($0) }

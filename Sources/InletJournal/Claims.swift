@@ -69,85 +69,6 @@ package struct DamagedDelivery: Sendable, Equatable {
     }
 }
 
-extension Journal {
-    /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
-    /// disk, and for their turn at the journal, twice each. The one way to claim, and to end a claim; with `.delivered`,
-    /// durable point 2.
-    ///
-    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
-    package func exchange(
-        _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
-    ) async throws(JournalError) -> Exchange {
-        try await commit { database in
-            let settled = try ended.map { try Self.settle($0, ending, now, database) }
-            let (claims, damaged) = try Self.claim(wish, now, database)
-            let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
-            return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
-        }
-    }
-
-    private static func claim(
-        _ wish: ClaimWish, _ now: WallTime, _ database: Database
-    ) throws -> ([Claim], [DamagedDelivery]) {
-        guard wish.most > 0 else { return ([], []) }
-        var due: [Claim] = []
-        var damaged: [DamagedDelivery] = []
-        for room in wish.rooms {
-            let free = try places(room, wish.lane, database)
-            guard free > 0 else { continue }
-            let found = try Self.due(room, wish.lane, min(free, wish.most), now, database)
-            due += found.claims
-            damaged += found.damaged
-        }
-        // One that nobody can read must not keep the others from their turn.
-        for one in damaged { try park(one, database) }
-        if wish.rooms.count > 1 {
-            due.sort { $0.delivery.turn < $1.delivery.turn }
-        }
-        return (try due.prefix(wish.most).compactMap { try take($0, wish, now, database) }, damaged)
-    }
-
-    /// The claim as its owner has it from now on; nil for one that waits for others of its content.
-    private static func take(
-        _ claim: Claim, _ wish: ClaimWish, _ now: WallTime, _ database: Database
-    ) throws -> Claim? {
-        var original: Original?
-        switch try deduplicate(claim, now, database) {
-        case .own: break
-        case .brought(let found): original = found
-        case .waits: return nil
-        }
-        try database.change(
-            """
-            UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
-                started_at = ifnull(started_at, ?)
-            WHERE id = ?
-            """, wish.owner, now + .seconds(3600), now, claim.delivery.id)
-        var delivery = claim.delivery
-        let room = wish.rooms.first { $0.destination == delivery.destination }
-        try letIn(&delivery, claim.file, uptime: room?.uptime, database)
-        delivery.state = .claimed
-        delivery.attempts += 1
-        delivery.startedAt = delivery.startedAt ?? now
-        return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
-    }
-
-    private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {
-        try database.change(
-            "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
-            ErrorCode.internalFault, damaged.reason, damaged.delivery)
-    }
-
-    /// How many more deliveries to the room's destination may run in `lane`.
-    static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
-        let running = try database.row(
-            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
-            room.destination, lane
-        ) { $0.int(0) }
-        return (room.limits[lane] ?? 0) - (running ?? 0)
-    }
-}
-
 /// Free places of one destination.
 package struct ClaimRoom: Sendable {
     package var destination: String
@@ -234,7 +155,89 @@ package struct Ending: Sendable {
 /// Decides of a file whose deliveries have ended, in the transaction that ends them. nil = the finisher must see to its source.
 package typealias EndingRule = @Sendable (Job) -> Ending?
 
+/// The row was removed meanwhile (`queue forget`).
+struct RowNotFound: Error, CustomStringConvertible {
+    var description: String { "no such file or delivery in the journal" }
+}
+
 extension Journal {
+    /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
+    /// disk, and for their turn at the journal, twice each. The one way to claim, and to end a claim; with `.delivered`,
+    /// durable point 2.
+    ///
+    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
+    package func exchange(
+        _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
+    ) async throws(JournalError) -> Exchange {
+        try await commit { database in
+            let settled = try ended.map { try Self.settle($0, ending, now, database) }
+            let (claims, damaged) = try Self.claim(wish, now, database)
+            let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
+            return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
+        }
+    }
+
+    private static func claim(
+        _ wish: ClaimWish, _ now: WallTime, _ database: Database
+    ) throws -> ([Claim], [DamagedDelivery]) {
+        guard wish.most > 0 else { return ([], []) }
+        var due: [Claim] = []
+        var damaged: [DamagedDelivery] = []
+        for room in wish.rooms {
+            let free = try places(room, wish.lane, database)
+            guard free > 0 else { continue }
+            let found = try Self.due(room, wish.lane, min(free, wish.most), now, database)
+            due += found.claims
+            damaged += found.damaged
+        }
+        // One that nobody can read must not keep the others from their turn.
+        for one in damaged { try park(one, database) }
+        if wish.rooms.count > 1 {
+            due.sort { $0.delivery.turn < $1.delivery.turn }
+        }
+        return (try due.prefix(wish.most).compactMap { try take($0, wish, now, database) }, damaged)
+    }
+
+    /// The claim as its owner has it from now on; nil for one that waits for others of its content.
+    private static func take(
+        _ claim: Claim, _ wish: ClaimWish, _ now: WallTime, _ database: Database
+    ) throws -> Claim? {
+        var original: Original?
+        switch try deduplicate(claim, now, database) {
+        case .own: break
+        case .brought(let found): original = found
+        case .waits: return nil
+        }
+        try database.change(
+            """
+            UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
+                started_at = ifnull(started_at, ?)
+            WHERE id = ?
+            """, wish.owner, now + .seconds(3600), now, claim.delivery.id)
+        var delivery = claim.delivery
+        let room = wish.rooms.first { $0.destination == delivery.destination }
+        try letIn(&delivery, claim.file, uptime: room?.uptime, database)
+        delivery.state = .claimed
+        delivery.attempts += 1
+        delivery.startedAt = delivery.startedAt ?? now
+        return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
+    }
+
+    private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {
+        try database.change(
+            "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
+            ErrorCode.internalFault, damaged.reason, damaged.delivery)
+    }
+
+    /// How many more deliveries to the room's destination may run in `lane`.
+    static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
+        let running = try database.row(
+            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
+            room.destination, lane
+        ) { $0.int(0) }
+        return (room.limits[lane] ?? 0) - (running ?? 0)
+    }
+
     /// nil when none waits for its time or all places are taken.
     static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
         let times = try rooms.compactMap { room -> Int64? in
@@ -295,10 +298,7 @@ extension Journal {
     /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
         for shelf in Shelf.allCases {
-            let found = try database.row(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE id = ?", id
-            ) { try DeliveryRow($0) }
-            if let found { return found }
+            if let found = try DeliveryRow.all(database, from: shelf, "WHERE id = ?", id).first { return found }
         }
         throw RowNotFound()
     }
@@ -308,9 +308,4 @@ extension Journal {
         guard let found = try FileRow.one(id, database) else { throw RowNotFound() }
         return found
     }
-}
-
-/// The row was removed meanwhile (`queue forget`).
-struct RowNotFound: Error, CustomStringConvertible {
-    var description: String { "no such file or delivery in the journal" }
 }

@@ -30,6 +30,27 @@ package enum ActionOutcome: Sendable, Equatable {
     case skipped(String)
 }
 
+/// Where the cancelling of everything that waits stands.
+package struct ClearingPlace: Sendable, Equatable {
+    fileprivate var last: Int64 = 0
+    /// The newest file at the beginning; nil = it begins now. What comes later is not meant, and may never end to come.
+    fileprivate var end: Int64?
+
+    package init() {}
+}
+
+/// What one step of that did.
+package struct ClearingStep: Sendable, Equatable {
+    /// Files that are cancelled now.
+    package var files = 0
+    /// Of their deliveries, those that were running.
+    package var running: [Int64] = []
+    /// How many files nothing was done to, by the reason.
+    package var skipped: [String: Int] = [:]
+    /// Where to go on; nil when that was all.
+    package var next: ClearingPlace?
+}
+
 extension Journal {
     /// Why nothing is cancelled of a file.
     static let hasEnded = "has ended already"
@@ -123,9 +144,7 @@ extension Journal {
             if count < Self.hurriedAtOnce { return total }
         }
     }
-}
 
-extension Journal {
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
@@ -224,95 +243,6 @@ extension Journal {
         try await read { Set(try $0.rows("SELECT name FROM destination WHERE paused") { $0.text(0) ?? "" }) }
     }
 
-    /// The destinations' expiry clocks as last written, in milliseconds.
-    package func uptimes() async throws(JournalError) -> [String: Int64] {
-        try await read { database in
-            Dictionary(
-                uniqueKeysWithValues: try database.rows("SELECT name, uptime FROM destination") {
-                    ($0.text(0) ?? "", $0.integer(1))
-                })
-        }
-    }
-
-    package static let expiredAtOnce = 256
-
-    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on. At most
-    /// `expiredAtOnce` in one transaction, so that nobody waits for long: the caller asks again while it gets as many.
-    /// - Returns: the files of the deliveries that expired.
-    package func setUptime(
-        _ destination: String, _ uptime: Int64, at now: WallTime
-    ) async throws(JournalError) -> [Int64] {
-        try await commit { database in
-            try database.change(
-                """
-                INSERT INTO destination (name, uptime) VALUES (?, ?)
-                ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
-                """, destination, uptime)
-            let over = try database.integers(
-                """
-                SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?
-                    AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
-                LIMIT \(Self.expiredAtOnce)
-                """, destination, uptime)
-            return try over.compactMap { try Self.expire($0, uptime, now, database) }
-        }
-    }
-
-    /// Ends a delivery whose time is over, unless it was over only while its window was closed.
-    /// - Returns: its file.
-    private static func expire(_ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database) throws -> Int64? {
-        let row = try delivery(id, database)
-        let file: FileRow?
-        do {
-            file = try self.file(row.fileID, database)
-        } catch  where !(error is DatabaseError) {
-            // What cannot be made out of its row has no window that could be closed.
-            file = nil
-        }
-        if let file, try postpone(row, file, uptime: uptime, now, database) { return nil }
-        try expire(row, now, database)
-        return row.fileID
-    }
-
-    /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
-    /// works on does not expire, nor what waits for its volume.
-    package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
-        try await read { database in
-            try destinations.reduce(into: [:]) { expiries, destination in
-                expiries[destination] = try database.integer(
-                    """
-                    SELECT expires_at FROM delivery
-                    WHERE destination = ? AND state = 'ready' AND expires_at >= 0
-                        AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
-                    ORDER BY expires_at LIMIT 1
-                    """, destination)
-            }
-        }
-    }
-}
-
-/// Where the cancelling of everything that waits stands.
-package struct ClearingPlace: Sendable, Equatable {
-    fileprivate var last: Int64 = 0
-    /// The newest file at the beginning; nil = it begins now. What comes later is not meant, and may never end to come.
-    fileprivate var end: Int64?
-
-    package init() {}
-}
-
-/// What one step of that did.
-package struct ClearingStep: Sendable, Equatable {
-    /// Files that are cancelled now.
-    package var files = 0
-    /// Of their deliveries, those that were running.
-    package var running: [Int64] = []
-    /// How many files nothing was done to, by the reason.
-    package var skipped: [String: Int] = [:]
-    /// Where to go on; nil when that was all.
-    package var next: ClearingPlace?
-}
-
-extension Journal {
     /// Bounds how long others wait for one step of `clear`.
     static let clearedAtOnce = 256
 
@@ -350,5 +280,152 @@ extension Journal {
         next.end = newest
         next.last = files.last ?? newest
         return (files, files.count < clearedAtOnce ? nil : next)
+    }
+
+    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts, and those of its companions that
+    /// ended with it. False when it has none, while its source is being disposed of, and for a companion whose file has
+    /// failed: that one is to be sent again.
+    ///
+    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
+    package func retry(_ file: Int64, uptimes: [String: Int64], at now: WallTime) async throws(JournalError) -> Bool {
+        try await reviveAhead { try Self.undelivered(file, $0) }
+        return try await commit { try Self.retry(file, uptimes, [:], now, $0) }
+    }
+
+    /// The files that a retry of each of `files` sends again, and that lie in quarantine: itself, and what goes with it.
+    package func quarantined(byRetryOf files: [Int64]) async throws(JournalError) -> [Int64: [FileRow]] {
+        try await reviveAhead { database in try files.flatMap { try Self.undelivered($0, database) } }
+        return try await read { database in
+            try files.reduce(into: [:]) { found, file in
+                let lying = try FileRow.all(
+                    database,
+                    """
+                    WHERE id IN (
+                        SELECT file_id FROM delivery WHERE state IN (\(Self.ended)) AND (file_id = ?1
+                            OR after_id IN (SELECT id FROM delivery WHERE file_id = ?1)))
+                        AND finished_at IS NOT NULL AND \(Self.isQuarantined)
+                    """, [file])
+                if !lying.isEmpty { found[file] = lying }
+            }
+        }
+    }
+
+    /// Takes note that files are being moved back from quarantine to be sent again: what appears under their names until
+    /// `retry` or `endReturn` is no new file.
+    package func beginReturn(of files: [Int64]) async throws(JournalError) {
+        try await noteReturn(of: files, "x'7B7D'")
+    }
+
+    /// They have not been moved.
+    package func endReturn(of files: [Int64]) async throws(JournalError) { try await noteReturn(of: files, "NULL") }
+
+    private func noteReturn(of files: [Int64], _ intent: String) async throws(JournalError) {
+        try await commit { database in
+            for file in files {
+                try database.change(
+                    "UPDATE file SET intent = \(intent) WHERE id = ? AND finished_at IS NOT NULL AND \(Self.isQuarantined)",
+                    file)
+            }
+        }
+    }
+
+    /// Who was moving files back from quarantine has died: what is under their names now is looked at as what it is.
+    static func endReturns(_ database: Database) throws {
+        try database.change(
+            "UPDATE file SET intent = NULL WHERE state IN (\(ended)) AND finished_at IS NOT NULL AND intent IS NOT NULL "
+                + "AND \(isQuarantined)")
+    }
+
+    private static let isQuarantined = "disposition LIKE '\(Disposition.quarantined("%"))'"
+
+    /// False when the file lies in quarantine: there is nothing to send under its name.
+    private static func isInPlace(
+        _ file: Int64, _ returned: [Int64: FileIdentity], _ database: Database
+    ) throws -> Bool {
+        guard let identity = returned[file] else {
+            return try database.row(
+                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", file
+            ) { _ in false } ?? true
+        }
+        try database.change(
+            "UPDATE file SET intent = NULL, changed = ?, inode = ?, device = ? WHERE id = ? AND \(isQuarantined)",
+            identity.changed, identity.inode, identity.device, file)
+        return true
+    }
+
+    private static let undone: [DeliveryState] = [.failed, .expired, .cancelled, .gone]
+    private static let ended = undone.literals
+
+    /// - Parameter states: those of the deliveries that are sent again.
+    static func retry(
+        _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
+        of states: [DeliveryState] = undone, _ now: WallTime, _ database: Database
+    ) throws -> Bool {
+        let ended = states.literals
+        try reviveUndelivered(file, database)
+        guard try isInPlace(file, returned, database) else { return false }
+        let sentAgain = try database.change(
+            """
+            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
+                started_at = NULL
+            WHERE file_id = ? AND state IN (\(ended))
+                AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
+                AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
+                    SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                        AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
+            """, now, file)
+        guard sentAgain > 0 else { return false }
+        try holdBack(file, now, database)
+        try renewExpiry(file, uptimes, database)
+        try database.change(
+            "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)", file)
+        try reopen(file, database)
+        try holdClosings(of: file, database)
+        try concludeFile(file, now, database)
+        let companions = try database.integers(
+            """
+            SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
+                AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
+            """, file)
+        for companion in companions { _ = try retry(companion, uptimes, returned, of: states, now, database) }
+        return true
+    }
+
+    /// What has just been made ready waits again for its unit, or for the delivery that it comes after; and what only goes
+    /// with a delivery that has arrived has arrived too.
+    private static func holdBack(_ file: Int64, _ now: WallTime, _ database: Database) throws {
+        try database.change(
+            """
+            UPDATE delivery SET next_at = ? WHERE file_id = ? AND state = 'ready' AND (
+                EXISTS (SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                    AND leader.state <> 'delivered')
+                OR EXISTS (SELECT 1 FROM file JOIN batch ON batch.id = batch_id
+                    WHERE file.id = delivery.file_id AND closed_at IS NULL))
+            """, never, file)
+        let leaders = try DeliveryRow.all(
+            database,
+            """
+            WHERE state = 'delivered' AND id IN (
+                SELECT after_id FROM delivery WHERE file_id = ? AND key IS NULL AND state = 'ready')
+            """, file)
+        for leader in leaders {
+            if let proof = leader.proof { try release(followersOf: leader, proof, now, database) }
+        }
+    }
+
+    /// What is held back has no time to live yet.
+    private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
+        let life = try self.file(file, database).policy.retry.expire
+        let names = try database.rows("SELECT DISTINCT destination FROM delivery WHERE file_id = ?", file) {
+            $0.text(0) ?? ""
+        }
+        for destination in names {
+            let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
+            try database.change(
+                """
+                UPDATE delivery SET expires_at = iif(next_at >= ?, NULL, ?)
+                WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL
+                """, never, expires, file, destination)
+        }
     }
 }

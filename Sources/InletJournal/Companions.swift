@@ -24,6 +24,12 @@ package struct CompanionAdmission: Sendable {
     fileprivate var isCarried: Bool { companion.kind == .metadata || companion.kind == .marker }
 }
 
+/// What a delivery is given of others that had to come first.
+package struct DeliveryContext: Sendable, Equatable {
+    package var upstream: [Upstream] = []
+    package var batch: OrderBatch?
+}
+
 extension Journal {
     /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
     /// file, under a key beside its. When the file has failed there, so has the companion.
@@ -164,9 +170,7 @@ extension Journal {
     static func release(
         followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let followers = try database.rows(
-            "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", leader.id
-        ) { try DeliveryRow($0) }
+        let followers = try DeliveryRow.all(database, "WHERE after_id = ? AND state IN ('ready', 'parked')", leader.id)
         for follower in followers {
             if follower.key == nil {
                 let size = try file(follower.fileID, database).identity.size
@@ -180,20 +184,7 @@ extension Journal {
         }
         return !followers.isEmpty
     }
-}
 
-/// What a delivery is given of others that had to come first.
-package struct DeliveryContext: Sendable, Equatable {
-    package var upstream: [Upstream] = []
-    package var batch: OrderBatch?
-
-    package init(upstream: [Upstream] = [], batch: OrderBatch? = nil) {
-        self.upstream = upstream
-        self.batch = batch
-    }
-}
-
-extension Journal {
     /// What has been proved of the deliveries that this one waited for, and the unit that its file belongs to.
     package func context(of delivery: DeliveryRow, in file: FileRow) async throws(JournalError) -> DeliveryContext {
         try await read { database in
@@ -214,12 +205,13 @@ extension Journal {
         guard let afterID = delivery.afterID else { return [] }
         let leader = try self.delivery(afterID, database)
         guard isRegistration(delivery, of: leader) else { return [] }
-        let beside = try database.integers(
+        let beside = try DeliveryRow.all(
+            database,
             """
-            SELECT id FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
-                AND state = 'delivered' AND key IS NOT NULL ORDER BY id
+            WHERE after_id = ? AND destination = ? AND file_id <> ? AND state = 'delivered' AND key IS NOT NULL
+            ORDER BY id
             """, afterID, leader.destination, delivery.fileID)
-        return try ([leader] + beside.map { try self.delivery($0, database) }).compactMap { stored in
+        return try ([leader] + beside).compactMap { stored in
             guard let proof = stored.proof else { return nil }
             let file = try file(stored.fileID, database)
             return Upstream(destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)

@@ -2,6 +2,22 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
+/// A delivery whose destination works on it.
+package struct WaitingDelivery: Sendable, Equatable {
+    package var id: Int64
+    package var file: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var size: Int64
+    package var route: String
+    package var destination: String
+    /// What the destination does, in its words.
+    package var saying: String?
+    /// When it is asked again.
+    package var until: WallTime
+    package var admittedAt: WallTime
+}
+
 /// What a claim may take: the due deliveries, in their order.
 extension Journal {
     /// The due deliveries of the highest priority, and of each priority those with the earliest times. Asked for each by itself:
@@ -143,30 +159,78 @@ extension Journal {
             "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", row.reason, row.expiresAt, row.id)
     }
 
+    /// The destinations' expiry clocks as last written, in milliseconds.
+    package func uptimes() async throws(JournalError) -> [String: Int64] {
+        try await read { database in
+            Dictionary(
+                uniqueKeysWithValues: try database.rows("SELECT name, uptime FROM destination") {
+                    ($0.text(0) ?? "", $0.integer(1))
+                })
+        }
+    }
+
+    package static let expiredAtOnce = 256
+
+    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on. At most
+    /// `expiredAtOnce` in one transaction, so that nobody waits for long: the caller asks again while it gets as many.
+    /// - Returns: the files of the deliveries that expired.
+    package func setUptime(
+        _ destination: String, _ uptime: Int64, at now: WallTime
+    ) async throws(JournalError) -> [Int64] {
+        try await commit { database in
+            try database.change(
+                """
+                INSERT INTO destination (name, uptime) VALUES (?, ?)
+                ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
+                """, destination, uptime)
+            let over = try database.integers(
+                """
+                SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?
+                    AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
+                LIMIT \(Self.expiredAtOnce)
+                """, destination, uptime)
+            return try over.compactMap { try Self.expire($0, uptime, now, database) }
+        }
+    }
+
+    /// Ends a delivery whose time is over, unless it was over only while its window was closed.
+    /// - Returns: its file.
+    private static func expire(_ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database) throws -> Int64? {
+        let row = try delivery(id, database)
+        let file: FileRow?
+        do {
+            file = try self.file(row.fileID, database)
+        } catch  where !(error is DatabaseError) {
+            // What cannot be made out of its row has no window that could be closed.
+            file = nil
+        }
+        if let file, try postpone(row, file, uptime: uptime, now, database) { return nil }
+        try expire(row, now, database)
+        return row.fileID
+    }
+
+    /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
+    /// works on does not expire, nor what waits for its volume.
+    package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
+        try await read { database in
+            try destinations.reduce(into: [:]) { expiries, destination in
+                expiries[destination] = try database.integer(
+                    """
+                    SELECT expires_at FROM delivery
+                    WHERE destination = ? AND state = 'ready' AND expires_at >= 0
+                        AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
+                    ORDER BY expires_at LIMIT 1
+                    """, destination)
+            }
+        }
+    }
+
     /// A destination's expiry clock: what was written last may be older than what the caller knows.
     private static func clock(of destination: String, _ known: Int64?, _ database: Database) throws -> Int64 {
         let written = try database.integer("SELECT uptime FROM destination WHERE name = ?", destination)
         return max(written ?? 0, known ?? 0)
     }
-}
 
-/// A delivery whose destination works on it.
-package struct WaitingDelivery: Sendable, Equatable {
-    package var id: Int64
-    package var file: Int64
-    /// The whole path of its file.
-    package var path: FilePath
-    package var size: Int64
-    package var route: String
-    package var destination: String
-    /// What the destination does, in its words.
-    package var saying: String?
-    /// When it is asked again.
-    package var until: WallTime
-    package var admittedAt: WallTime
-}
-
-extension Journal {
     /// The deliveries whose destinations work on them, oldest first.
     package func waiting(limit: Int) async throws(JournalError) -> [WaitingDelivery] {
         try await read { database in

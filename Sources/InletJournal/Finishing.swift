@@ -2,6 +2,26 @@ internal import GRDB
 package import InletCore
 internal import SystemPackage
 
+/// A file has been finished.
+package struct Finish: Sendable, Equatable {
+    /// What became of the source.
+    package var disposition: String
+    /// The batch that ended with it.
+    package var endedBatch: Batch?
+}
+
+/// The file is pending again (`queue retry`), or no longer in the journal.
+struct BackInQueue: Error, CustomStringConvertible {
+    var description: String { "the file was put back in the queue; it is left where it is" }
+}
+
+/// An upload that still needs an abort at its destination.
+package struct Leftover: Sendable {
+    package var delivery: DeliveryRow
+    package var file: FileRow
+    package var checkpoint: [String: [UInt8]]
+}
+
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
     /// `damage`, and keeps none of the others from its end.
@@ -94,14 +114,12 @@ extension Journal {
     /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
     /// a person may have tried again.
     package func mayFinishMore() async throws(JournalError) -> Bool {
-        let again: [FileState] = [.failed, .expired, .cancelled, .rejected]
-        let states = again.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return try await read { database in
+        try await read { database in
             try database.integer(
                 """
                 SELECT EXISTS (SELECT 1 FROM file WHERE state = 'pending')
                     OR EXISTS (SELECT 1 FROM file WHERE finished_at IS NULL AND state <> 'pending')
-                    OR EXISTS (SELECT 1 FROM file WHERE state IN (\(states)))
+                    OR EXISTS (SELECT 1 FROM file WHERE state IN ('failed', 'expired', 'cancelled', 'rejected'))
                 """) != 0
         }
     }
@@ -257,6 +275,13 @@ extension Journal {
             try database.change("DELETE FROM leftover WHERE delivery_id = ? AND tries >= 16", delivery)
         }
     }
+
+    /// When the next leftover is due; nil when there is none.
+    package func nextLeftover() async throws(JournalError) -> WallTime? {
+        try await read {
+            try $0.time("SELECT min(next_at) FROM leftover")
+        }
+    }
 }
 
 extension Job {
@@ -264,34 +289,5 @@ extension Job {
     fileprivate var unproved: String? {
         let unread = deliveries.first { $0.state == .delivered && $0.proof == nil }
         return unread.map { "the proof of its delivery to '\($0.destination)' cannot be read" }
-    }
-}
-
-/// A file has been finished.
-package struct Finish: Sendable, Equatable {
-    /// What became of the source.
-    package var disposition: String
-    /// The batch that ended with it.
-    package var endedBatch: Batch?
-}
-
-/// The file is pending again (`queue retry`), or no longer in the journal.
-struct BackInQueue: Error, CustomStringConvertible {
-    var description: String { "the file was put back in the queue; it is left where it is" }
-}
-
-/// An upload that still needs an abort at its destination.
-package struct Leftover: Sendable {
-    package var delivery: DeliveryRow
-    package var file: FileRow
-    package var checkpoint: [String: [UInt8]]
-}
-
-extension Journal {
-    /// When the next leftover is due; nil when there is none.
-    package func nextLeftover() async throws(JournalError) -> WallTime? {
-        try await read {
-            try $0.time("SELECT min(next_at) FROM leftover")
-        }
     }
 }

@@ -87,43 +87,28 @@ enum HistorySchema {
 /// taken back, and what it made.
 struct HistoryWords {
     private let database: Database
-    private var words: [String: Int64] = [:]
-    private var policies: [[UInt8]: Int64] = [:]
-    private var places: [[UInt8]: Int64] = [:]
+    /// By their tables.
+    private var known: [String: [AnyHashable: Int64]] = [:]
 
     init(_ database: Database) { self.database = database }
 
-    mutating func number(_ word: String) throws -> Int64 {
-        if let known = words[word] { return known }
-        let number = try number(word, "history_word", "word")
-        words[word] = number
-        return number
-    }
-
     mutating func number(_ word: String?) throws -> Int64? {
-        guard let word else { return nil }
-        return try number(word)
+        try word.map { try number($0, "history_word", "word") }
     }
 
-    mutating func number(policy: [UInt8]) throws -> Int64 {
-        if let known = policies[policy] { return known }
-        let number = try number(policy, "history_word", "word")
-        policies[policy] = number
+    mutating func number(policy: [UInt8]) throws -> Int64 { try number(policy, "history_word", "word") }
+
+    mutating func number(place: [UInt8]) throws -> Int64 { try number(place, "history_place", "name") }
+
+    private mutating func number(
+        _ value: some SQLValue & Hashable, _ table: String, _ column: String
+    ) throws -> Int64 {
+        if let known = known[table]?[value] { return known }
+        let found = try database.integer("SELECT id FROM \(table) WHERE \(column) = ?", value)
+        if found == nil { try database.change("INSERT INTO \(table) (\(column)) VALUES (?)", value) }
+        let number = found ?? database.lastInsertedRowID
+        known[table, default: [:]][value] = number
         return number
-    }
-
-    mutating func number(place: [UInt8]) throws -> Int64 {
-        if let known = places[place] { return known }
-        let number = try number(place, "history_place", "name")
-        places[place] = number
-        return number
-    }
-
-    private func number(_ value: any SQLValue, _ table: String, _ column: String) throws -> Int64 {
-        let known = try database.integer("SELECT id FROM \(table) WHERE \(column) = ?", value)
-        if let known { return known }
-        try database.change("INSERT INTO \(table) (\(column)) VALUES (?)", value)
-        return database.lastInsertedRowID
     }
 }
 

@@ -74,6 +74,13 @@ extension Journal {
         step.next = next.state < statesOfHistory.count ? next : nil
         return (files, step)
     }
+
+    /// Puts a file's part of the totals right, which only the triggers of `file` keep otherwise.
+    static func count(_ files: Int64, _ file: FileRow, _ database: Database) throws {
+        try database.change(
+            "UPDATE tally SET files = files + ?, bytes = bytes + ? WHERE state = ?", files,
+            files * file.identity.size, file.state)
+    }
 }
 
 /// Files on their way to the history, in one transaction.
@@ -87,7 +94,7 @@ private struct HistoryMove {
 
     /// Of one path, with all that followed it. Of more, the oldest go first, by themselves.
     private static let mostTogether = 200
-    private static let states = Journal.statesOfHistory.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    private static let states = Journal.statesOfHistory.literals
 
     init(_ database: Database, _ time: WallTime) {
         self.database = database
@@ -174,15 +181,6 @@ private struct HistoryMove {
                 """, batch, time, unitMarkerRole)
         batches[batch] = can
         return can
-    }
-}
-
-extension Journal {
-    /// Puts a file's part of the totals right, which only the triggers of `file` keep otherwise.
-    static func count(_ files: Int64, _ file: FileRow, _ database: Database) throws {
-        try database.change(
-            "UPDATE tally SET files = files + ?, bytes = bytes + ? WHERE state = ?", files,
-            files * file.identity.size, file.state)
     }
 }
 

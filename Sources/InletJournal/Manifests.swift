@@ -143,8 +143,3 @@ extension Journal {
         return try files.sorted { $0.id < $1.id }.prefix(page).map { try job($0, database, showing: true) }
     }
 }
-
-extension FileRow {
-    /// Whether it only said that its unit was complete.
-    package var isUnitMarker: Bool { role == unitMarkerRole }
-}

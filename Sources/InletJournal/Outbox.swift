@@ -21,10 +21,66 @@ package struct SinkChange: Sendable, Equatable {
     package var identity: String
     /// Notices that waited for receivers which are no longer configured, by receiver: they are gone.
     package var dropped: [String: Int]
+}
 
-    package init(identity: String, dropped: [String: Int]) {
-        self.identity = identity
-        self.dropped = dropped
+/// A row of `outbox`: something that a receiver is to be told.
+package struct Notice: Sendable, Equatable {
+    package var id: Int64
+    package var sink: String
+    package var event: NoticeEvent
+    /// The file's or batch's id; nil for what concerns neither.
+    package var subject: Int64?
+    package var createdAt: WallTime
+    /// JSON: a file's receipt, or what a destination's or batch's notice says of it. Empty until that has been put together.
+    package var payload: [UInt8]
+    /// Tries that failed.
+    package var attempts: Int
+
+    package init(
+        id: Int64, sink: String, event: NoticeEvent, subject: Int64?, createdAt: WallTime, payload: [UInt8],
+        attempts: Int
+    ) {
+        self.id = id
+        self.sink = sink
+        self.event = event
+        self.subject = subject
+        self.createdAt = createdAt
+        self.payload = payload
+        self.attempts = attempts
+    }
+}
+
+/// What a receiver is to be told next.
+package enum NextNotice: Sendable, Equatable {
+    case due(Notice)
+    /// The first in line waits for its time, and whatever comes waits behind it.
+    case blocked(until: WallTime)
+    /// Nothing is in line; something that was refused is tried again then.
+    case later(WallTime)
+    case none
+}
+
+/// What was said last of a thing, such as a volume: kept as a number, by which the same is known again.
+package struct LastWord: Sendable, Equatable {
+    fileprivate let name: String
+    fileprivate let value: Int64
+
+    package init(of thing: String, _ word: String) {
+        name = "said:\(thing)"
+        // FNV-1a: the same in every process.
+        value = Int64(bitPattern: word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
+    }
+}
+
+/// What the outbox holds.
+package struct OutboxBacklog: Sendable, Equatable {
+    package var waiting = 0
+    /// Given up; kept for a while to be looked at.
+    package var failed = 0
+
+    package init(waiting: Int = 0, failed: Int = 0) {
+        self.waiting = waiting
+        self.failed = failed
     }
 }
 
@@ -111,70 +167,7 @@ extension Journal {
         let number = try database.integer("SELECT value FROM counter WHERE name = 'identity'") ?? 0
         return String(number, radix: 36)
     }
-}
 
-/// A row of `outbox`: something that a receiver is to be told.
-package struct Notice: Sendable, Equatable {
-    package var id: Int64
-    package var sink: String
-    package var event: NoticeEvent
-    /// The file's or batch's id; nil for what concerns neither.
-    package var subject: Int64?
-    package var createdAt: WallTime
-    /// JSON: a file's receipt, or what a destination's or batch's notice says of it. Empty until that has been put together.
-    package var payload: [UInt8]
-    /// Tries that failed.
-    package var attempts: Int
-
-    package init(
-        id: Int64, sink: String, event: NoticeEvent, subject: Int64?, createdAt: WallTime, payload: [UInt8],
-        attempts: Int
-    ) {
-        self.id = id
-        self.sink = sink
-        self.event = event
-        self.subject = subject
-        self.createdAt = createdAt
-        self.payload = payload
-        self.attempts = attempts
-    }
-}
-
-/// What a receiver is to be told next.
-package enum NextNotice: Sendable, Equatable {
-    case due(Notice)
-    /// The first in line waits for its time, and whatever comes waits behind it.
-    case blocked(until: WallTime)
-    /// Nothing is in line; something that was refused is tried again then.
-    case later(WallTime)
-    case none
-}
-
-/// What was said last of a thing, such as a volume: kept as a number, by which the same is known again.
-package struct LastWord: Sendable, Equatable {
-    fileprivate let name: String
-    fileprivate let value: Int64
-
-    package init(of thing: String, _ word: String) {
-        name = "said:\(thing)"
-        // FNV-1a: the same in every process.
-        value = Int64(bitPattern: word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
-    }
-}
-
-/// What the outbox holds.
-package struct OutboxBacklog: Sendable, Equatable {
-    package var waiting = 0
-    /// Given up; kept for a while to be looked at.
-    package var failed = 0
-
-    package init(waiting: Int = 0, failed: Int = 0) {
-        self.waiting = waiting
-        self.failed = failed
-    }
-}
-
-extension Journal {
     /// Puts a notice that no file or batch is the cause of in the outbox of everybody who wants it.
     ///
     /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.

@@ -8,6 +8,94 @@ package struct StateTotal: Sendable, Equatable {
     package var bytes: Int64
 }
 
+/// How many deliveries of one destination are where.
+package struct QueueCounts: Sendable, Equatable {
+    /// That wait for a worker or for their time; those that wait for something else are not among them.
+    package var waiting = 0
+    /// Those of `waiting` that were tried before.
+    package var retrying = 0
+    /// That wait for another file, or for their unit.
+    package var held = 0
+    /// Whose destination is not configured.
+    package var parked = 0
+    /// That a worker has, or that are at hand for one.
+    package var claimed = 0
+    /// That the destination works on.
+    package var working = 0
+    /// The oldest of `waiting`.
+    package var oldest: WallTime?
+
+    package init() {}
+
+    fileprivate mutating func add(_ number: Int, _ place: QueuePlace) {
+        switch place {
+        case .parked: parked += number
+        case .held: held += number
+        case .working: working += number
+        case .fresh: waiting += number
+        case .retrying:
+            waiting += number
+            retrying += number
+        }
+    }
+}
+
+/// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
+enum QueuePlace: String {
+    case parked
+    /// Waits for another file, or for its unit.
+    case held
+    /// Was tried, and waits for its time.
+    case retrying
+    /// Its destination works on it.
+    case working
+    case fresh
+
+    var isWaiting: Bool { self == .fresh || self == .retrying }
+}
+
+/// Which deliveries that have arrived a query is about; what is not set allows all.
+package struct DeliveredFilter: Sendable, Equatable {
+    /// Numbers of files; empty = all.
+    package var jobs: [Int64]
+    /// Only what arrived then or later.
+    package var since: WallTime?
+    package var destination: String?
+    package var batch: Int64?
+
+    package init(jobs: [Int64] = [], since: WallTime? = nil, destination: String? = nil, batch: Int64? = nil) {
+        self.jobs = jobs
+        self.since = since
+        self.destination = destination
+        self.batch = batch
+    }
+
+    /// Whether nothing it says leads to few rows by an index.
+    fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
+
+    /// What must hold of a delivery and its file, as SQL.
+    fileprivate func question(after last: Int64) -> (conditions: [String], values: [any SQLValue]) {
+        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
+        var values: [any SQLValue] = [last]
+        func add(_ condition: String, _ value: any SQLValue) {
+            conditions.append(condition)
+            values.append(value)
+        }
+        if isAnywhere { add("delivery.id <= ?", last + Journal.stretch) }
+        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
+        if let since { add("delivery.ended_at >= ?", since.milliseconds) }
+        if let destination { add("destination = ?", destination) }
+        if let batch { add("batch_id = ?", batch) }
+        return (conditions, values)
+    }
+}
+
+/// A delivery that has arrived, with what is known of its file.
+package struct Delivered: Sendable, Equatable {
+    package var delivery: DeliveryRow
+    package var file: FileRow
+}
+
 extension Journal {
     /// Totals by state; states without files are left out.
     package func totals() async throws(JournalError) -> [FileState: StateTotal] {
@@ -43,18 +131,16 @@ extension Journal {
     }
 
     private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
-        try await read { database in
-            try ids.compactMap { id in
-                try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
-            }
-        }
+        try await read { database in try ids.compactMap { try Self.shown($0, database) } }
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
-        try await read { database in
-            try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
-        }
+        try await read { try Self.shown(id, $0) }
+    }
+
+    private static func shown(_ id: Int64, _ database: Database) throws -> Job? {
+        try FileRow.one(id, database, showing: true).map { try job($0, database, showing: true) }
     }
 
     /// The same for many files in one read, in their order, as far as somebody wants to go on: the first of which `goesOn` says
@@ -65,9 +151,7 @@ extension Journal {
         try await read { database in
             var jobs: [Job?] = []
             for id in ids {
-                let job = try FileRow.one(id, database, showing: true).map {
-                    try Self.job($0, database, showing: true)
-                }
+                let job = try Self.shown(id, database)
                 jobs.append(job)
                 if let job, !goesOn(job) { break }
             }
@@ -124,45 +208,11 @@ extension Journal {
 
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
         for shelf in Shelf.allCases {
-            let deliveries = try database.rows(
-                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id", file.id
-            ) { try DeliveryRow($0, showing: showing) }
+            let deliveries = try DeliveryRow.all(
+                database, from: shelf, "WHERE file_id = ? ORDER BY id", file.id, showing: showing)
             if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
         }
         return Job(file: file, deliveries: [])
-    }
-}
-
-extension FileRow {
-    static func all(
-        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [any SQLValue],
-        showing: Bool = false
-    ) throws -> [FileRow] {
-        try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
-            try FileRow($0, showing: showing)
-        }
-    }
-
-    /// The file of that number, wherever it is; nil when the journal has none.
-    static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
-        for shelf in Shelf.allCases {
-            let found = try all(database, from: shelf, "WHERE id = ?", [id], showing: showing).first
-            if let found { return found }
-        }
-        return nil
-    }
-
-    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
-    static func read<Value>(
-        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
-    ) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            guard showing else { throw error }
-            isDamaged = true
-            return fallback
-        }
     }
 }
 
@@ -187,29 +237,7 @@ extension Journal {
             try database.row("SELECT body FROM receipt WHERE file_id = ?", id) { $0.bytes(0) }
         }
     }
-}
 
-/// How many deliveries of one destination are where.
-package struct QueueCounts: Sendable, Equatable {
-    /// That wait for a worker or for their time; those that wait for something else are not among them.
-    package var waiting = 0
-    /// Those of `waiting` that were tried before.
-    package var retrying = 0
-    /// That wait for another file, or for their unit.
-    package var held = 0
-    /// Whose destination is not configured.
-    package var parked = 0
-    /// That a worker has, or that are at hand for one.
-    package var claimed = 0
-    /// That the destination works on.
-    package var working = 0
-    /// The oldest of `waiting`.
-    package var oldest: WallTime?
-
-    package init() {}
-}
-
-extension Journal {
     /// Where open deliveries are, by destination; those without any are left out. Kept by triggers, and only what is claimed is
     /// counted: a million that wait, or have ended, cost nothing.
     package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
@@ -274,60 +302,7 @@ extension Journal {
             return Array(Set(waiting + working).sorted().prefix(limit))
         }
     }
-}
 
-/// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
-enum QueuePlace: String {
-    case parked
-    /// Waits for another file, or for its unit.
-    case held
-    /// Was tried, and waits for its time.
-    case retrying
-    /// Its destination works on it.
-    case working
-    case fresh
-
-    var isWaiting: Bool { self == .fresh || self == .retrying }
-}
-
-extension QueueCounts {
-    fileprivate mutating func add(_ number: Int, _ place: QueuePlace) {
-        switch place {
-        case .parked: parked += number
-        case .held: held += number
-        case .working: working += number
-        case .fresh: waiting += number
-        case .retrying:
-            waiting += number
-            retrying += number
-        }
-    }
-}
-
-/// Which deliveries that have arrived a query is about; what is not set allows all.
-package struct DeliveredFilter: Sendable, Equatable {
-    /// Numbers of files; empty = all.
-    package var jobs: [Int64]
-    /// Only what arrived then or later.
-    package var since: WallTime?
-    package var destination: String?
-    package var batch: Int64?
-
-    package init(jobs: [Int64] = [], since: WallTime? = nil, destination: String? = nil, batch: Int64? = nil) {
-        self.jobs = jobs
-        self.since = since
-        self.destination = destination
-        self.batch = batch
-    }
-}
-
-/// A delivery that has arrived, with what is known of its file.
-package struct Delivered: Sendable, Equatable {
-    package var delivery: DeliveryRow
-    package var file: FileRow
-}
-
-extension Journal {
     /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. One whose
     /// proof cannot be read comes without it. One question looks at `stretch` numbers at most, so that a long history keeps
     /// nobody from the journal: a page may be empty, and others follow.
@@ -366,23 +341,46 @@ extension Journal {
     }
 }
 
-extension DeliveredFilter {
-    /// Whether nothing it says leads to few rows by an index.
-    fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
-
-    /// What must hold of a delivery and its file, as SQL.
-    fileprivate func question(after last: Int64) -> (conditions: [String], values: [any SQLValue]) {
-        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
-        var values: [any SQLValue] = [last]
-        func add(_ condition: String, _ value: any SQLValue) {
-            conditions.append(condition)
-            values.append(value)
+extension FileRow {
+    static func all(
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [any SQLValue],
+        showing: Bool = false
+    ) throws -> [FileRow] {
+        try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
+            try FileRow($0, showing: showing)
         }
-        if isAnywhere { add("delivery.id <= ?", last + Journal.stretch) }
-        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
-        if let since { add("delivery.ended_at >= ?", since.milliseconds) }
-        if let destination { add("destination = ?", destination) }
-        if let batch { add("batch_id = ?", batch) }
-        return (conditions, values)
+    }
+
+    /// The file of that number, wherever it is; nil when the journal has none.
+    static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
+        for shelf in Shelf.allCases {
+            let found = try all(database, from: shelf, "WHERE id = ?", [id], showing: showing).first
+            if let found { return found }
+        }
+        return nil
+    }
+
+    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
+    static func read<Value>(
+        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
+    ) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            guard showing else { throw error }
+            isDamaged = true
+            return fallback
+        }
+    }
+}
+
+extension DeliveryRow {
+    static func all(
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: any SQLValue...,
+        showing: Bool = false
+    ) throws -> [DeliveryRow] {
+        try database.rows("SELECT \(columns) FROM \(shelf.deliveries) \(clause)", values) {
+            try DeliveryRow($0, showing: showing)
+        }
     }
 }

@@ -6,72 +6,39 @@ internal import SystemPackage
 
 /// What goes into a statement as a value; nil is NULL.
 protocol SQLValue: Sendable {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32
+    var stored: StoredValue { get }
 }
 
-extension Int64: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { sqlite3_bind_int64(statement, index, self) }
+/// The types that SQLite has.
+enum StoredValue {
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+    case null
 }
 
-extension Int: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { Int64(self).bind(index, statement) }
-}
-
+extension Int64: SQLValue { var stored: StoredValue { .integer(self) } }
+extension Int: SQLValue { var stored: StoredValue { .integer(Int64(self)) } }
 /// Numbers of inodes and devices.
-extension UInt64: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { Int64(bitPattern: self).bind(index, statement) }
-}
+extension UInt64: SQLValue { var stored: StoredValue { .integer(Int64(bitPattern: self)) } }
+extension Bool: SQLValue { var stored: StoredValue { .integer(self ? 1 : 0) } }
+extension WallTime: SQLValue { var stored: StoredValue { .integer(milliseconds) } }
+extension String: SQLValue { var stored: StoredValue { .text(self) } }
+extension [UInt8]: SQLValue { var stored: StoredValue { .bytes(self) } }
+extension FilePath: SQLValue { var stored: StoredValue { .bytes(bytes) } }
+extension Optional: SQLValue where Wrapped: SQLValue { var stored: StoredValue { self?.stored ?? .null } }
 
-extension Bool: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { (self ? 1 : 0).bind(index, statement) }
-}
-
-extension String: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
-        // An empty string may have no address, which SQLite would take for NULL.
-        if isEmpty { return sqlite3_bind_text(statement, index, "", 0, copied) }
-        var text = self
-        return text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) {
-                sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
-            }
-        }
-    }
-}
-
-extension [UInt8]: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
-        if isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
-        return withUnsafeBytes { sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), copied) }
-    }
-}
-
-extension FilePath: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { bytes.bind(index, statement) }
-}
-
-extension WallTime: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { milliseconds.bind(index, statement) }
-}
-
-extension Optional: SQLValue where Wrapped: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 {
-        self?.bind(index, statement) ?? sqlite3_bind_null(statement, index)
-    }
-}
-
-extension RawRepresentable where RawValue: SQLValue {
-    func bind(_ index: Int32, _ statement: OpaquePointer) -> Int32 { rawValue.bind(index, statement) }
-}
-
+extension RawRepresentable where RawValue: SQLValue { var stored: StoredValue { rawValue.stored } }
 extension DeliveryState: SQLValue {}
 extension ErrorCode: SQLValue {}
 extension FileState: SQLValue {}
 extension Lane: SQLValue {}
 extension NoticeEvent: SQLValue {}
 
-/// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
-private let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+extension Sequence where Element: RawRepresentable<String> {
+    /// As literals of a statement, between commas.
+    var literals: String { map { "'\($0.rawValue)'" }.joined(separator: ", ") }
+}
 
 /// The row that a statement stands on; good until the statement goes on.
 struct SQLRow {
@@ -181,7 +148,9 @@ extension Database {
         }
         // A value that is missing would be NULL, and the statement change nothing without a word.
         guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
-        for (index, value) in values.enumerated() { try check(value.bind(Int32(index + 1), statement), sql) }
+        for (index, value) in values.enumerated() {
+            try check(Self.bind(value.stored, Int32(index + 1), statement), sql)
+        }
         while true {
             let code = sqlite3_step(statement)
             if code == SQLITE_DONE { return }
@@ -189,6 +158,30 @@ extension Database {
             try body(SQLRow(statement))
         }
     }
+
+    private static func bind(_ value: StoredValue, _ index: Int32, _ statement: OpaquePointer) -> Int32 {
+        switch value {
+        case .integer(let number): return sqlite3_bind_int64(statement, index, number)
+        case .null: return sqlite3_bind_null(statement, index)
+        // An empty string may have no address, which SQLite would take for NULL.
+        case .text(""): return sqlite3_bind_text(statement, index, "", 0, copied)
+        case .text(var text):
+            return text.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
+                }
+            }
+        case .bytes(let bytes):
+            return bytes.isEmpty
+                ? sqlite3_bind_zeroblob(statement, index, 0)
+                : bytes.withUnsafeBytes {
+                    sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), copied)
+                }
+        }
+    }
+
+    /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func check(_ code: Int32, _ sql: String) throws {
         if code != SQLITE_OK { throw failure(code, sql) }

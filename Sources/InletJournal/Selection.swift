@@ -111,7 +111,7 @@ private struct FileSearch {
         if let ids = filter.ids {
             add("id IN (SELECT value FROM json_each(?))", "[\(ids.map(String.init).joined(separator: ","))]")
         }
-        if !filter.states.isEmpty { conditions.append("state IN (\(Self.list(filter.states)))") }
+        if !filter.states.isEmpty { conditions.append("state IN (\(filter.states.literals))") }
         if filter.hasDeliveries {
             conditions.append("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id)")
         }
@@ -145,10 +145,6 @@ private struct FileSearch {
             if character == "%" || character == "_" || character == "\\" { result.append("\\") }
             result.append(character)
         }
-    }
-
-    private static func list(_ states: [FileState]) -> String {
-        states.map { "'\($0.rawValue)'" }.joined(separator: ", ")
     }
 
     /// The first id beyond `cursor` at which there may be a file; found in an index, without a look at any row.

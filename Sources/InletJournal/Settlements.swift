@@ -48,9 +48,7 @@ extension Journal {
         _ file: FileRow, _ last: DeliveryRow, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> Finish? {
         guard let ending, file.state.isFinal, file.intent == nil else { return nil }
-        let others = try database.rows(
-            "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? AND id <> ?", file.id, last.id
-        ) { try DeliveryRow($0) }
+        let others = try DeliveryRow.all(database, "WHERE file_id = ? AND id <> ?", file.id, last.id)
         let job = Job(file: file, deliveries: (others + [last]).sorted { $0.id < $1.id })
         guard let end = ending(job) else { return nil }
         return try finish(file, disposition: end.disposition, state: nil, receipt: end.receipt, at: now, database)
@@ -160,9 +158,7 @@ extension Journal {
                     AND NOT \(mayBeVisible)
                 """, id)
         }
-        let followers = try database.integers(
-            "SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", id)
-        for follower in try followers.map({ try delivery($0, database) }) {
+        for follower in try DeliveryRow.all(database, "WHERE after_id = ? AND state IN ('ready', 'parked')", id) {
             let passedOn = Self.reason(reason, of: row, for: follower)
             try endDelivery(follower.id, state, code: code, reason: passedOn, freesKey: freesKey, now, database)
         }

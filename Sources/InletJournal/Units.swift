@@ -250,9 +250,7 @@ extension Journal {
         guard let batch else { throw RowNotFound() }
         return batch
     }
-}
 
-extension Journal {
     /// Gives a unit labels, and its files those of them that no sidecar has given them.
     static func label(_ batch: Int64, _ labels: [String: String], _ database: Database) throws {
         if labels.isEmpty { return }

@@ -13,6 +13,15 @@ package struct VolumeFile: Sendable, Equatable {
     package var isAdopted: Bool
     /// When it came to the last of them.
     package var deliveredAt: WallTime
+
+    /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
+    fileprivate init(_ row: SQLRow) {
+        id = row.integer(0)
+        path = row.path(1)
+        identity = row.identity(2)
+        (isDelivered, isAdopted) = (row.bool(7), row.bool(8))
+        deliveredAt = row.time(9)
+    }
 }
 
 /// Files on removable volumes: they are known by their volume, wherever that is mounted.
@@ -233,17 +242,6 @@ extension Journal {
             \(whole) OR \(arrived) >= min(\(proofs), (\(sent)))
                 AND (state = 'pending' OR state IN ('failed', 'expired', 'cancelled') AND \(arrived) > 0)
             """
-    }
-}
-
-extension VolumeFile {
-    /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
-    fileprivate init(_ row: SQLRow) {
-        id = row.integer(0)
-        path = row.path(1)
-        identity = row.identity(2)
-        (isDelivered, isAdopted) = (row.bool(7), row.bool(8))
-        deliveredAt = row.time(9)
     }
 }
 

@@ -1,8 +1,9 @@
 import InletCore
-import InletJournal
 import InletJournalSupport
 import SystemPackage
 import Testing
+
+@testable import InletJournal
 
 /// Closing deliveries: what tells a destination that a whole unit has been sent to it.
 @Suite(.seated) struct ClosingTests {

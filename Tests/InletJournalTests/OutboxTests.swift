@@ -1,9 +1,10 @@
 import InletCore
-import InletJournal
 import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletJournal
 
 @Suite(.seated) struct OutboxTests {
     private static let all = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
