@@ -224,15 +224,20 @@ struct DisposalHistory {
             // By who has two names it is one file.
             let held = Set(model.files.values.filter { $0.content == content }.map { "\($0.device) \($0.number)" })
                 .count
-            let isProved = content == DisposalModel.delivered && model.setting.action != .quarantine
+            let isProved = content == DisposalModel.delivered && model.setting.action == .delete
             if held == 0, !isProved { throw Broken(description: "'\(content)' is lost") }
             if held > model.most[content] ?? 1 { throw Broken(description: "'\(content)' is there \(held) times") }
         }
         let halves = model.files.filter { $0.value.content == "half" }.keys
         guard halves.isEmpty else { throw Broken(description: "a part of a copy is left: \(halves)") }
         guard let end, end.disposition.hasPrefix("archived") || end.disposition.hasPrefix("quarantined") else { return }
-        guard let place = end.place, let file = model.files[place], file.content != "half" else {
+        guard let place = end.place, let file = model.files[place] else {
             throw Broken(description: "it is not where it is said to be: \(end.disposition)")
+        }
+        // Into quarantine goes also what was only touched; and who gave it a second name may edit it by that in an archive, too.
+        let isShared = file.device == 1 && model.most[file.content] != nil
+        if end.disposition.hasPrefix("archived"), file.content != DisposalModel.delivered, !isShared {
+            throw Broken(description: "'\(file.content)' is archived, and nobody has proved it")
         }
     }
 }

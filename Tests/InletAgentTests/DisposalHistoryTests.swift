@@ -69,7 +69,7 @@ import Testing
         }
         do {
             if end == nil { throw DisposalHistory.Broken(description: "it comes to no end: \(last)") }
-            try folder.judge()
+            try folder.judge(end)
         } catch {
             Issue.record("INLET_DISPOSAL_SEED=\(seed): \(isFailing ? "failing, " : "")\(setting): \(acts): \(error)")
         }

@@ -188,7 +188,7 @@ struct DisposalModel {
                 throw SystemError(call: "rename", code: .staleNFSFileHandle)
             }
             _ = try rename(hidden, to: target)
-        case .copy: try copy()
+        case .copy(let identity): try copy(identity)
         case .removeCopy(let path): files[path] = nil
         case .remove(let identity):
             guard try inode(.hidden).number == identity.inode else {
@@ -206,8 +206,9 @@ struct DisposalModel {
         return .done
     }
 
-    private mutating func copy() throws(SystemError) {
+    private mutating func copy(_ identity: FileIdentity) throws(SystemError) {
         let (file, target) = (try inode(.hidden), names[.target] ?? "")
+        guard file.identity == identity else { throw SystemError(call: "copy", code: .ioError) }
         guard files[target] == nil else { throw SystemError(call: "rename", code: .fileExists) }
         lastNumber += 1
         files[target] = Inode(lastNumber, 2, file.content, modified: file.modified, changed: tick())

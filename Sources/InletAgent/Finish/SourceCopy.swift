@@ -5,7 +5,7 @@ internal import SystemPackage
 /// A copy of a source on another file system: compared with what was read, and only then does the source go.
 enum SourceCopy {
     /// - Parameters:
-    ///   - identity: what `file` was when it was judged.
+    ///   - identity: what `file` was when it was judged; nothing has changed its ctime since.
     ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it: to look
     ///     for what a process left that died would take longer with every file in an archive.
     /// - Throws: also where `target` was taken meanwhile; the source is where it was.
@@ -17,7 +17,7 @@ enum SourceCopy {
             source, toTemporaryIn: target.folder, name: target.name, as: copy.name, isCancelled: { Task.isCancelled },
             progress: { _ in })
         do {
-            guard try isSame(source, copy), source.opened.isUntouched(since: identity, ignoringChangeTime: true),
+            guard try isSame(source, copy), source.opened == identity,
                 try source.identity() == source.opened
             else {
                 throw SystemError(call: "copy", path: file.path, target: target.path, code: .ioError)
