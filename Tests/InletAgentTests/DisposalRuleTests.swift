@@ -80,6 +80,34 @@ import Testing
         }
     }
 
+    @Test func `an intent is forgotten only when the names are durable, whoever gave the file its own one`() throws {
+        let job = try begun(isMoving: false, changed: identity.changed)
+        var edited = identity
+        edited.modified += 1
+        // Its writer gets it; it was edited; it had its name back before.
+        for facts in [
+            [.found(identity), .writer(.busy), .done], [.found(edited), .put(DisposalModel.own)],
+            [.missing, .found(identity)], [.missing, .found(edited), .missing],
+        ] as [[DisposalFact]] {
+            guard case .synchronize = step(facts, of: job) else { return wrong("nothing is synchronized") }
+            guard case .fail = step(facts + [.failed(Self.ioError)], of: job) else { return wrong("an error is lost") }
+        }
+    }
+
+    @Test func `a file that lies edited under its own name is never called gone or deleted: it is looked at again`()
+        throws
+    {
+        var edited = identity
+        edited.modified += 1
+        for facts in [[.missing, .found(edited), .missing, .done], [.missing, .found(edited), .found(edited), .done]]
+            as [[DisposalFact]]
+        {
+            guard case .end(_, .superseded, nil) = step(facts, of: try begun(isMoving: true)) else {
+                return wrong("it is not superseded")
+            }
+        }
+    }
+
     @Test func `whoever could change it is asked for before it is judged for the last time`() throws {
         let job = try begun(isMoving: false, changed: identity.changed)
         guard case .askWriter(.hidden) = step([.found(identity)], of: job) else { return wrong("nobody is asked") }

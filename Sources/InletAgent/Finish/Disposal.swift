@@ -10,7 +10,7 @@ internal import SystemPackage
 /// it is asked for writers first and judged then: whoever could still change it was seen, and nobody new finds it.
 struct Disposal: Sendable {
     private enum State {
-        case begins, clearsCopy
+        case begins, startsOver, clearsCopy
         /// The names that a file can have by a damaged intent.
         case searches([FilePath])
         case looksForOwn
@@ -27,7 +27,8 @@ struct Disposal: Sendable {
         case looksAtOwnInstead
         case looksForCopy(SourceStanding)
         case comparesOwnCopy(SourceStanding, isKnown: Bool)
-        case looksForTarget
+        /// Whether a changed file has its own name.
+        case looksForTarget(isChanged: Bool)
         case asksRoot(Absence)
         case lends(isSame: Bool)
         case givesBack(any Error)
@@ -37,7 +38,7 @@ struct Disposal: Sendable {
     }
 
     /// What is concluded of a file that is not where it was, once it is sure that its disk is there.
-    private enum Absence { case gone, deleted, moved, unreadable }
+    private enum Absence { case gone, done, unreadable }
 
     private static let awayPause = Duration.seconds(60)
     private static let soon = Duration.seconds(1)
@@ -69,6 +70,7 @@ struct Disposal: Sendable {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
         case .begins: return begin(now)
+        case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
         case .clearsCopy, .looksAtHidden, .asksWriterOfHidden, .looksAgain, .comparesHidden:
             return underPrivateName(seen, now)
@@ -284,11 +286,11 @@ struct Disposal: Sendable {
         switch (state, seen) {
         case (.searches, .found): return putBack(anew(now))
         case (.searches(let rest), .missing): return search(rest)
-        case (.looksForOwn, .found): return take([.note(nil), anew(now)])
+        case (.looksForOwn, .found): return take([.synchronize, .note(nil), anew(now)])
         // Only a person can find out what became of it.
         case (.looksForOwn, .missing): return go(.asksRoot(.unreadable), .askRoot)
         case (.looksAtOwnInstead, .found(let found)): return ownInstead(found)
-        case (.looksAtOwnInstead, .missing): return withoutFile()
+        case (.looksAtOwnInstead, .missing): return withoutFile(isChanged: false)
         case (.looksForCopy(let standing), .found(let target)):
             let isKnown = target.isKnown(as: file.identity)
             return go(.comparesOwnCopy(standing, isKnown: isKnown), .compareCopy(.own))
@@ -297,11 +299,13 @@ struct Disposal: Sendable {
             // Only the removal failed; another copy would be a second file in the archive.
             intent?.changed = nil
             return intend()
-        case (.comparesOwnCopy(.unclear, isKnown: true), .answer): return go(.asksRoot(.moved), .askRoot)
+        case (.comparesOwnCopy(.unclear, isKnown: true), .answer): return go(.asksRoot(.done), .askRoot)
         case (.comparesOwnCopy, .answer): return startOver()
-        case (.looksForTarget, .found(let target)):
-            return go(.asksRoot(target.isKnown(as: file.identity) ? .moved : .gone), .askRoot)
-        case (.looksForTarget, .missing): return go(.asksRoot(.gone), .askRoot)
+        case (.looksForTarget, .found(let target)) where target.isKnown(as: file.identity):
+            return go(.asksRoot(.done), .askRoot)
+        case (.looksForTarget(isChanged: true), .found), (.looksForTarget(isChanged: true), .missing):
+            return changedInstead()
+        case (.looksForTarget, .found), (.looksForTarget, .missing): return go(.asksRoot(.gone), .askRoot)
         case (.asksRoot(let absence), .root(.here)): return conclude(absence)
         case (.asksRoot, .root(let root)):
             let pause = root == .unknown ? Self.soon : Self.awayPause
@@ -319,21 +323,26 @@ struct Disposal: Sendable {
     private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep {
         identity = found
         let standing = SourceStanding(found, since: file.identity, ignoringChangeTime: true)
-        if standing == .changed { return withoutFile() }
+        if standing == .changed { return withoutFile(isChanged: true) }
         if wasMoving, let wanted { return go(.looksForCopy(standing), .look(.target, wanted)) }
         return startOver()
     }
 
-    private mutating func withoutFile() -> DisposalStep {
-        if intent?.action == .delete { return go(.asksRoot(.deleted), .askRoot) }
-        return wanted.map { go(.looksForTarget, .look(.target, $0)) } ?? .fail(DisposalMisstep())
+    private mutating func withoutFile(isChanged: Bool) -> DisposalStep {
+        if intent?.action == .delete { return isChanged ? changedInstead() : go(.asksRoot(.done), .askRoot) }
+        return wanted.map { go(.looksForTarget(isChanged: isChanged), .look(.target, $0)) } ?? .fail(DisposalMisstep())
     }
+
+    /// Edited before it was hidden or after it got its name back, or another file: either way it is to be looked at.
+    private mutating func changedInstead() -> DisposalStep { take([.synchronize, Self.superseded]) }
 
     private mutating func conclude(_ absence: Absence) -> DisposalStep {
         switch absence {
-        case .gone: return .end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
-        case .deleted: return deleted
-        case .moved: return moved()
+        case .gone:
+            let gone = DisposalStep.end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
+            return intent == nil ? gone : take([.synchronize, gone])
+        // Whoever did it may have died before it was durable.
+        case .done: return go(.synchronizes, .synchronize)
         case .unreadable:
             return .fail(UnreadableIntent(file: file, archive: places.archive, quarantine: places.quarantine))
         }
@@ -342,7 +351,8 @@ struct Disposal: Sendable {
     private mutating func startOver() -> DisposalStep {
         if let copyFailure { return .fail(copyFailure) }
         intent = nil
-        return go(.begins, .note(nil))
+        // It may have got its name back a moment ago.
+        return go(.startsOver, .synchronize)
     }
 
     // MARK: - Back to its own name
@@ -352,15 +362,16 @@ struct Disposal: Sendable {
     private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
         switch (state, seen) {
         // What may have been edited keeps the numbers of what was delivered, and is judged by them.
-        case (.lends(isSame: true), .found(let found)): return take([.remember(found)] + withdrawal + [busy(now)])
-        case (.lends, .found), (.lends, .done): return take(withdrawal + [busy(now)])
+        case (.lends(isSame: true), .found(let found)):
+            return take([.remember(found), .synchronize] + withdrawal + [busy(now)])
+        case (.lends, .found), (.lends, .done): return take([.synchronize] + withdrawal + [busy(now)])
         case (.givesBack(let error), .found(let found)): return take([.remember(found), .fail(error)])
         case (.givesBack(let error), .done): return .fail(error)
         case (.putsBack(let ending), .put(let path)):
-            if path == file.fullPath { return take([.note(nil), ending]) }
+            if path == file.fullPath { return take([.synchronize, .note(nil), ending]) }
             // Somebody put a new file there meanwhile: both are kept, under a name that says so.
             let kept = Disposition.untouched("kept as \(path.display)")
-            return take([.note(nil), .end(kept, state: .superseded, place: nil)])
+            return take([.synchronize, .note(nil), .end(kept, state: .superseded, place: nil)])
         default: return .fail(DisposalMisstep())
         }
     }

@@ -74,13 +74,16 @@ struct DisposalRunner: Sendable {
         case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
         case .move(let identity): try move(identity)
         case .copy(let identity): try copy(identity)
-        case .removeCopy(let path): try find(path)?.removeIfThere()
+        case .removeCopy(let path): try removeCopy(path)
         case .remove(let identity): try remove(identity)
         case .synchronize: try synchronize()
         case .writeReason(let disposition): try writeReason(disposition)
         case .giveBack(let identity): return try giveBack(identity)
         // Somebody may have cleaned up a folder that looked empty.
-        case .putBack: return .put(try open(.hidden).renameNumbered(to: own(making: 0o755)).path)
+        case .putBack:
+            let own = try own(making: 0o755)
+            names[.own] = own
+            return .put(try open(.hidden).renameNumbered(to: own).path)
         default: throw DisposalMisstep()
         }
         return .done
@@ -192,6 +195,7 @@ struct DisposalRunner: Sendable {
     private mutating func giveBack(_ identity: FileIdentity) throws -> DisposalFact {
         let hidden = try open(.hidden)
         let own = try own()
+        names[.own] = own
         // What had not changed until then has the ctime of our rename.
         let isIt = try hidden.look().identity == identity
         try hidden.rename(to: own)
@@ -242,9 +246,18 @@ struct DisposalRunner: Sendable {
         if names[.target] != nil { Failpoint.moved.reached() }
     }
 
+    private mutating func removeCopy(_ path: FilePath) throws(SystemError) {
+        guard let copy = try find(path) else { return }
+        try copy.removeIfThere()
+        // Also where it is not there: who removed it may have died.
+        try copy.folder.synchronize()
+    }
+
     private func synchronize() throws(SystemError) {
-        try names[.target]?.folder.synchronize()
-        try names[.hidden]?.folder.synchronize()
+        let (target, hidden, own) = (names[.target]?.folder, names[.hidden]?.folder, names[.own]?.folder)
+        try target?.synchronize()
+        if hidden !== target { try hidden?.synchronize() }
+        if own !== hidden { try own?.synchronize() }
     }
 
     private func writeReason(_ disposition: String) throws {

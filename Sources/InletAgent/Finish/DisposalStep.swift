@@ -31,9 +31,12 @@ enum DisposalStep: Sendable {
     case compareCopy(DisposalName)
     case move(FileIdentity)
     case copy(FileIdentity)
+    /// It is durable: its name is forgotten with the next copy.
     case removeCopy(FilePath)
     /// Removes what has the private name, which must be this file.
     case remove(FileIdentity)
+    /// Makes durable what was renamed or removed in the folders that are open: until then a power cut may undo it, and the
+    /// intent must not be forgotten.
     case synchronize
     /// Writes why it is in quarantine beside it.
     case writeReason(String)
