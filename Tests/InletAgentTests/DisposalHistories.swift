@@ -96,6 +96,7 @@ struct DisposalHistory {
             if draw(0.05 * often(.deaths)) {
                 say("dies before \(step.word)")
                 if case .copy = step, chance(0.7) { model.dieInCopy() }
+                if chance(0.3) { model.dieInRename(step) }
                 return
             }
             happen()
@@ -225,14 +226,10 @@ struct DisposalHistory {
     // MARK: - Judging
 
     private func judge() throws {
-        let hidden = model.files.keys.filter { path in
-            path.components.contains { $0.string.hasPrefix(".inlet-finishing") || $0.string == "held" }
-        }
+        let hidden = model.files.keys.filter(DisposalModel.isPrivate)
         guard hidden.isEmpty else { throw Broken(description: "it is hidden for good: \(hidden)") }
         for content in model.owed {
-            // By who has two names it is one file.
-            let held = Set(model.files.values.filter { $0.content == content }.map { "\($0.device) \($0.number)" })
-                .count
+            let held = model.files.values.count { $0.content == content }
             let isProved = content == DisposalModel.delivered && model.setting.action == .delete
             if held == 0, !isProved { throw Broken(description: "'\(content)' is lost") }
             if held > model.most[content] ?? 1 { throw Broken(description: "'\(content)' is there \(held) times") }

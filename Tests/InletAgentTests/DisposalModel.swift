@@ -122,6 +122,10 @@ struct DisposalModel {
         return Job(file: file, deliveries: [delivery])
     }
 
+    static func isPrivate(_ path: FilePath) -> Bool {
+        path.components.contains { $0.string.hasPrefix(".inlet-finishing") || $0.string == "held" }
+    }
+
     /// The process died, and another one begins.
     mutating func restart() { (names, isRootReal, wanted) = ([:], nil, nil) }
 
@@ -199,6 +203,7 @@ struct DisposalModel {
             return try find(target) == nil ? .free(target: target, copy: copy) : .taken
         case .compareCopy(let name):
             let (target, file) = (try inode(.target), try inode(name))
+            if target === file { return .answer(true) }
             return .answer(
                 target.identity.isKnown(as: file.identity) && target.device != file.device
                     && target.content == file.content)
@@ -235,6 +240,20 @@ struct DisposalModel {
         guard files[target] == nil else { throw SystemError(call: "rename", code: .fileExists) }
         lastNumber += 1
         files[target] = Inode(lastNumber, 2, file.content, modified: file.modified, changed: tick())
+    }
+
+    /// Where a rename is a link and an unlink: what is left when the process dies in between.
+    mutating func dieInRename(_ step: DisposalStep) {
+        let names: (FilePath?, FilePath?) =
+            switch step {
+            case .hide(_, let path): (Self.own, path)
+            case .giveBack, .putBack: (names[.hidden], Self.own)
+            case .move: (names[.hidden], setting.isOtherDisk ? nil : names[.target])
+            default: (nil, nil)
+            }
+        guard isRootHere, let old = names.0, let new = names.1, let file = files[old], files[new] == nil else { return }
+        files[new] = file
+        file.changed = tick()
     }
 
     /// What is left of a copy in which the process died.
@@ -332,7 +351,9 @@ struct DisposalModel {
         undos = []
         files[path] = nil
         file.changed = tick()
-        if !files.values.contains(where: { $0 === file }) { owed.remove(file.content) }
+        // They know nothing of the private one, which it may have besides.
+        let isThere = files.contains { $0.value === file && !Self.isPrivate($0.key) }
+        if !isThere { owed.remove(file.content) }
     }
 
     mutating func link(_ file: Inode, _ path: FilePath) {

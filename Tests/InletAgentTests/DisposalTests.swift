@@ -247,6 +247,20 @@ import Testing
         }
     }
 
+    /// Where a rename is a link and an unlink (NFS, older FUSE).
+    @Test(arguments: [false, true])
+    func `died between link and unlink: it has one name, and that is in the archive`(_ isMoved: Bool) async throws {
+        let bench = try await DisposalBench(.archive, hasChecksum: true)
+        try bench.directory.makeDirectory("drop/.inlet/done/sub")
+        if isMoved { try move(bench.file, to: bench.privateFile) }
+        let (from, to) = isMoved ? (bench.privateFile, bench.archived) : (bench.file, bench.privateFile)
+        try FileManager.default.linkItem(atPath: from.string, toPath: to.string)
+        try await bench.intend(.archive, target: isMoved ? bench.archived : nil)
+        #expect(try await bench.dispose().disposition == Disposition.archived(bench.archived.display))
+        #expect(try names(in: bench.root.appending("sub")) == [])
+        #expect(try names(in: bench.archived.removingLastComponent()) == ["a.txt"])
+    }
+
     @Test func `a held file that was edited through an open descriptor comes back`() async throws {
         let bench = try await DisposalBench(.delete, hasChecksum: true)
         try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))

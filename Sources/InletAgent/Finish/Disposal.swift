@@ -17,7 +17,8 @@ struct Disposal: Sendable {
         case looksAtOwn, comparesOwn, remembersOwn, provesLinks, asksWriter
         case prepares, intends, hides
         case looksWhetherHidden(any Error)
-        case looksAtHidden, asksWriterOfHidden, looksAgain, comparesHidden
+        case looksAtHidden, unlinks, asksWriterOfHidden, looksAgain, comparesHidden
+        case looksForSecondName(DisposalName)
         case chooses(Int)
         case comparesTarget
         case notesMove(Int)
@@ -53,6 +54,8 @@ struct Disposal: Sendable {
     private var intent: FinishIntent?
     /// What it was when it was looked at last.
     private var identity: FileIdentity
+    /// Whether it has begun with what another process left.
+    private var isResumed = false
     /// The last name that was noted first, and whether a move to it may have been made.
     private var wanted: FilePath?
     private var wasMoving = false
@@ -72,7 +75,8 @@ struct Disposal: Sendable {
         case .begins: return begin(now)
         case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
-        case .clearsCopy, .looksAtHidden, .asksWriterOfHidden, .looksAgain, .comparesHidden:
+        case .clearsCopy, .looksAtHidden, .looksForSecondName, .unlinks, .asksWriterOfHidden, .looksAgain,
+            .comparesHidden:
             return underPrivateName(seen, now)
         case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
         case .prepares, .intends, .hides, .looksWhetherHidden: return onTheWay(seen, now)
@@ -96,7 +100,7 @@ struct Disposal: Sendable {
             file.intent = nil
             // What cannot be read is taken for none: the file gets its own name back, and all begins anew.
             guard let known = try? FinishIntent(note), known.isWhole else { return search(places.privateNames(file)) }
-            (intent, wanted, wasMoving) = (known, known.targetFile, known.isMoving == true)
+            (intent, wanted, wasMoving, isResumed) = (known, known.targetFile, known.isMoving == true, true)
             if let copy = known.copyFile { return go(.clearsCopy, .removeCopy(copy)) }
             return lookAtHidden()
         }
@@ -161,7 +165,7 @@ struct Disposal: Sendable {
     // MARK: - To its private name
 
     private mutating func intend() -> DisposalStep {
-        (wanted, wasMoving) = (intent?.targetFile, intent?.isMoving == true)
+        (wanted, wasMoving, isResumed) = (intent?.targetFile, intent?.isMoving == true, false)
         return intent.map { go(.intends, .begin($0)) } ?? .fail(DisposalMisstep())
     }
 
@@ -213,9 +217,15 @@ struct Disposal: Sendable {
             return go(.looksAtOwnInstead, .look(.own, file.fullPath))
         case (.looksAtHidden, .found(let found)):
             identity = found
-            if let until = intent?.heldUntil, until > now { return Self.held(until) }
-            if judgementOfHidden(found) == .changed { return putBack(Self.superseded) }
-            return go(.asksWriterOfHidden, .askWriter(.hidden))
+            return isResumed ? go(.looksForSecondName(.own), .look(.own, file.fullPath)) : judgeHidden(now)
+        // Where a rename is a link and an unlink, the process died in between.
+        case (.looksForSecondName, .found(let other)) where other.isFile(identity):
+            return go(.unlinks, .remove(identity))
+        case (.looksForSecondName(.own), .found), (.looksForSecondName(.own), .missing):
+            guard wasMoving, let wanted else { return judgeHidden(now) }
+            return go(.looksForSecondName(.target), .look(.target, wanted))
+        case (.looksForSecondName, .found), (.looksForSecondName, .missing): return judgeHidden(now)
+        case (.unlinks, .done): return lookAtHidden()
         case (.asksWriterOfHidden, .writer(.busy)):
             let isSame = judgementOfHidden(identity) == .same
             return go(.lends(isSame: isSame), .giveBack(identity))
@@ -234,6 +244,12 @@ struct Disposal: Sendable {
         case (.comparesHidden, .content(.moving)): return moving(now)
         default: return .fail(DisposalMisstep())
         }
+    }
+
+    private mutating func judgeHidden(_ now: WallTime) -> DisposalStep {
+        if let until = intent?.heldUntil, until > now { return Self.held(until) }
+        if judgementOfHidden(identity) == .changed { return putBack(Self.superseded) }
+        return go(.asksWriterOfHidden, .askWriter(.hidden))
     }
 
     // MARK: - Away

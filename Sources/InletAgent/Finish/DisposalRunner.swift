@@ -223,7 +223,7 @@ struct DisposalRunner: Sendable {
         let (hidden, target) = (try open(.hidden), try open(.target))
         try hidden.rename(to: target)
         // Who may write in the watched folder may have put another file under the private name since it was looked at.
-        guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
+        guard let now = try target.look().identity, now.isFile(identity) else {
             // Where that fails it keeps the name in the archive, which the journal has: what is thrown names it.
             try? target.rename(to: hidden)
             throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
@@ -239,7 +239,7 @@ struct DisposalRunner: Sendable {
 
     private func remove(_ identity: FileIdentity) throws {
         let hidden = try open(.hidden)
-        guard let now = try hidden.look().identity, now.inode == identity.inode, now.device == identity.device else {
+        guard let now = try hidden.look().identity, now.isFile(identity) else {
             throw SystemError(call: "unlink", path: hidden.path, code: .staleNFSFileHandle)
         }
         try hidden.remove()

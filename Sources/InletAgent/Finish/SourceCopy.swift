@@ -31,11 +31,12 @@ enum SourceCopy {
         try target.folder.synchronize()
     }
 
-    /// Whether `target` is a whole copy of `file`, made before the process died.
+    /// Whether `target` is a whole copy of `file`, made before the process died, or a second name of it, where a rename is a link
+    /// and an unlink.
     static func isFinished(_ target: OpenName, of file: OpenName) throws -> Bool {
-        guard let copy = try target.look().identity, let source = try file.look().identity,
-            copy.isKnown(as: source), copy.device != source.device
-        else { return false }
+        guard let copy = try target.look().identity, let source = try file.look().identity else { return false }
+        if copy.isFile(source) { return true }
+        guard copy.isKnown(as: source), copy.device != source.device else { return false }
         return try isSame(try file.source(), target)
     }
 
