@@ -59,7 +59,7 @@ struct Disposal: Sendable {
     /// The last name that was noted first, and whether a move to it may have been made.
     private var wanted: FilePath?
     private var wasMoving = false
-    /// Why an unfinished copy is still there: another one would be forgotten with it.
+    /// Why an unfinished copy is still there: its name is in the intent alone, which therefore stays.
     private var copyFailure: (any Error)?
 
     init(_ job: Job, _ places: FinishPlaces) {
@@ -70,6 +70,16 @@ struct Disposal: Sendable {
 
     /// - Parameter seen: what came of the step that was returned last; `begun` at first.
     mutating func next(_ seen: DisposalFact, at now: WallTime) -> DisposalStep {
+        let before = state
+        guard let step = step(seen, now) else {
+            return .fail(DisposalMisstep(state: "\(before)", seen: "\(seen)"))
+        }
+        if let copyFailure, step.forgetsIntent { return .fail(copyFailure) }
+        return step
+    }
+
+    /// nil where the state knows nothing to do with such an answer.
+    private mutating func step(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
         case .begins: return begin(now)
@@ -91,11 +101,12 @@ struct Disposal: Sendable {
         return step
     }
 
-    private mutating func take(_ steps: [DisposalStep]) -> DisposalStep {
-        go(.takes(Array(steps.dropFirst())), steps.first ?? .fail(DisposalMisstep()))
+    private mutating func take(_ steps: [DisposalStep]) -> DisposalStep? {
+        state = .takes(Array(steps.dropFirst()))
+        return steps.first
     }
 
-    private mutating func begin(_ now: WallTime) -> DisposalStep {
+    private mutating func begin(_ now: WallTime) -> DisposalStep? {
         if let note = file.intent {
             file.intent = nil
             // What cannot be read is taken for none: the file gets its own name back, and all begins anew.
@@ -110,7 +121,7 @@ struct Disposal: Sendable {
 
     // MARK: - Under its own name
 
-    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.looksAtOwn, .found(let found)):
             identity = found
@@ -136,7 +147,7 @@ struct Disposal: Sendable {
         case (.asksWriter, .writer(.busy)): return busy(now)
         case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
         case (.asksWriter, .writer): return prepare()
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -146,7 +157,7 @@ struct Disposal: Sendable {
 
     private mutating func askWriter() -> DisposalStep { go(.asksWriter, .askWriter(.own)) }
 
-    private mutating func prepare() -> DisposalStep {
+    private mutating func prepare() -> DisposalStep? {
         let target = places.target(file, action)
         intent = FinishIntent(action: action, privateFile: places.privateFile(file), target: target)
         // Found out now, while the file still has its own name.
@@ -154,7 +165,7 @@ struct Disposal: Sendable {
     }
 
     /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
-    private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep {
+    private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep? {
         let held = places.heldFile(file, below: folder)
         intent = FinishIntent(
             action: action, privateFile: held, target: places.target(file, action),
@@ -164,13 +175,13 @@ struct Disposal: Sendable {
 
     // MARK: - To its private name
 
-    private mutating func intend() -> DisposalStep {
+    private mutating func intend() -> DisposalStep? {
         (wanted, wasMoving, isResumed) = (intent?.targetFile, intent?.isMoving == true, false)
-        return intent.map { go(.intends, .begin($0)) } ?? .fail(DisposalMisstep())
+        return intent.map { go(.intends, .begin($0)) }
     }
 
-    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
-        guard let begun = intent else { return .fail(DisposalMisstep()) }
+    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+        guard let begun = intent else { return nil }
         switch (state, seen) {
         case (.prepares, .done): return intend()
         case (.intends, .needed(let other)):
@@ -193,23 +204,23 @@ struct Disposal: Sendable {
                 return hold(below: beside, now)
             }
             return take(withdrawal + [.fail(error)])
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
     // MARK: - Under its private name
 
-    private mutating func lookAtHidden() -> DisposalStep { look(.looksAtHidden) }
+    private mutating func lookAtHidden() -> DisposalStep? { look(.looksAtHidden) }
 
     private func judgementOfHidden(_ found: FileIdentity) -> SourceJudgement {
         SourceJudgement(found, of: file, isRenamed: true, ours: intent?.changed)
     }
 
-    private mutating func look(_ state: State) -> DisposalStep {
-        intent.map { go(state, .look(.hidden, $0.privateFile)) } ?? .fail(DisposalMisstep())
+    private mutating func look(_ state: State) -> DisposalStep? {
+        intent.map { go(state, .look(.hidden, $0.privateFile)) }
     }
 
-    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.clearsCopy, .done): return lookAtHidden()
         // It was not renamed, or all was done; or its disk is not there.
@@ -242,7 +253,7 @@ struct Disposal: Sendable {
         case (.comparesHidden, .content(.same)): return act()
         case (.comparesHidden, .content(.another)): return putBack(Self.superseded)
         case (.comparesHidden, .content(.moving)): return moving(now)
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -254,17 +265,17 @@ struct Disposal: Sendable {
 
     // MARK: - Away
 
-    private mutating func act() -> DisposalStep {
+    private mutating func act() -> DisposalStep? {
         intent?.action == .delete ? go(.removes, .remove(identity)) : choose(1)
     }
 
     /// Never overwrites: a name that is taken gets a number.
-    private mutating func choose(_ number: Int) -> DisposalStep {
+    private mutating func choose(_ number: Int) -> DisposalStep? {
         if let copyFailure { return go(.givesBack(copyFailure), .giveBack(identity)) }
-        return wanted.map { go(.chooses(number), .chooseTarget($0, number: number)) } ?? .fail(DisposalMisstep())
+        return wanted.map { go(.chooses(number), .chooseTarget($0, number: number)) }
     }
 
-    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.chooses(let number), .free(let target, let copy)):
             intent?.target = target.bytes
@@ -280,15 +291,15 @@ struct Disposal: Sendable {
         case (.copies, .done): return go(.removes, .remove(identity))
         case (.moves, .done), (.removes, .done): return go(.synchronizes, .synchronize)
         case (.synchronizes, .done): return intent?.action == .delete ? deleted : moved()
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
     private var deleted: DisposalStep { .end(Disposition.deleted, state: nil, place: nil) }
 
     /// Under the last name that the intent has.
-    private mutating func moved() -> DisposalStep {
-        guard let target = intent?.targetFile else { return .fail(DisposalMisstep()) }
+    private mutating func moved() -> DisposalStep? {
+        guard let target = intent?.targetFile else { return nil }
         guard intent?.action == .quarantine else {
             return .end(Disposition.archived(target.display), state: nil, place: target)
         }
@@ -298,7 +309,7 @@ struct Disposal: Sendable {
 
     // MARK: - Neither here nor there
 
-    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.searches, .found): return putBack(anew(now))
         case (.searches(let rest), .missing): return search(rest)
@@ -326,7 +337,7 @@ struct Disposal: Sendable {
         case (.asksRoot, .root(let root)):
             let pause = root == .unknown ? Self.soon : Self.awayPause
             return Self.wait(now, pause, "waiting for \(file.root.display) to come back")
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -336,7 +347,7 @@ struct Disposal: Sendable {
     }
 
     /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
-    private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep {
+    private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep? {
         identity = found
         let standing = SourceStanding(found, since: file.identity, ignoringChangeTime: true)
         if standing == .changed { return withoutFile(isChanged: true) }
@@ -344,15 +355,15 @@ struct Disposal: Sendable {
         return startOver()
     }
 
-    private mutating func withoutFile(isChanged: Bool) -> DisposalStep {
+    private mutating func withoutFile(isChanged: Bool) -> DisposalStep? {
         if intent?.action == .delete { return isChanged ? changedInstead() : go(.asksRoot(.done), .askRoot) }
-        return wanted.map { go(.looksForTarget(isChanged: isChanged), .look(.target, $0)) } ?? .fail(DisposalMisstep())
+        return wanted.map { go(.looksForTarget(isChanged: isChanged), .look(.target, $0)) }
     }
 
     /// Edited before it was hidden or after it got its name back, or another file: either way it is to be looked at.
-    private mutating func changedInstead() -> DisposalStep { take([.synchronize, Self.superseded]) }
+    private mutating func changedInstead() -> DisposalStep? { take([.synchronize, Self.superseded]) }
 
-    private mutating func conclude(_ absence: Absence) -> DisposalStep {
+    private mutating func conclude(_ absence: Absence) -> DisposalStep? {
         switch absence {
         case .gone:
             let gone = DisposalStep.end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
@@ -365,7 +376,6 @@ struct Disposal: Sendable {
     }
 
     private mutating func startOver() -> DisposalStep {
-        if let copyFailure { return .fail(copyFailure) }
         intent = nil
         // It may have got its name back a moment ago.
         return go(.startsOver, .synchronize)
@@ -375,7 +385,7 @@ struct Disposal: Sendable {
 
     private mutating func putBack(_ ending: DisposalStep) -> DisposalStep { go(.putsBack(ending), .putBack) }
 
-    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         // What may have been edited keeps the numbers of what was delivered, and is judged by them.
         case (.lends(isSame: true), .found(let found)):
@@ -388,7 +398,7 @@ struct Disposal: Sendable {
             // Somebody put a new file there meanwhile: both are kept, under a name that says so.
             let kept = Disposition.untouched("kept as \(path.display)")
             return take([.synchronize, .note(nil), .end(kept, state: .superseded, place: nil)])
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -400,7 +410,7 @@ struct Disposal: Sendable {
 
     /// Nothing is concluded from one. A person must not find the file hidden for as long as the archive cannot be used; where
     /// it stays hidden all the same, the intent says so, and what went wrong first is what a person must mend.
-    private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep {
+    private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep? {
         let isTaken = (error as? SystemError)?.isTaken == true
         switch state {
         case .clearsCopy:

@@ -84,7 +84,7 @@ struct DisposalRunner: Sendable {
             let own = try own(making: 0o755)
             names[.own] = own
             return .put(try open(.hidden).renameNumbered(to: own).path)
-        default: throw DisposalMisstep()
+        default: throw DisposalMisstep(state: "\(step)", seen: "nothing to be done")
         }
         return .done
     }
@@ -113,7 +113,7 @@ struct DisposalRunner: Sendable {
 
     /// What was looked at, or made, before.
     private func open(_ name: DisposalName) throws(DisposalMisstep) -> OpenName {
-        guard let open = names[name] else { throw DisposalMisstep() }
+        guard let open = names[name] else { throw DisposalMisstep(state: "\(name)", seen: "no look at it") }
         return open
     }
 
@@ -232,7 +232,7 @@ struct DisposalRunner: Sendable {
     }
 
     private func copy(_ identity: FileIdentity) throws {
-        guard let copy = wanted?.copy else { throw DisposalMisstep() }
+        guard let copy = wanted?.copy else { throw DisposalMisstep(state: "copy", seen: "no name for it") }
         try SourceCopy.copy(try open(.hidden), identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }

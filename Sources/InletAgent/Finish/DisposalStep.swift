@@ -79,5 +79,20 @@ enum DisposalFact: Sendable {
     case failed(any Error)
 }
 
-/// A step was answered by a fact that is none of its own.
-struct DisposalMisstep: Error {}
+extension DisposalStep {
+    /// Whether nothing is left of the intent afterwards.
+    var forgetsIntent: Bool {
+        switch self {
+        case .note(nil), .end: true
+        default: false
+        }
+    }
+}
+
+/// A step was answered by a fact that is none of its own, or is none that can be done.
+struct DisposalMisstep: Error, CustomStringConvertible {
+    let state: String
+    let seen: String
+
+    var description: String { "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet" }
+}
