@@ -73,7 +73,8 @@ import Testing
         let listings = try Listings(of: shelf)
         let files = Load.of(2000)
         for number in 0..<files {
-            let hidden = try bench.places.open(bench.root.pushing("sub").appending(".inlet-finishing-\(number).tmp"))
+            let hidden = try OpenName(
+                bench.root.pushing("sub").appending(".inlet-finishing-\(number).tmp"), below: bench.root)
             try hidden.folder.create([1], as: hidden.name, mode: 0o600)
             let identity = try #require(try hidden.look().identity)
             let place = shelf.appending("\(number).txt")

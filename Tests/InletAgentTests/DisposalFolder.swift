@@ -119,7 +119,7 @@ struct DisposalFolder {
     private func begin(_ steps: Int) async throws {
         let job = try await job()
         var disposal = Disposal(job, bench.places)
-        var runner = DisposalRunner(journal: bench.journal, places: bench.places, job: job, hashing: bench.pool)
+        var runner = bench.runner(job)
         var seen = DisposalFact.begun
         for _ in 0..<steps {
             let step = disposal.next(seen, at: .now)

@@ -78,7 +78,7 @@ import Testing
     /// - Returns: nil while it must wait.
     private static func dispose(_ folder: DisposalFolder, _ faults: UInt64? = nil) async throws -> String? {
         let (bench, job) = (folder.bench, try await folder.job())
-        var runner = DisposalRunner(journal: bench.journal, places: bench.places, job: job, hashing: bench.pool)
+        var runner = bench.runner(job)
         if let faults { return try await folder.whileFailing(faults) { try await runner.run().disposition } }
         return try await runner.run().disposition
     }

@@ -175,7 +175,7 @@ struct DisposalModel {
         case .synchronize:
             if isRootReal == true, !isRootHere { throw SystemError(call: "fsync", code: .ioError) }
             return .done
-        case .makeWritable, .makeFolder, .writeReason: return .done
+        case .makeWritable, .writeReason: return .done
         case .begin(let intent):
             if let needingJob { return .needed(by: needingJob) }
             return note(intent)

@@ -19,12 +19,7 @@ struct Disposal: Sendable {
         case looksWhetherHidden(any Error)
         case looksAtHidden, unlinks, asksWriterOfHidden, looksAgain, comparesHidden
         case looksForSecondName(DisposalName)
-        case chooses(Int)
-        case comparesTarget
-        case notesMove(Int)
-        case moves(Int)
-        case copies(Int)
-        case removes, synchronizes
+        case chooses, comparesTarget, notesMove, moves, copies, removes, synchronizes
         case looksAtOwnInstead
         case looksForCopy(SourceStanding)
         case comparesOwnCopy(SourceStanding, isKnown: Bool)
@@ -58,6 +53,8 @@ struct Disposal: Sendable {
     private var isResumed = false
     /// The last name that was noted first, and whether a move to it may have been made.
     private var wanted: FilePath?
+    /// Of the last name that is tried: 1 is that without one.
+    private var number = 1
     private var wasMoving = false
     /// Why an unfinished copy is still there: its name is in the intent alone, which therefore stays.
     private var copyFailure: (any Error)?
@@ -170,7 +167,7 @@ struct Disposal: Sendable {
         intent = FinishIntent(
             action: action, privateFile: held, target: places.target(file, action),
             heldUntil: intent?.heldUntil ?? now + places.hold)
-        return go(.prepares, .makeFolder(held))
+        return go(.prepares, .makeWritable(held))
     }
 
     // MARK: - To its private name
@@ -272,22 +269,23 @@ struct Disposal: Sendable {
     /// Never overwrites: a name that is taken gets a number.
     private mutating func choose(_ number: Int) -> DisposalStep? {
         if let copyFailure { return go(.givesBack(copyFailure), .giveBack(identity)) }
-        return wanted.map { go(.chooses(number), .chooseTarget($0, number: number)) }
+        self.number = number
+        return wanted.map { go(.chooses, .chooseTarget($0, number: number)) }
     }
 
     private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
-        case (.chooses(let number), .free(let target, let copy)):
+        case (.chooses, .free(let target, let copy)):
             intent?.target = target.bytes
             intent?.copy = copy.bytes
             intent?.isMoving = true
-            return go(.notesMove(number), .note(intent))
+            return go(.notesMove, .note(intent))
         // The process may have died between a copy and the removal.
-        case (.chooses(1), .taken) where wasMoving: return go(.comparesTarget, .compareCopy(.hidden))
-        case (.chooses(let number), .taken): return choose(number + 1)
+        case (.chooses, .taken) where wasMoving && number == 1: return go(.comparesTarget, .compareCopy(.hidden))
+        case (.chooses, .taken): return choose(number + 1)
         case (.comparesTarget, .answer(true)): return go(.removes, .remove(identity))
         case (.comparesTarget, .answer(false)): return choose(2)
-        case (.notesMove(let number), .done): return go(.moves(number), .move(identity))
+        case (.notesMove, .done): return go(.moves, .move(identity))
         case (.copies, .done): return go(.removes, .remove(identity))
         case (.moves, .done), (.removes, .done): return go(.synchronizes, .synchronize)
         case (.synchronizes, .done): return intent?.action == .delete ? deleted : moved()
@@ -420,10 +418,8 @@ struct Disposal: Sendable {
         case .looksWhetherHidden(let first), .givesBack(let first): return .fail(first)
         // Another file has its name by now: it waits where it is.
         case .lends: return isTaken ? busy(now) : .fail(error)
-        case .moves(let number) where isTaken: return choose(number + 1)
-        case .copies(let number) where isTaken: return choose(number + 1)
-        case .moves(let number) where (error as? SystemError)?.isCrossDevice == true:
-            return go(.copies(number), .copy(identity))
+        case .moves where isTaken, .copies where isTaken: return choose(number + 1)
+        case .moves where (error as? SystemError)?.isCrossDevice == true: return go(.copies, .copy(identity))
         case .chooses, .comparesTarget, .notesMove, .moves, .copies, .removes:
             return go(.givesBack(error), .giveBack(identity))
         case .takes(let rest):

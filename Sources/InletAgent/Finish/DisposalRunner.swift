@@ -24,8 +24,7 @@ struct DisposalRunner: Sendable {
     /// The last name before it got a number, and what its copy is called until it is whole.
     private var wanted: (name: OpenName, copy: OpenName)?
 
-    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry = RootRegistry())
-    {
+    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry) {
         (self.journal, self.places, self.job, self.hashing, self.roots) = (journal, places, job, hashing, roots)
         disposal = Disposal(job, places)
     }
@@ -68,7 +67,6 @@ struct DisposalRunner: Sendable {
     private mutating func change(_ step: DisposalStep) throws -> DisposalFact {
         switch step {
         case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
-        case .makeFolder(let path): _ = try open(path, making: 0o755)
         case .hide(let identity, let path): return try hide(identity, as: path)
         case .chooseTarget(let path, let number): return try chooseTarget(path, number)
         case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
@@ -97,18 +95,18 @@ struct DisposalRunner: Sendable {
         return try names[name]?.look().identity.map { .found($0) } ?? .missing
     }
 
-    /// nil where its folder is not there, or is behind a symlink.
-    private mutating func find(_ path: FilePath) throws(SystemError) -> OpenName? {
-        do throws(SystemError) {
-            return try open(path)
-        } catch  where error.isMissing {
-            return nil
-        }
+    private mutating func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
+        try OpenName(path, below: places.root, in: openRoot(for: path), making: mode)
     }
 
-    private mutating func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
-        if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try Folder(places.root) }
-        return try OpenName(path, below: places.root, in: root, making: mode)
+    private mutating func find(_ path: FilePath) throws(SystemError) -> OpenName? {
+        try OpenName.find(path, below: places.root, in: openRoot(for: path))
+    }
+
+    /// Where it cannot be opened, `OpenName` tries again, and has the reason.
+    private mutating func openRoot(for path: FilePath) -> Folder? {
+        if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try? Folder(places.root) }
+        return root
     }
 
     /// What was looked at, or made, before.

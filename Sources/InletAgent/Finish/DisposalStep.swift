@@ -15,9 +15,8 @@ enum DisposalStep: Sendable {
     case askWriter(DisposalName)
     /// Whether the watched folder is there, and is the one in which was looked.
     case askRoot
-    /// Makes the folder of a last name, and sees that it takes files.
+    /// Makes the folder of a name, and sees that it takes files.
     case makeWritable(FilePath)
-    case makeFolder(FilePath)
     /// Writes the first intent, unless a younger job needs the file.
     case begin(FinishIntent)
     case note(FinishIntent?)

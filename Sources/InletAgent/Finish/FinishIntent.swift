@@ -178,12 +178,4 @@ struct FinishPlaces: Sendable {
     ) -> FilePath.Component {
         number > 1 ? name.fitting(tail: "_\(number)", limit: limit) : name
     }
-
-    /// Where one of these is, open.
-    func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
-        try OpenName(path, below: root, making: mode)
-    }
-
-    /// nil where its folder is not there, or is behind a symlink.
-    func find(_ path: FilePath) throws(SystemError) -> OpenName? { try OpenName.find(path, below: root) }
 }

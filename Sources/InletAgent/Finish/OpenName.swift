@@ -40,9 +40,9 @@ struct OpenName: Sendable {
     func beside(_ name: FilePath.Component) -> OpenName { OpenName(folder, name) }
 
     /// nil where the folder is not there, or is behind a symlink.
-    static func find(_ path: FilePath, below root: FilePath) throws(SystemError) -> OpenName? {
+    static func find(_ path: FilePath, below root: FilePath, in open: Folder? = nil) throws(SystemError) -> OpenName? {
         do throws(SystemError) {
-            return try OpenName(path, below: root)
+            return try OpenName(path, below: root, in: open)
         } catch  where error.isMissing {
             return nil
         }

@@ -68,14 +68,13 @@ struct QuarantineReturn: Sendable {
 
     let file: FileRow
 
-    private var places: FinishPlaces { FinishPlaces(root: file.root, settings: nil) }
     private var shown: String { Disposition.quarantine(file.disposition) ?? "" }
 
     /// Moves it, unless that has been done. - Returns: what it is now, under its own name.
     func run() throws(Refusal) -> FileIdentity {
         do {
             if let lying = try lying() { return try move(lying.name, lying.identity) }
-            if let back = try places.find(file.fullPath), let identity = try back.look().identity,
+            if let back = try OpenName.find(file.fullPath, below: file.root), let identity = try back.look().identity,
                 identity.isKnown(as: file.identity)
             {
                 return identity
@@ -93,7 +92,9 @@ struct QuarantineReturn: Sendable {
     /// The file where its disposition says; the name in that is written as people read it.
     private func lying() throws -> (name: OpenName, identity: FileIdentity)? {
         for path in Set([FilePath(shown), FilePath(bytes: DisplayText.unescape(shown))]) {
-            guard let open = try places.find(path), let identity = try open.look().identity else { continue }
+            guard let open = try OpenName.find(path, below: file.root), let identity = try open.look().identity else {
+                continue
+            }
             guard identity.isKnown(as: file.identity) else {
                 throw Refusal(description: "was quarantined as \(shown), where another file is now")
             }
@@ -103,7 +104,7 @@ struct QuarantineReturn: Sendable {
     }
 
     private func move(_ lying: OpenName, _ identity: FileIdentity) throws -> FileIdentity {
-        let own = try places.open(file.fullPath, making: 0o755)
+        let own = try OpenName(file.fullPath, below: file.root, making: 0o755)
         guard try own.look() == .missing else { throw taken }
         do {
             try lying.rename(to: own)
