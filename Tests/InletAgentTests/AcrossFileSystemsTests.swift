@@ -45,6 +45,20 @@ import Testing
         #expect(try text(bench.file) == "changed!")
     }
 
+    @Test func `what was edited after it was judged is not copied, though its time was put back`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try move(bench.file, to: bench.privateFile)
+        var runner = try await bench.runner()
+        guard case .found(let identity) = await runner.take(.look(.hidden, bench.privateFile)),
+            case .free = await runner.take(.chooseTarget(shelf.appending("a.txt"), number: 1))
+        else { throw Unexpected() }
+        // Until its ctime tells: two changes within one tick of the kernel's clock are one.
+        while try FileLook.look(at: bench.privateFile).identity == identity { try edit(bench.privateFile, "CONTENT") }
+        guard case .failed = await runner.take(.copy(identity)) else { throw Unexpected() }
+        #expect(try names(in: shelf) == [])
+        #expect(try text(bench.privateFile) == "CONTENT")
+    }
+
     @Test func `a name that another file took after the crash is left to it`() async throws {
         let bench = try await DisposalBench(.archive)
         try await killedInCopy(bench)

@@ -74,8 +74,11 @@ struct DisposalBench {
     }
 
     func runner() async throws -> DisposalRunner {
-        let job = try #require(try await journal.job(id))
-        return DisposalRunner(journal: journal, places: places, job: job, hashing: pool)
+        runner(try #require(try await journal.job(id)))
+    }
+
+    func runner(_ job: Job) -> DisposalRunner {
+        DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: RootRegistry())
     }
 }
 

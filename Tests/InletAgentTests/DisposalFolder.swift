@@ -119,7 +119,7 @@ struct DisposalFolder {
     private func begin(_ steps: Int) async throws {
         let job = try await job()
         var disposal = Disposal(job, bench.places)
-        var runner = DisposalRunner(journal: bench.journal, places: bench.places, job: job, hashing: bench.pool)
+        var runner = bench.runner(job)
         var seen = DisposalFact.begun
         for _ in 0..<steps {
             let step = disposal.next(seen, at: .now)
@@ -256,7 +256,7 @@ struct DisposalFolder {
     }
 
     /// - Throws: what promise did not hold.
-    func judge() throws {
+    func judge(_ end: String?) throws {
         let files = try files()
         func broken(_ text: String) -> DisposalHistory.Broken {
             DisposalHistory.Broken(description: "\(text): \(files)")
@@ -265,8 +265,12 @@ struct DisposalFolder {
             throw broken("\(name) is hidden for good")
         }
         for text in owed where !files.values.contains(text) {
-            if text == "content", setting.action != .quarantine { continue }
+            if text == "content", setting.action == .delete { continue }
             throw broken("'\(text)' is lost")
+        }
+        let prefix = "archived: "
+        if let end, end.hasPrefix(prefix), try text(FilePath(String(end.dropFirst(prefix.count)))) != "content" {
+            throw broken("what is archived was not proved")
         }
         for text in Set(files.values) where !isTwice {
             if files.values.count(where: { $0 == text }) > 1 { throw broken("'\(text)' is there twice") }

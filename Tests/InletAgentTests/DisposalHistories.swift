@@ -31,7 +31,7 @@ struct DisposalHistory {
     private(set) var model: DisposalModel
     private var random: SeededGenerator
     private var left: Int
-    private var end: (disposition: String, place: FilePath?)?
+    private var end: (disposition: String, state: FileState?, place: FilePath?)?
 
     /// To tell takes longer than all else.
     private let isTold: Bool
@@ -55,9 +55,18 @@ struct DisposalHistory {
         for _ in 0..<Self.mostTurns where end == nil {
             try turn()
             model.restart()
+            if draw(0.1 * often(.deaths)) { cutPower() }
         }
         guard end != nil else { throw Broken(description: "it comes to no end") }
+        // An end is an end, and its intent is forgotten.
+        model.cutPower()
         try judge()
+    }
+
+    private mutating func cutPower() {
+        let count = Int.random(in: 0...model.undoable, using: &random)
+        model.cutPower(undoing: count)
+        say("the power goes: \(count) changes of names are undone")
     }
 
     /// From the first look to an end, a wait, an error or the process' death.
@@ -75,18 +84,19 @@ struct DisposalHistory {
             case .fail(let error):
                 if error is DisposalMisstep { throw Broken(description: "a misstep") }
                 say("fails: \(error)")
-                if left == 0, error is UnreadableIntent { end = ("", nil) }
+                if left == 0, error is UnreadableIntent { end = ("", nil, nil) }
                 return pass(until: WallTime(milliseconds: model.now + 60_000))
-            case .end(let disposition, _, let place):
+            case .end(let disposition, let state, let place):
                 say("ends: \(disposition)")
                 if draw(0.1 * often(.deaths)) { return say("dies") }
-                end = (disposition, place)
+                end = (disposition, state, place)
                 return
             default: break
             }
             if draw(0.05 * often(.deaths)) {
                 say("dies before \(step.word)")
                 if case .copy = step, chance(0.7) { model.dieInCopy() }
+                if chance(0.3) { model.dieInRename(step) }
                 return
             }
             happen()
@@ -216,23 +226,29 @@ struct DisposalHistory {
     // MARK: - Judging
 
     private func judge() throws {
-        let hidden = model.files.keys.filter { path in
-            path.components.contains { $0.string.hasPrefix(".inlet-finishing") || $0.string == "held" }
-        }
+        let hidden = model.files.keys.filter(DisposalModel.isPrivate)
         guard hidden.isEmpty else { throw Broken(description: "it is hidden for good: \(hidden)") }
         for content in model.owed {
-            // By who has two names it is one file.
-            let held = Set(model.files.values.filter { $0.content == content }.map { "\($0.device) \($0.number)" })
-                .count
-            let isProved = content == DisposalModel.delivered && model.setting.action != .quarantine
+            let held = model.files.values.count { $0.content == content }
+            let isProved = content == DisposalModel.delivered && model.setting.action == .delete
             if held == 0, !isProved { throw Broken(description: "'\(content)' is lost") }
             if held > model.most[content] ?? 1 { throw Broken(description: "'\(content)' is there \(held) times") }
         }
         let halves = model.files.filter { $0.value.content == "half" }.keys
         guard halves.isEmpty else { throw Broken(description: "a part of a copy is left: \(halves)") }
+        if let end, end.state == nil, end.place == nil, end.disposition != "",
+            model.files[DisposalModel.own]?.number == DisposalModel.number
+        {
+            throw Broken(description: "'\(end.disposition)' is said of a file that lies there")
+        }
         guard let end, end.disposition.hasPrefix("archived") || end.disposition.hasPrefix("quarantined") else { return }
-        guard let place = end.place, let file = model.files[place], file.content != "half" else {
+        guard let place = end.place, let file = model.files[place] else {
             throw Broken(description: "it is not where it is said to be: \(end.disposition)")
+        }
+        // Into quarantine goes also what was only touched; and who gave it a second name may edit it by that in an archive, too.
+        let isShared = file.device == 1 && model.most[file.content] != nil
+        if end.disposition.hasPrefix("archived"), file.content != DisposalModel.delivered, !isShared {
+            throw Broken(description: "'\(file.content)' is archived, and nobody has proved it")
         }
     }
 }

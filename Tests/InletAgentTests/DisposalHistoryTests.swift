@@ -69,7 +69,7 @@ import Testing
         }
         do {
             if end == nil { throw DisposalHistory.Broken(description: "it comes to no end: \(last)") }
-            try folder.judge()
+            try folder.judge(end)
         } catch {
             Issue.record("INLET_DISPOSAL_SEED=\(seed): \(isFailing ? "failing, " : "")\(setting): \(acts): \(error)")
         }
@@ -78,7 +78,7 @@ import Testing
     /// - Returns: nil while it must wait.
     private static func dispose(_ folder: DisposalFolder, _ faults: UInt64? = nil) async throws -> String? {
         let (bench, job) = (folder.bench, try await folder.job())
-        var runner = DisposalRunner(journal: bench.journal, places: bench.places, job: job, hashing: bench.pool)
+        var runner = bench.runner(job)
         if let faults { return try await folder.whileFailing(faults) { try await runner.run().disposition } }
         return try await runner.run().disposition
     }

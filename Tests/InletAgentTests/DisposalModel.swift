@@ -60,6 +60,8 @@ struct DisposalModel {
     static let root = FilePath("/drop")
     static let own = root.pushing("sub/a")
     static let delivered = "first"
+    /// Of the file that was delivered, whatever is written into it since.
+    static let number: UInt64 = 1
 
     let setting: Setting
     let places: FinishPlaces
@@ -78,6 +80,9 @@ struct DisposalModel {
     private var lastNumber: UInt64 = 10
     private var lastContent = 0
 
+    /// What a power cut may undo: the renames and removals of ours since the last `synchronize`; what people do makes them durable.
+    private var undos: [(inode: Inode, from: FilePath, to: FilePath?, changed: Int64)] = []
+
     // What the process has open.
     private var names: [DisposalName: FilePath] = [:]
     private var isRootReal: Bool?
@@ -89,7 +94,7 @@ struct DisposalModel {
         places.hold = .seconds(600)
         if setting.isOtherDisk { (places.archive, places.quarantine) = ("/shelf/done", "/shelf/failed") }
         self.places = places
-        let file = Inode(1, 1, Self.delivered, modified: 500, changed: 600)
+        let file = Inode(Self.number, 1, Self.delivered, modified: 500, changed: 600)
         files[Self.own] = file
         job = Self.job(setting, file.identity)
     }
@@ -117,8 +122,24 @@ struct DisposalModel {
         return Job(file: file, deliveries: [delivery])
     }
 
+    static func isPrivate(_ path: FilePath) -> Bool {
+        path.components.contains { $0.string.hasPrefix(".inlet-finishing") || $0.string == "held" }
+    }
+
     /// The process died, and another one begins.
     mutating func restart() { (names, isRootReal, wanted) = ([:], nil, nil) }
+
+    /// The last changes of names that nobody made durable are undone.
+    mutating func cutPower(undoing count: Int = .max) {
+        for undo in undos.suffix(count).reversed() {
+            if let target = undo.to { files[target] = nil }
+            files[undo.from] = undo.inode
+            undo.inode.changed = undo.changed
+        }
+        undos = []
+    }
+
+    var undoable: Int { undos.count }
 
     // MARK: - Steps
 
@@ -130,6 +151,7 @@ struct DisposalModel {
         do {
             let fact = try carryOut(step)
             if let error { return .failed(SystemError(call: "call", code: error)) }
+            if case .synchronize = step { undos = [] }
             return fact
         } catch {
             return .failed(error)
@@ -150,7 +172,10 @@ struct DisposalModel {
         case .askRoot:
             if !isRootHere { return .root(.away) }
             return .root(isRootReal == true ? .here : .unknown)
-        case .makeWritable, .makeFolder, .synchronize, .writeReason: return .done
+        case .synchronize:
+            if isRootReal == true, !isRootHere { throw SystemError(call: "fsync", code: .ioError) }
+            return .done
+        case .makeWritable, .writeReason: return .done
         case .begin(let intent):
             if let needingJob { return .needed(by: needingJob) }
             return note(intent)
@@ -178,6 +203,7 @@ struct DisposalModel {
             return try find(target) == nil ? .free(target: target, copy: copy) : .taken
         case .compareCopy(let name):
             let (target, file) = (try inode(.target), try inode(name))
+            if target === file { return .answer(true) }
             return .answer(
                 target.identity.isKnown(as: file.identity) && target.device != file.device
                     && target.content == file.content)
@@ -188,12 +214,14 @@ struct DisposalModel {
                 throw SystemError(call: "rename", code: .staleNFSFileHandle)
             }
             _ = try rename(hidden, to: target)
-        case .copy: try copy()
+        case .copy(let identity): try copy(identity)
         case .removeCopy(let path): files[path] = nil
         case .remove(let identity):
-            guard try inode(.hidden).number == identity.inode else {
+            let file = try inode(.hidden)
+            guard file.number == identity.inode else {
                 throw SystemError(call: "unlink", code: .staleNFSFileHandle)
             }
+            undos.append((file, names[.hidden] ?? "", nil, file.changed))
             files[names[.hidden] ?? ""] = nil
         default: throw SystemError(call: "nothing", code: .invalidArgument)
         }
@@ -206,11 +234,26 @@ struct DisposalModel {
         return .done
     }
 
-    private mutating func copy() throws(SystemError) {
+    private mutating func copy(_ identity: FileIdentity) throws(SystemError) {
         let (file, target) = (try inode(.hidden), names[.target] ?? "")
+        guard file.identity == identity else { throw SystemError(call: "copy", code: .ioError) }
         guard files[target] == nil else { throw SystemError(call: "rename", code: .fileExists) }
         lastNumber += 1
         files[target] = Inode(lastNumber, 2, file.content, modified: file.modified, changed: tick())
+    }
+
+    /// Where a rename is a link and an unlink: what is left when the process dies in between.
+    mutating func dieInRename(_ step: DisposalStep) {
+        let names: (FilePath?, FilePath?) =
+            switch step {
+            case .hide(_, let path): (Self.own, path)
+            case .giveBack, .putBack: (names[.hidden], Self.own)
+            case .move: (names[.hidden], setting.isOtherDisk ? nil : names[.target])
+            default: (nil, nil)
+            }
+        guard isRootHere, let old = names.0, let new = names.1, let file = files[old], files[new] == nil else { return }
+        files[new] = file
+        file.changed = tick()
     }
 
     /// What is left of a copy in which the process died.
@@ -262,6 +305,7 @@ struct DisposalModel {
     private mutating func rename(_ path: FilePath, to target: FilePath) throws(SystemError) -> Inode {
         guard let file = try find(path) else { throw SystemError(call: "rename", code: .noSuchFileOrDirectory) }
         guard try find(target) == nil else { throw SystemError(call: "rename", code: .fileExists) }
+        undos.append((file, path, target, file.changed))
         files[path] = nil
         files[target] = file
         file.changed = tick()
@@ -280,6 +324,7 @@ struct DisposalModel {
     }
 
     mutating func edit(_ file: Inode, restoringTimes: Bool) {
+        undos = []
         let text = content()
         owed.remove(file.content)
         most[text] = most[file.content]
@@ -292,6 +337,7 @@ struct DisposalModel {
 
     /// Another file comes under the name, over what has it.
     mutating func replace(_ path: FilePath, restoringTimes: Bool) {
+        undos = []
         if let old = files[path] { drop(old, path) }
         lastNumber += 1
         let text = content()
@@ -302,12 +348,16 @@ struct DisposalModel {
 
     /// Somebody takes a name away.
     mutating func drop(_ file: Inode, _ path: FilePath) {
+        undos = []
         files[path] = nil
         file.changed = tick()
-        if !files.values.contains(where: { $0 === file }) { owed.remove(file.content) }
+        // They know nothing of the private one, which it may have besides.
+        let isThere = files.contains { $0.value === file && !Self.isPrivate($0.key) }
+        if !isThere { owed.remove(file.content) }
     }
 
     mutating func link(_ file: Inode, _ path: FilePath) {
+        undos = []
         files[path] = file
         file.changed = tick()
         // What was copied to the other disk before is there a second time.

@@ -26,11 +26,11 @@ import Testing
     private var toRename: [DisposalFact] { [.found(identity), .writer(.free), .done, .done] }
 
     /// As after a crash.
-    private func begun(isMoving: Bool, changed: Int64? = nil) throws -> Job {
+    private func begun(isMoving: Bool, changed: Int64? = nil, copy: FilePath? = nil) throws -> Job {
         var intent = FinishIntent(
             action: .archive, privateFile: model.places.privateFile(model.job.file),
             target: model.places.target(model.job.file, .archive))
-        (intent.isMoving, intent.changed) = (isMoving ? true : nil, changed)
+        (intent.isMoving, intent.changed, intent.copy) = (isMoving ? true : nil, changed, copy?.bytes)
         var job = model.job
         job.file.intent = try intent.note
         return job
@@ -73,24 +73,74 @@ import Testing
         var edited = identity
         edited.changed += 1
         for (found, isRemembered) in [(identity, true), (edited, false)] {
-            let facts: [DisposalFact] = [.found(found), .writer(.busy)]
+            let facts: [DisposalFact] = [.found(found), .missing, .writer(.busy)]
             guard case .giveBack = step(facts, of: job) else { return wrong("its writer does not get it") }
             let isNoted = if case .remember = step(facts + [.found(found)], of: job) { true } else { false }
             #expect(isNoted == isRemembered)
         }
     }
 
+    @Test func `an intent is forgotten only when the names are durable, whoever gave the file its own one`() throws {
+        let job = try begun(isMoving: false, changed: identity.changed)
+        var edited = identity
+        edited.modified += 1
+        // Its writer gets it; it was edited; it had its name back before.
+        for facts in [
+            [.found(identity), .missing, .writer(.busy), .done], [.found(edited), .missing, .put(DisposalModel.own)],
+            [.missing, .found(identity)], [.missing, .found(edited), .missing],
+        ] as [[DisposalFact]] {
+            guard case .synchronize = step(facts, of: job) else { return wrong("nothing is synchronized") }
+            guard case .fail = step(facts + [.failed(Self.ioError)], of: job) else { return wrong("an error is lost") }
+        }
+    }
+
+    @Test func `a file that lies edited under its own name is never called gone or deleted: it is looked at again`()
+        throws
+    {
+        var edited = identity
+        edited.modified += 1
+        for facts in [[.missing, .found(edited), .missing, .done], [.missing, .found(edited), .found(edited), .done]]
+            as [[DisposalFact]]
+        {
+            guard case .end(_, .superseded, nil) = step(facts, of: try begun(isMoving: true)) else {
+                return wrong("it is not superseded")
+            }
+        }
+    }
+
     @Test func `whoever could change it is asked for before it is judged for the last time`() throws {
         let job = try begun(isMoving: false, changed: identity.changed)
-        guard case .askWriter(.hidden) = step([.found(identity)], of: job) else { return wrong("nobody is asked") }
-        guard case .look(.hidden, _) = step([.found(identity), .writer(.free)], of: job) else {
+        guard case .askWriter(.hidden) = step([.found(identity), .missing], of: job) else {
+            return wrong("nobody is asked")
+        }
+        guard case .look(.hidden, _) = step([.found(identity), .missing, .writer(.free)], of: job) else {
             return wrong("it is not looked at again")
         }
         var edited = identity
         edited.modified += 1
-        guard case .putBack = step([.found(identity), .writer(.free), .found(edited)], of: job) else {
+        guard case .putBack = step([.found(identity), .missing, .writer(.free), .found(edited)], of: job) else {
             return wrong("an edit was missed")
         }
+    }
+
+    @Test func `what is left of a copy keeps the intent that has its name, whatever else is found`() throws {
+        let job = try begun(isMoving: true, copy: "/drop/.inlet/done/sub/.a.tmp")
+        var edited = identity
+        edited.modified += 1
+        let left = [DisposalFact.failed(Self.ioError)]
+        for facts in [
+            [.found(edited), .missing, .missing, .put(DisposalModel.own), .done],
+            [.missing, .missing, .missing, .root(.here), .done],
+            [.missing, .found(edited), .missing, .done], [.missing, .found(identity), .missing, .done],
+        ] as [[DisposalFact]] {
+            guard case .fail(let error) = step(left + facts, of: job) else { return wrong("it is forgotten") }
+            #expect((error as? SystemError)?.code == .ioError)
+        }
+    }
+
+    @Test func `an answer to another step is an error that names both`() {
+        guard case .fail(let error) = step([.taken]) else { return wrong("it went on") }
+        #expect("\(error)".contains("looksAtOwn") && "\(error)".contains("taken"))
     }
 
     private func wrong(_ what: Comment) { Issue.record(what) }

@@ -217,6 +217,50 @@ import Testing
         #expect(try text(bench.file) == "content")
     }
 
+    @Test func `what is renamed is made durable in the folder from which it came and in that to which it goes`()
+        async throws
+    {
+        for (place, isPutBack) in [
+            ("drop/sub", false), ("drop/.inlet", false), ("drop/sub", true), ("drop/.inlet", true),
+        ] {
+            let bench = try await DisposalBench(.delete)
+            try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
+            try move(bench.file, to: bench.held)
+            var runner = try await bench.runner()
+            guard case .found(let identity) = await runner.take(.look(.hidden, bench.held)) else { throw Unexpected() }
+            if case .failed = await runner.take(isPutBack ? .putBack : .giveBack(identity)) { throw Unexpected() }
+            #expect(isThere(bench.file))
+            let folder = bench.directory.path.pushing(FilePath(place))
+            let faults = KernelFaults.begin(KernelFaultPlan(below: [folder], seed: 1, count: 100, every: 1))
+            defer { KernelFaults.end(faults) }
+            guard case .failed = await runner.take(.synchronize) else { throw Unexpected() }
+        }
+    }
+
+    @Test func `a file that was edited before its rename is looked at again, not called gone`() async throws {
+        for action in [FinishAction.archive, .delete] {
+            let bench = try await DisposalBench(action == .archive ? .archive : .delete)
+            try await bench.intend(action)
+            try Data("changed!".utf8).write(to: URL(fileURLWithPath: bench.file.string))
+            #expect(try await bench.dispose().state == .superseded)
+            #expect(try text(bench.file) == "changed!")
+        }
+    }
+
+    /// Where a rename is a link and an unlink (NFS, older FUSE).
+    @Test(arguments: [false, true])
+    func `died between link and unlink: it has one name, and that is in the archive`(_ isMoved: Bool) async throws {
+        let bench = try await DisposalBench(.archive, hasChecksum: true)
+        try bench.directory.makeDirectory("drop/.inlet/done/sub")
+        if isMoved { try move(bench.file, to: bench.privateFile) }
+        let (from, to) = isMoved ? (bench.privateFile, bench.archived) : (bench.file, bench.privateFile)
+        try FileManager.default.linkItem(atPath: from.string, toPath: to.string)
+        try await bench.intend(.archive, target: isMoved ? bench.archived : nil)
+        #expect(try await bench.dispose().disposition == Disposition.archived(bench.archived.display))
+        #expect(try names(in: bench.root.appending("sub")) == [])
+        #expect(try names(in: bench.archived.removingLastComponent()) == ["a.txt"])
+    }
+
     @Test func `a held file that was edited through an open descriptor comes back`() async throws {
         let bench = try await DisposalBench(.delete, hasChecksum: true)
         try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))

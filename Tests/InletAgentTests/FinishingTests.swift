@@ -185,7 +185,8 @@ import Testing
             row.file.intent = try FinishIntent(action: .delete, privateFile: hidden, target: nil).note
             let pool = BlockingPool(name: "test", threads: 1)
             let begun = DisposalRunner(
-                journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool)
+                journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool,
+                roots: RootRegistry())
             try await whileWriting(hidden) {
                 var runner = begun
                 guard case .wait(_, let note) = try await runner.run() else {

@@ -10,24 +10,21 @@ internal import SystemPackage
 /// it is asked for writers first and judged then: whoever could still change it was seen, and nobody new finds it.
 struct Disposal: Sendable {
     private enum State {
-        case begins, clearsCopy
+        case begins, startsOver, clearsCopy
         /// The names that a file can have by a damaged intent.
         case searches([FilePath])
         case looksForOwn
         case looksAtOwn, comparesOwn, remembersOwn, provesLinks, asksWriter
         case prepares, intends, hides
         case looksWhetherHidden(any Error)
-        case looksAtHidden, asksWriterOfHidden, looksAgain, comparesHidden
-        case chooses(Int)
-        case comparesTarget
-        case notesMove(Int)
-        case moves(Int)
-        case copies(Int)
-        case removes, synchronizes
+        case looksAtHidden, unlinks, asksWriterOfHidden, looksAgain, comparesHidden
+        case looksForSecondName(DisposalName)
+        case chooses, comparesTarget, notesMove, moves, copies, removes, synchronizes
         case looksAtOwnInstead
         case looksForCopy(SourceStanding)
         case comparesOwnCopy(SourceStanding, isKnown: Bool)
-        case looksForTarget
+        /// Whether a changed file has its own name.
+        case looksForTarget(isChanged: Bool)
         case asksRoot(Absence)
         case lends(isSame: Bool)
         case givesBack(any Error)
@@ -37,7 +34,7 @@ struct Disposal: Sendable {
     }
 
     /// What is concluded of a file that is not where it was, once it is sure that its disk is there.
-    private enum Absence { case gone, deleted, moved, unreadable }
+    private enum Absence { case gone, done, unreadable }
 
     private static let awayPause = Duration.seconds(60)
     private static let soon = Duration.seconds(1)
@@ -52,10 +49,14 @@ struct Disposal: Sendable {
     private var intent: FinishIntent?
     /// What it was when it was looked at last.
     private var identity: FileIdentity
+    /// Whether it has begun with what another process left.
+    private var isResumed = false
     /// The last name that was noted first, and whether a move to it may have been made.
     private var wanted: FilePath?
+    /// Of the last name that is tried: 1 is that without one.
+    private var number = 1
     private var wasMoving = false
-    /// Why an unfinished copy is still there: another one would be forgotten with it.
+    /// Why an unfinished copy is still there: its name is in the intent alone, which therefore stays.
     private var copyFailure: (any Error)?
 
     init(_ job: Job, _ places: FinishPlaces) {
@@ -66,11 +67,23 @@ struct Disposal: Sendable {
 
     /// - Parameter seen: what came of the step that was returned last; `begun` at first.
     mutating func next(_ seen: DisposalFact, at now: WallTime) -> DisposalStep {
+        let before = state
+        guard let step = step(seen, now) else {
+            return .fail(DisposalMisstep(state: "\(before)", seen: "\(seen)"))
+        }
+        if let copyFailure, step.forgetsIntent { return .fail(copyFailure) }
+        return step
+    }
+
+    /// nil where the state knows nothing to do with such an answer.
+    private mutating func step(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
         case .begins: return begin(now)
+        case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
-        case .clearsCopy, .looksAtHidden, .asksWriterOfHidden, .looksAgain, .comparesHidden:
+        case .clearsCopy, .looksAtHidden, .looksForSecondName, .unlinks, .asksWriterOfHidden, .looksAgain,
+            .comparesHidden:
             return underPrivateName(seen, now)
         case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
         case .prepares, .intends, .hides, .looksWhetherHidden: return onTheWay(seen, now)
@@ -85,16 +98,17 @@ struct Disposal: Sendable {
         return step
     }
 
-    private mutating func take(_ steps: [DisposalStep]) -> DisposalStep {
-        go(.takes(Array(steps.dropFirst())), steps.first ?? .fail(DisposalMisstep()))
+    private mutating func take(_ steps: [DisposalStep]) -> DisposalStep? {
+        state = .takes(Array(steps.dropFirst()))
+        return steps.first
     }
 
-    private mutating func begin(_ now: WallTime) -> DisposalStep {
+    private mutating func begin(_ now: WallTime) -> DisposalStep? {
         if let note = file.intent {
             file.intent = nil
             // What cannot be read is taken for none: the file gets its own name back, and all begins anew.
             guard let known = try? FinishIntent(note), known.isWhole else { return search(places.privateNames(file)) }
-            (intent, wanted, wasMoving) = (known, known.targetFile, known.isMoving == true)
+            (intent, wanted, wasMoving, isResumed) = (known, known.targetFile, known.isMoving == true, true)
             if let copy = known.copyFile { return go(.clearsCopy, .removeCopy(copy)) }
             return lookAtHidden()
         }
@@ -104,7 +118,7 @@ struct Disposal: Sendable {
 
     // MARK: - Under its own name
 
-    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.looksAtOwn, .found(let found)):
             identity = found
@@ -130,7 +144,7 @@ struct Disposal: Sendable {
         case (.asksWriter, .writer(.busy)): return busy(now)
         case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
         case (.asksWriter, .writer): return prepare()
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -140,7 +154,7 @@ struct Disposal: Sendable {
 
     private mutating func askWriter() -> DisposalStep { go(.asksWriter, .askWriter(.own)) }
 
-    private mutating func prepare() -> DisposalStep {
+    private mutating func prepare() -> DisposalStep? {
         let target = places.target(file, action)
         intent = FinishIntent(action: action, privateFile: places.privateFile(file), target: target)
         // Found out now, while the file still has its own name.
@@ -148,23 +162,23 @@ struct Disposal: Sendable {
     }
 
     /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
-    private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep {
+    private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep? {
         let held = places.heldFile(file, below: folder)
         intent = FinishIntent(
             action: action, privateFile: held, target: places.target(file, action),
             heldUntil: intent?.heldUntil ?? now + places.hold)
-        return go(.prepares, .makeFolder(held))
+        return go(.prepares, .makeWritable(held))
     }
 
     // MARK: - To its private name
 
-    private mutating func intend() -> DisposalStep {
-        (wanted, wasMoving) = (intent?.targetFile, intent?.isMoving == true)
-        return intent.map { go(.intends, .begin($0)) } ?? .fail(DisposalMisstep())
+    private mutating func intend() -> DisposalStep? {
+        (wanted, wasMoving, isResumed) = (intent?.targetFile, intent?.isMoving == true, false)
+        return intent.map { go(.intends, .begin($0)) }
     }
 
-    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
-        guard let begun = intent else { return .fail(DisposalMisstep()) }
+    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+        guard let begun = intent else { return nil }
         switch (state, seen) {
         case (.prepares, .done): return intend()
         case (.intends, .needed(let other)):
@@ -187,23 +201,23 @@ struct Disposal: Sendable {
                 return hold(below: beside, now)
             }
             return take(withdrawal + [.fail(error)])
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
     // MARK: - Under its private name
 
-    private mutating func lookAtHidden() -> DisposalStep { look(.looksAtHidden) }
+    private mutating func lookAtHidden() -> DisposalStep? { look(.looksAtHidden) }
 
     private func judgementOfHidden(_ found: FileIdentity) -> SourceJudgement {
         SourceJudgement(found, of: file, isRenamed: true, ours: intent?.changed)
     }
 
-    private mutating func look(_ state: State) -> DisposalStep {
-        intent.map { go(state, .look(.hidden, $0.privateFile)) } ?? .fail(DisposalMisstep())
+    private mutating func look(_ state: State) -> DisposalStep? {
+        intent.map { go(state, .look(.hidden, $0.privateFile)) }
     }
 
-    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.clearsCopy, .done): return lookAtHidden()
         // It was not renamed, or all was done; or its disk is not there.
@@ -211,9 +225,15 @@ struct Disposal: Sendable {
             return go(.looksAtOwnInstead, .look(.own, file.fullPath))
         case (.looksAtHidden, .found(let found)):
             identity = found
-            if let until = intent?.heldUntil, until > now { return Self.held(until) }
-            if judgementOfHidden(found) == .changed { return putBack(Self.superseded) }
-            return go(.asksWriterOfHidden, .askWriter(.hidden))
+            return isResumed ? go(.looksForSecondName(.own), .look(.own, file.fullPath)) : judgeHidden(now)
+        // Where a rename is a link and an unlink, the process died in between.
+        case (.looksForSecondName, .found(let other)) where other.isFile(identity):
+            return go(.unlinks, .remove(identity))
+        case (.looksForSecondName(.own), .found), (.looksForSecondName(.own), .missing):
+            guard wasMoving, let wanted else { return judgeHidden(now) }
+            return go(.looksForSecondName(.target), .look(.target, wanted))
+        case (.looksForSecondName, .found), (.looksForSecondName, .missing): return judgeHidden(now)
+        case (.unlinks, .done): return lookAtHidden()
         case (.asksWriterOfHidden, .writer(.busy)):
             let isSame = judgementOfHidden(identity) == .same
             return go(.lends(isSame: isSame), .giveBack(identity))
@@ -230,47 +250,54 @@ struct Disposal: Sendable {
         case (.comparesHidden, .content(.same)): return act()
         case (.comparesHidden, .content(.another)): return putBack(Self.superseded)
         case (.comparesHidden, .content(.moving)): return moving(now)
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
+    }
+
+    private mutating func judgeHidden(_ now: WallTime) -> DisposalStep {
+        if let until = intent?.heldUntil, until > now { return Self.held(until) }
+        if judgementOfHidden(identity) == .changed { return putBack(Self.superseded) }
+        return go(.asksWriterOfHidden, .askWriter(.hidden))
     }
 
     // MARK: - Away
 
-    private mutating func act() -> DisposalStep {
+    private mutating func act() -> DisposalStep? {
         intent?.action == .delete ? go(.removes, .remove(identity)) : choose(1)
     }
 
     /// Never overwrites: a name that is taken gets a number.
-    private mutating func choose(_ number: Int) -> DisposalStep {
+    private mutating func choose(_ number: Int) -> DisposalStep? {
         if let copyFailure { return go(.givesBack(copyFailure), .giveBack(identity)) }
-        return wanted.map { go(.chooses(number), .chooseTarget($0, number: number)) } ?? .fail(DisposalMisstep())
+        self.number = number
+        return wanted.map { go(.chooses, .chooseTarget($0, number: number)) }
     }
 
-    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
-        case (.chooses(let number), .free(let target, let copy)):
+        case (.chooses, .free(let target, let copy)):
             intent?.target = target.bytes
             intent?.copy = copy.bytes
             intent?.isMoving = true
-            return go(.notesMove(number), .note(intent))
+            return go(.notesMove, .note(intent))
         // The process may have died between a copy and the removal.
-        case (.chooses(1), .taken) where wasMoving: return go(.comparesTarget, .compareCopy(.hidden))
-        case (.chooses(let number), .taken): return choose(number + 1)
+        case (.chooses, .taken) where wasMoving && number == 1: return go(.comparesTarget, .compareCopy(.hidden))
+        case (.chooses, .taken): return choose(number + 1)
         case (.comparesTarget, .answer(true)): return go(.removes, .remove(identity))
         case (.comparesTarget, .answer(false)): return choose(2)
-        case (.notesMove(let number), .done): return go(.moves(number), .move(identity))
+        case (.notesMove, .done): return go(.moves, .move(identity))
         case (.copies, .done): return go(.removes, .remove(identity))
         case (.moves, .done), (.removes, .done): return go(.synchronizes, .synchronize)
         case (.synchronizes, .done): return intent?.action == .delete ? deleted : moved()
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
     private var deleted: DisposalStep { .end(Disposition.deleted, state: nil, place: nil) }
 
     /// Under the last name that the intent has.
-    private mutating func moved() -> DisposalStep {
-        guard let target = intent?.targetFile else { return .fail(DisposalMisstep()) }
+    private mutating func moved() -> DisposalStep? {
+        guard let target = intent?.targetFile else { return nil }
         guard intent?.action == .quarantine else {
             return .end(Disposition.archived(target.display), state: nil, place: target)
         }
@@ -280,15 +307,15 @@ struct Disposal: Sendable {
 
     // MARK: - Neither here nor there
 
-    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.searches, .found): return putBack(anew(now))
         case (.searches(let rest), .missing): return search(rest)
-        case (.looksForOwn, .found): return take([.note(nil), anew(now)])
+        case (.looksForOwn, .found): return take([.synchronize, .note(nil), anew(now)])
         // Only a person can find out what became of it.
         case (.looksForOwn, .missing): return go(.asksRoot(.unreadable), .askRoot)
         case (.looksAtOwnInstead, .found(let found)): return ownInstead(found)
-        case (.looksAtOwnInstead, .missing): return withoutFile()
+        case (.looksAtOwnInstead, .missing): return withoutFile(isChanged: false)
         case (.looksForCopy(let standing), .found(let target)):
             let isKnown = target.isKnown(as: file.identity)
             return go(.comparesOwnCopy(standing, isKnown: isKnown), .compareCopy(.own))
@@ -297,16 +324,18 @@ struct Disposal: Sendable {
             // Only the removal failed; another copy would be a second file in the archive.
             intent?.changed = nil
             return intend()
-        case (.comparesOwnCopy(.unclear, isKnown: true), .answer): return go(.asksRoot(.moved), .askRoot)
+        case (.comparesOwnCopy(.unclear, isKnown: true), .answer): return go(.asksRoot(.done), .askRoot)
         case (.comparesOwnCopy, .answer): return startOver()
-        case (.looksForTarget, .found(let target)):
-            return go(.asksRoot(target.isKnown(as: file.identity) ? .moved : .gone), .askRoot)
-        case (.looksForTarget, .missing): return go(.asksRoot(.gone), .askRoot)
+        case (.looksForTarget, .found(let target)) where target.isKnown(as: file.identity):
+            return go(.asksRoot(.done), .askRoot)
+        case (.looksForTarget(isChanged: true), .found), (.looksForTarget(isChanged: true), .missing):
+            return changedInstead()
+        case (.looksForTarget, .found), (.looksForTarget, .missing): return go(.asksRoot(.gone), .askRoot)
         case (.asksRoot(let absence), .root(.here)): return conclude(absence)
         case (.asksRoot, .root(let root)):
             let pause = root == .unknown ? Self.soon : Self.awayPause
             return Self.wait(now, pause, "waiting for \(file.root.display) to come back")
-        default: return .fail(DisposalMisstep())
+        default: return nil
         }
     }
 
@@ -316,52 +345,58 @@ struct Disposal: Sendable {
     }
 
     /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
-    private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep {
+    private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep? {
         identity = found
         let standing = SourceStanding(found, since: file.identity, ignoringChangeTime: true)
-        if standing == .changed { return withoutFile() }
+        if standing == .changed { return withoutFile(isChanged: true) }
         if wasMoving, let wanted { return go(.looksForCopy(standing), .look(.target, wanted)) }
         return startOver()
     }
 
-    private mutating func withoutFile() -> DisposalStep {
-        if intent?.action == .delete { return go(.asksRoot(.deleted), .askRoot) }
-        return wanted.map { go(.looksForTarget, .look(.target, $0)) } ?? .fail(DisposalMisstep())
+    private mutating func withoutFile(isChanged: Bool) -> DisposalStep? {
+        if intent?.action == .delete { return isChanged ? changedInstead() : go(.asksRoot(.done), .askRoot) }
+        return wanted.map { go(.looksForTarget(isChanged: isChanged), .look(.target, $0)) }
     }
 
-    private mutating func conclude(_ absence: Absence) -> DisposalStep {
+    /// Edited before it was hidden or after it got its name back, or another file: either way it is to be looked at.
+    private mutating func changedInstead() -> DisposalStep? { take([.synchronize, Self.superseded]) }
+
+    private mutating func conclude(_ absence: Absence) -> DisposalStep? {
         switch absence {
-        case .gone: return .end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
-        case .deleted: return deleted
-        case .moved: return moved()
+        case .gone:
+            let gone = DisposalStep.end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
+            return intent == nil ? gone : take([.synchronize, gone])
+        // Whoever did it may have died before it was durable.
+        case .done: return go(.synchronizes, .synchronize)
         case .unreadable:
             return .fail(UnreadableIntent(file: file, archive: places.archive, quarantine: places.quarantine))
         }
     }
 
     private mutating func startOver() -> DisposalStep {
-        if let copyFailure { return .fail(copyFailure) }
         intent = nil
-        return go(.begins, .note(nil))
+        // It may have got its name back a moment ago.
+        return go(.startsOver, .synchronize)
     }
 
     // MARK: - Back to its own name
 
     private mutating func putBack(_ ending: DisposalStep) -> DisposalStep { go(.putsBack(ending), .putBack) }
 
-    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep {
+    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         // What may have been edited keeps the numbers of what was delivered, and is judged by them.
-        case (.lends(isSame: true), .found(let found)): return take([.remember(found)] + withdrawal + [busy(now)])
-        case (.lends, .found), (.lends, .done): return take(withdrawal + [busy(now)])
+        case (.lends(isSame: true), .found(let found)):
+            return take([.remember(found), .synchronize] + withdrawal + [busy(now)])
+        case (.lends, .found), (.lends, .done): return take([.synchronize] + withdrawal + [busy(now)])
         case (.givesBack(let error), .found(let found)): return take([.remember(found), .fail(error)])
         case (.givesBack(let error), .done): return .fail(error)
         case (.putsBack(let ending), .put(let path)):
-            if path == file.fullPath { return take([.note(nil), ending]) }
+            if path == file.fullPath { return take([.synchronize, .note(nil), ending]) }
             // Somebody put a new file there meanwhile: both are kept, under a name that says so.
             let kept = Disposition.untouched("kept as \(path.display)")
-            return take([.note(nil), .end(kept, state: .superseded, place: nil)])
-        default: return .fail(DisposalMisstep())
+            return take([.synchronize, .note(nil), .end(kept, state: .superseded, place: nil)])
+        default: return nil
         }
     }
 
@@ -373,7 +408,7 @@ struct Disposal: Sendable {
 
     /// Nothing is concluded from one. A person must not find the file hidden for as long as the archive cannot be used; where
     /// it stays hidden all the same, the intent says so, and what went wrong first is what a person must mend.
-    private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep {
+    private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep? {
         let isTaken = (error as? SystemError)?.isTaken == true
         switch state {
         case .clearsCopy:
@@ -383,10 +418,8 @@ struct Disposal: Sendable {
         case .looksWhetherHidden(let first), .givesBack(let first): return .fail(first)
         // Another file has its name by now: it waits where it is.
         case .lends: return isTaken ? busy(now) : .fail(error)
-        case .moves(let number) where isTaken: return choose(number + 1)
-        case .copies(let number) where isTaken: return choose(number + 1)
-        case .moves(let number) where (error as? SystemError)?.isCrossDevice == true:
-            return go(.copies(number), .copy(identity))
+        case .moves where isTaken, .copies where isTaken: return choose(number + 1)
+        case .moves where (error as? SystemError)?.isCrossDevice == true: return go(.copies, .copy(identity))
         case .chooses, .comparesTarget, .notesMove, .moves, .copies, .removes:
             return go(.givesBack(error), .giveBack(identity))
         case .takes(let rest):

@@ -16,9 +16,8 @@ enum DisposalStep: Sendable {
     case askWriter(DisposalName)
     /// Whether the watched folder is there, and is the one in which was looked.
     case askRoot
-    /// Makes the folder of a last name, and sees that it takes files.
+    /// Makes the folder of a name, and sees that it takes files.
     case makeWritable(FilePath)
-    case makeFolder(FilePath)
     /// Writes the first intent, unless a younger job needs the file.
     case begin(FinishIntent)
     case note(FinishIntent?)
@@ -32,9 +31,12 @@ enum DisposalStep: Sendable {
     case compareCopy(DisposalName)
     case move(FileIdentity)
     case copy(FileIdentity)
+    /// It is durable: its name is forgotten with the next copy.
     case removeCopy(FilePath)
     /// Removes what has the private name, which must be this file.
     case remove(FileIdentity)
+    /// Makes durable what was renamed or removed in the folders that are open: until then a power cut may undo it, and the
+    /// intent must not be forgotten.
     case synchronize
     /// Writes why it is in quarantine beside it.
     case writeReason(String)
@@ -77,8 +79,23 @@ enum DisposalFact: Sendable {
     case failed(any Error)
 }
 
-/// A step was answered by a fact that is none of its own.
-struct DisposalMisstep: Error {}
+extension DisposalStep {
+    /// Whether nothing is left of the intent afterwards.
+    var forgetsIntent: Bool {
+        switch self {
+        case .note(nil), .end: true
+        default: false
+        }
+    }
+}
+
+/// A step was answered by a fact that is none of its own, or is none that can be done.
+struct DisposalMisstep: Error, CustomStringConvertible {
+    let state: String
+    let seen: String
+
+    var description: String { "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet" }
+}
 
 /// Takes the steps that `Disposal` decides on. It holds the watched folder from the first look to the last step, and the
 /// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
@@ -100,8 +117,7 @@ struct DisposalRunner: Sendable {
     /// The last name before it got a number, and what its copy is called until it is whole.
     private var wanted: (name: OpenName, copy: OpenName)?
 
-    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry = RootRegistry())
-    {
+    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry) {
         (self.journal, self.places, self.job, self.hashing, self.roots) = (journal, places, job, hashing, roots)
         disposal = Disposal(job, places)
     }
@@ -144,20 +160,22 @@ struct DisposalRunner: Sendable {
     private mutating func change(_ step: DisposalStep) throws -> DisposalFact {
         switch step {
         case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
-        case .makeFolder(let path): _ = try open(path, making: 0o755)
         case .hide(let identity, let path): return try hide(identity, as: path)
         case .chooseTarget(let path, let number): return try chooseTarget(path, number)
         case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
         case .move(let identity): try move(identity)
         case .copy(let identity): try copy(identity)
-        case .removeCopy(let path): try find(path)?.removeIfThere()
+        case .removeCopy(let path): try removeCopy(path)
         case .remove(let identity): try remove(identity)
         case .synchronize: try synchronize()
         case .writeReason(let disposition): try writeReason(disposition)
         case .giveBack(let identity): return try giveBack(identity)
         // Somebody may have cleaned up a folder that looked empty.
-        case .putBack: return .put(try open(.hidden).renameNumbered(to: own(making: 0o755)).path)
-        default: throw DisposalMisstep()
+        case .putBack:
+            let own = try own(making: 0o755)
+            names[.own] = own
+            return .put(try open(.hidden).renameNumbered(to: own).path)
+        default: throw DisposalMisstep(state: "\(step)", seen: "nothing to be done")
         }
         return .done
     }
@@ -170,23 +188,23 @@ struct DisposalRunner: Sendable {
         return try names[name]?.look().identity.map { .found($0) } ?? .missing
     }
 
-    /// nil where its folder is not there, or is behind a symlink.
-    private mutating func find(_ path: FilePath) throws(SystemError) -> OpenName? {
-        do throws(SystemError) {
-            return try open(path)
-        } catch  where error.isMissing {
-            return nil
-        }
+    private mutating func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
+        try OpenName(path, below: places.root, in: openRoot(for: path), making: mode)
     }
 
-    private mutating func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
-        if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try Folder(places.root) }
-        return try OpenName(path, below: places.root, in: root, making: mode)
+    private mutating func find(_ path: FilePath) throws(SystemError) -> OpenName? {
+        try OpenName.find(path, below: places.root, in: openRoot(for: path))
+    }
+
+    /// Where it cannot be opened, `OpenName` tries again, and has the reason.
+    private mutating func openRoot(for path: FilePath) -> Folder? {
+        if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try? Folder(places.root) }
+        return root
     }
 
     /// What was looked at, or made, before.
     private func open(_ name: DisposalName) throws(DisposalMisstep) -> OpenName {
-        guard let open = names[name] else { throw DisposalMisstep() }
+        guard let open = names[name] else { throw DisposalMisstep(state: "\(name)", seen: "no look at it") }
         return open
     }
 
@@ -268,6 +286,7 @@ struct DisposalRunner: Sendable {
     private mutating func giveBack(_ identity: FileIdentity) throws -> DisposalFact {
         let hidden = try open(.hidden)
         let own = try own()
+        names[.own] = own
         // What had not changed until then has the ctime of our rename.
         let isIt = try hidden.look().identity == identity
         try hidden.rename(to: own)
@@ -295,7 +314,7 @@ struct DisposalRunner: Sendable {
         let (hidden, target) = (try open(.hidden), try open(.target))
         try hidden.rename(to: target)
         // Who may write in the watched folder may have put another file under the private name since it was looked at.
-        guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
+        guard let now = try target.look().identity, now.isFile(identity) else {
             // Where that fails it keeps the name in the archive, which the journal has: what is thrown names it.
             try? target.rename(to: hidden)
             throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
@@ -304,23 +323,32 @@ struct DisposalRunner: Sendable {
     }
 
     private func copy(_ identity: FileIdentity) throws {
-        guard let copy = wanted?.copy else { throw DisposalMisstep() }
+        guard let copy = wanted?.copy else { throw DisposalMisstep(state: "copy", seen: "no name for it") }
         try SourceCopy.copy(try open(.hidden), identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }
 
     private func remove(_ identity: FileIdentity) throws {
         let hidden = try open(.hidden)
-        guard let now = try hidden.look().identity, now.inode == identity.inode, now.device == identity.device else {
+        guard let now = try hidden.look().identity, now.isFile(identity) else {
             throw SystemError(call: "unlink", path: hidden.path, code: .staleNFSFileHandle)
         }
         try hidden.remove()
         if names[.target] != nil { Failpoint.moved.reached() }
     }
 
+    private mutating func removeCopy(_ path: FilePath) throws(SystemError) {
+        guard let copy = try find(path) else { return }
+        try copy.removeIfThere()
+        // Also where it is not there: who removed it may have died.
+        try copy.folder.synchronize()
+    }
+
     private func synchronize() throws(SystemError) {
-        try names[.target]?.folder.synchronize()
-        try names[.hidden]?.folder.synchronize()
+        let (target, hidden, own) = (names[.target]?.folder, names[.hidden]?.folder, names[.own]?.folder)
+        try target?.synchronize()
+        if hidden !== target { try hidden?.synchronize() }
+        if own !== hidden { try own?.synchronize() }
     }
 
     private func writeReason(_ disposition: String) throws {

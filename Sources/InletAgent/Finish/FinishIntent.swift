@@ -47,6 +47,11 @@ enum SourceStanding: Sendable, Equatable {
     }
 }
 
+extension FileIdentity {
+    /// Whether it is another name of the same file, or was one when that was looked at.
+    func isFile(_ other: FileIdentity) -> Bool { inode == other.inode && device == other.device }
+}
+
 /// Whether a source is what was delivered. Where only ctime, device or inode differ, content decides.
 enum SourceJudgement: Sendable, Equatable {
     case same, changed
@@ -67,8 +72,7 @@ enum SourceJudgement: Sendable, Equatable {
         case .unclear where file.hasChecksum: self = .unread
         case .unclear:
             // Without a checksum only its numbers tell, and a remount or a server gives others to the same file.
-            let isNumbered = now.inode == proved.inode && now.device == proved.device
-            self = isNumbered || now.changed == proved.changed || file.volume != nil ? .doubtful : .changed
+            self = now.isFile(proved) || now.changed == proved.changed || file.volume != nil ? .doubtful : .changed
         }
     }
 }

@@ -40,9 +40,9 @@ struct OpenName: Sendable {
     func beside(_ name: FilePath.Component) -> OpenName { OpenName(folder, name) }
 
     /// nil where the folder is not there, or is behind a symlink.
-    static func find(_ path: FilePath, below root: FilePath) throws(SystemError) -> OpenName? {
+    static func find(_ path: FilePath, below root: FilePath, in open: Folder? = nil) throws(SystemError) -> OpenName? {
         do throws(SystemError) {
-            return try OpenName(path, below: root)
+            return try OpenName(path, below: root, in: open)
         } catch  where error.isMissing {
             return nil
         }
@@ -100,7 +100,7 @@ struct OpenName: Sendable {
 /// A copy of a source on another file system: compared with what was read, and only then does the source go.
 enum SourceCopy {
     /// - Parameters:
-    ///   - identity: what `file` was when it was judged.
+    ///   - identity: what `file` was when it was judged; nothing has changed its ctime since.
     ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it: to look
     ///     for what a process left that died would take longer with every file in an archive.
     /// - Throws: also where `target` was taken meanwhile; the source is where it was.
@@ -112,7 +112,7 @@ enum SourceCopy {
             source, toTemporaryIn: target.folder, name: target.name, as: copy.name, isCancelled: { Task.isCancelled },
             progress: { _ in })
         do {
-            guard try isSame(source, copy), source.opened.isUntouched(since: identity, ignoringChangeTime: true),
+            guard try isSame(source, copy), source.opened == identity,
                 try source.identity() == source.opened
             else {
                 throw SystemError(call: "copy", path: file.path, target: target.path, code: .ioError)
@@ -126,11 +126,12 @@ enum SourceCopy {
         try target.folder.synchronize()
     }
 
-    /// Whether `target` is a whole copy of `file`, made before the process died.
+    /// Whether `target` is a whole copy of `file`, made before the process died, or a second name of it, where a rename is a link
+    /// and an unlink.
     static func isFinished(_ target: OpenName, of file: OpenName) throws -> Bool {
-        guard let copy = try target.look().identity, let source = try file.look().identity,
-            copy.isKnown(as: source), copy.device != source.device
-        else { return false }
+        guard let copy = try target.look().identity, let source = try file.look().identity else { return false }
+        if copy.isFile(source) { return true }
+        guard copy.isKnown(as: source), copy.device != source.device else { return false }
         return try isSame(try file.source(), target)
     }
 
