@@ -11,7 +11,6 @@ package struct Attempt: Sendable {
     private let steps = StepMeter()
     /// What of it waits for a limit.
     let note = HoldNote()
-    /// True once the agent is stopping.
     package let isStopping: @Sendable () -> Bool
 
     package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
@@ -37,7 +36,6 @@ package struct Attempt: Sendable {
     }
 }
 
-/// The step that a delivery reported last.
 private final class StepMeter: Sendable {
     private let progress = Mutex<StepProgress?>(nil)
 
@@ -91,7 +89,6 @@ package struct CheckpointLog: Sendable {
     package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
 }
 
-/// Notes that are JSON.
 enum JSONNote {
     static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
         // A note of another version is none: what it would say is asked or sent again.

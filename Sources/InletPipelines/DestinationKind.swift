@@ -99,9 +99,7 @@ extension HTTPURL {
     }
 }
 
-/// Every kind of destination that this version knows.
 package enum DestinationKinds {
-    /// One line a kind.
     package static let all: [any DestinationKind] = [
         R2Kind(),
         S3Kind(),
@@ -180,7 +178,6 @@ package struct DestinationSetup: Sendable {
         }
     }
 
-    /// What such a destination is called.
     package var name: String
     package var questions: [Question]
     /// Keys of the destination that one may want next, as lines of YAML without their `#`.

@@ -114,7 +114,6 @@ extension JSONValue: Equatable {
     }
 }
 
-/// The members of a JSON object by name.
 package typealias JSONObject = [String: JSONValue]
 
 /// Where a text stops being JSON; both count from 1, columns in bytes.

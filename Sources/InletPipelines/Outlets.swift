@@ -61,7 +61,6 @@ package struct DeadManPing: Sendable {
     package enum Signal: Sendable, Equatable {
         case start
         case success
-        /// With what is wrong.
         case fail(String)
 
         /// What goes below the address; nil for the plain one, which every service knows.
@@ -74,7 +73,6 @@ package struct DeadManPing: Sendable {
         }
     }
 
-    /// What came of it.
     package enum Answer: Sendable, Equatable {
         case taken
         /// The service answers, but does not know this signal.
@@ -120,7 +118,6 @@ package enum NoticeOutcome: Sendable, Equatable {
     case refused(reason: String, tries: Int?)
     /// It must not be tried again.
     case gone(reason: String)
-    /// We were asked to stop.
     case cancelled
 }
 
@@ -131,7 +128,6 @@ package struct Webhook: Sendable {
     let client: HTTPClient
     let timeout: Duration
 
-    /// Its host, for people.
     package var host: String { url.authority }
 
     /// Posts `body`, a JSON object, once.

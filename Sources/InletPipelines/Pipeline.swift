@@ -127,11 +127,9 @@ package struct Destination: Sendable {
 
 /// A login that ends when it is not renewed: a person should hear of it while there is time to do something.
 package struct LoginRenewal: Sendable {
-    /// When it was last renewed.
     package var at: WallTime
     /// How long it lasts from then.
     package var lasts: Duration
-    /// What a person can do where renewing fails.
     package var remedy: String
 
     /// How long before its end a person is told.

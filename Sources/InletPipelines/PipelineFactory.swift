@@ -103,7 +103,6 @@ package final class PipelineFactory: Sendable {
     /// The client for what is no destination's.
     func client(_ trust: Trust) -> HTTPClient { client(trust, connections: 32, through: proxies) }
 
-    /// What a destination's requests go through.
     func proxies(of destination: DestinationSettings) throws(SettingFault) -> ProxyRules {
         guard let section = destination.values.section(KeySpec.proxy.name) else { return proxies }
         do throws(ProxySettings.Fault) {
@@ -151,7 +150,6 @@ package struct ProxyUse: Sendable {
         choice = client.choice(for: url)
     }
 
-    /// The proxy's address, where there is one.
     package var proxy: String? { choice.server?.description }
 
     /// Makes a connection to the destination through the proxy and sends it nothing; without TLS to the proxy alone.

@@ -218,11 +218,9 @@ extension Result {
 
 /// How a service speaks when it refuses: what is said otherwise comes from something that stands before it, or in its place.
 enum AnswerForm: Sendable {
-    /// An object of JSON.
     case json
     /// JSON, or plain words; an answer without any is its framework's.
     case words
-    /// The XML of an S3 store.
     case xml
 
     func isOwn(_ response: HTTPResponse) -> Bool {
@@ -264,9 +262,9 @@ extension HTTPResponse {
 
     private static let routersWords = ["404 page not found", "no healthy upstream", "upstream connect error"]
 
-    /// The members of its object.
     fileprivate var json: JSONObject? {
         guard body.count <= 1 << 20 else { return nil }
+        // What cannot be read is none.
         return (try? JSONValue(parsing: body))?.object
     }
 }

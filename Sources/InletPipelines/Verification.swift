@@ -20,7 +20,6 @@ extension DeliveryVerifying {
     package var findsByKey: Bool { true }
 }
 
-/// What is asked of a destination.
 package struct VerifyOrder: Sendable {
     package var proof: Proof
     /// Checksums of the whole content, where any were computed besides the proof's.
@@ -66,7 +65,6 @@ package enum Verification: Sendable, Equatable {
     case same(String)
     /// Something else is there, or not all of it.
     case differs(String)
-    /// It is not there any more.
     case missing(String)
     /// This destination has no way to tell.
     case cannotTell(String)

@@ -6,10 +6,8 @@ struct XMLAnswer: Sendable, Equatable {
     var text = ""
     var children: [XMLAnswer] = []
 
-    /// The text of the first child called `name`.
     func text(of name: String) -> String? { children.first { $0.name == name }?.text }
 
-    /// All children called `name`.
     func all(_ name: String) -> [XMLAnswer] { children.filter { $0.name == name } }
 
     func integer(_ name: String) -> Int64? { text(of: name).flatMap { Int64($0) } }
@@ -23,7 +21,6 @@ struct XMLReader {
     /// A page of 1,000 objects has about 10,000.
     static let elementLimit = 50_000
 
-    /// Why an answer cannot be read.
     enum Fault: Error, Equatable {
         case malformed
         case doctype

@@ -12,7 +12,6 @@ package protocol ObjectReading: Sendable {
     func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched
 }
 
-/// What a person wants fetched.
 package struct FetchOrder: Sendable {
     /// The file that it becomes; its folder must exist.
     package var file: FilePath

@@ -54,7 +54,6 @@ package final class WebFetch: Sendable {
             .giveUp, .redirected, "\(named.redacted) leads on more than \(Self.mostHops) times; it may never end")
     }
 
-    /// Ends its connections.
     package func shutdown() { client.shutdown() }
 }
 

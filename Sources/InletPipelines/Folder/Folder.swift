@@ -34,7 +34,6 @@ package struct FolderSettings: Sendable {
     }
 }
 
-/// A folder of this machine.
 package struct FolderKind: DestinationKind {
     package var type: DestinationType { FolderSettings.type }
     package var pipeline: any Pipeline.Type { FolderPipeline.self }

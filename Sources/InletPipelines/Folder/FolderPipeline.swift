@@ -101,7 +101,6 @@ package struct FolderPipeline: Pipeline {
         return proof(order, key, target, wanted)
     }
 
-    /// Where the order's file goes.
     func place(
         _ key: String, _ order: DeliveryOrder
     ) throws(DeliveryError) -> (target: FilePath, name: FilePath.Component) {

@@ -6,8 +6,6 @@ internal import InletTransfer
 struct FormUpload: Sendable {
     let job: GigHiveJob
 
-    private typealias Ended = (response: HTTPResponse, digest: Result<RunningHash, DeliveryError>)
-
     /// nil when the form is too large for something on the way and tus is allowed.
     func deliver() async throws(DeliveryError) -> Proof? {
         let settings = job.api.settings

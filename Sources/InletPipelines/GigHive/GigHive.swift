@@ -28,7 +28,6 @@ package struct GigHiveSettings: Sendable {
     package var chunkSize: Int64
     /// With `auto`, larger files go by tus.
     package var multipartLimit: Int64
-    /// The server's UPLOAD_MAX_BYTES.
     package var maxUploadBytes: Int64
     package var maxInFlight: Int
     /// How long a server may keep on saying that it is not ready to file what was sent whole.
@@ -121,7 +120,6 @@ package struct GigHiveSettings: Sendable {
     static let tokenBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 }
 
-/// A GigHive server.
 package struct GigHiveKind: DestinationKind {
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }

@@ -70,7 +70,6 @@ struct GigHiveAPI: Sendable {
         }
     }
 
-    /// What the server's records say of an asset.
     struct Asset {
         var size: Int64?
         var checksum: String?

@@ -136,7 +136,6 @@ enum GigHiveVerdict: Sendable, Equatable {
     }
 }
 
-/// What was asked.
 enum GigHiveEndpoint: Sendable, CaseIterable {
     /// `POST /api/uploads` with a form.
     case form

@@ -10,7 +10,6 @@ struct GigHiveNotes: Sendable, Equatable {
     var sent: Digest?
     /// How long finalizing has been put off because the server was not ready, in milliseconds.
     var waited: Int64 = 0
-    /// How often finalizing was tried in vain.
     var tries = 0
     /// How often in a row the server said that the sent bytes are not there.
     var missing = 0

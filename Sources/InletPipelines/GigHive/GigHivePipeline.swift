@@ -268,6 +268,5 @@ struct GigHiveJob: Sendable {
 }
 
 extension FileName {
-    /// The name as a person may see it.
     var display: String { DisplayText.escape(bytes) }
 }

@@ -288,7 +288,6 @@ struct Tus: Sendable {
         }
     }
 
-    /// How many bytes of the upload the server has.
     func offset(of upload: String, length: Int64) async throws(DeliveryError) -> Int64 {
         let what = "looking up the upload at \(files.redacted)"
         let response = try await call(HTTPRequest("HEAD", url(upload), headers: Self.headers), what)

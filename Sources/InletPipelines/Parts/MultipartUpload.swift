@@ -39,7 +39,6 @@ struct MultipartUpload: Sendable {
         return proof
     }
 
-    /// As `UploadCompletion.composedEarlier`.
     func composedEarlier() async throws(DeliveryError) -> Proof? { try await completion.composedEarlier(order) }
 
     /// The journaled upload if it can go on, or a new one.

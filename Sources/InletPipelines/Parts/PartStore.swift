@@ -67,7 +67,6 @@ struct PartLimits: Sendable {
     }
 }
 
-/// An upload that a store has opened for us.
 struct OpenUpload: Sendable, Equatable, Codable {
     var id: String
     /// The key as the store knows it.

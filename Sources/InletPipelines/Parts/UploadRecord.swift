@@ -87,7 +87,6 @@ struct UploadRecord: Sendable {
 
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
-    /// What makes a proved part known to the next attempt.
     static func notes(of part: ProvedPart, _ number: Int) -> [String: [UInt8]] {
         [partName(number): JSONNote.write(part)]
     }

@@ -78,7 +78,6 @@ package struct R2Settings: Sendable {
     }
 }
 
-/// Cloudflare R2 behind the Spiral Storage API.
 package struct R2Kind: DestinationKind {
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }

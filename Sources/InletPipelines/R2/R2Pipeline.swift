@@ -80,20 +80,3 @@ package struct R2Pipeline: Pipeline {
         return said
     }
 }
-
-extension SpiralAPI {
-    /// Holds a URL that the server sent to the rules of URLs from servers.
-    func checked(_ text: String) throws(DeliveryError) -> HTTPURL {
-        do {
-            return try HTTPURL(text, rules: .sentByServer(at: settings.api, allowHTTP: settings.allowHTTP))
-        } catch {
-            throw DeliveryError(error).redacted(by: Redactor([settings.apiKey].compactMap(\.self)))
-        }
-    }
-
-    /// Where people find the object: below `public_url`, or where the store said, without any signature.
-    func publicLocation(_ key: String, answered: String?) -> String? {
-        if let base = settings.publicURL { return base.appending(path: key).text }
-        return answered.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
-    }
-}

@@ -66,7 +66,6 @@ struct SpiralStore: PartStore {
     func location(_ key: String, answered: String?) -> String? { api.publicLocation(key, answered: answered) }
 }
 
-/// One presigned URL.
 struct PresignedTarget: SliceTarget {
     let url: HTTPURL
     /// Those that the URL was signed for.

@@ -18,8 +18,6 @@ final class KeyedMutex: Sendable {
         /// The names that somebody has, with those who wait for them.
         var lines: [String: [Waiting]] = [:]
         var tickets = 0
-        /// Those that were cancelled before they stood in line.
-        var cancelled: Set<Int> = []
     }
 
     private let state = Mutex(State())
@@ -35,7 +33,6 @@ final class KeyedMutex: Sendable {
         return try await body()
     }
 
-    /// Everybody who waits for a name now.
     func waiting(for name: String) -> Int { state.withLock { $0.lines[name]?.count ?? 0 } }
 
     func isTaken(_ name: String) -> Bool { state.withLock { $0.lines[name] != nil } }
@@ -45,10 +42,11 @@ final class KeyedMutex: Sendable {
             state.tickets += 1
             return state.tickets
         }
-        let isOurs = await withTaskCancellationHandler {
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
+                // A cancellation before this look shows in the task, a later one finds the waiter.
                 let now: Bool? = state.withLock { state in
-                    if state.cancelled.remove(ticket) != nil { return false }
+                    if Task.isCancelled { return false }
                     guard state.lines[name] != nil else {
                         state.lines[name] = []
                         return true
@@ -61,17 +59,12 @@ final class KeyedMutex: Sendable {
         } onCancel: {
             cancel(ticket, name)
         }
-        state.withLock { _ = $0.cancelled.remove(ticket) }
-        return isOurs
     }
 
     private func cancel(_ ticket: Int, _ name: String) {
         let waiting = state.withLock { state -> Waiting? in
-            guard let index = state.lines[name]?.firstIndex(where: { $0.ticket == ticket }) else {
-                state.cancelled.insert(ticket)
-                return nil
-            }
-            return state.lines[name]?.remove(at: index)
+            let index = state.lines[name]?.firstIndex { $0.ticket == ticket }
+            return index.flatMap { state.lines[name]?.remove(at: $0) }
         }
         waiting?.continuation.resume(returning: false)
     }

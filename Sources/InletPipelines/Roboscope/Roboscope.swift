@@ -56,7 +56,6 @@ package struct RoboscopeSettings: Sendable {
     }
 }
 
-/// A Roboscope 2 server.
 package struct RoboscopeKind: DestinationKind {
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }

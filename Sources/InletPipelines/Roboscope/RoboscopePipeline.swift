@@ -153,7 +153,6 @@ struct RoboscopeJob: Sendable {
 
     // MARK: - Proofs
 
-    /// What the journal keeps of a registration.
     func proof(_ method: Proof.Method, url: String? = nil, _ details: [String: String]) -> DeliveryOutcome {
         let redactor = Redactor([api.settings.token].compactMap(\.self))
         let own = order.upstream.first { $0.path == order.path } ?? order.upstream.first

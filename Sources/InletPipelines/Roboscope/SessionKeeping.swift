@@ -7,7 +7,6 @@ internal import SystemPackage
 struct SessionKeeping: Sendable {
     let job: RoboscopeJob
 
-    /// What a session is made with.
     struct Plan: Sendable {
         /// Into `meta.ingest_batch`: what it is found by again.
         var stamp: String

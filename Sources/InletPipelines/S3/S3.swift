@@ -119,7 +119,6 @@ package struct S3Settings: Sendable {
             || (0x61...0x7A).contains(byte)
     }
 
-    /// The keys of `type: s3`.
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
         keys: keys + Trust.keys + KeySpec.bandwidth + [.proxy],
@@ -176,7 +175,6 @@ package struct S3Settings: Sendable {
         ]
 }
 
-/// A bucket of a store that speaks S3.
 package struct S3Kind: DestinationKind {
     package var type: DestinationType { S3Settings.type }
     package var pipeline: any Pipeline.Type { S3Pipeline.self }
@@ -294,7 +292,6 @@ enum S3Address {
         return try url("https://s3.\(region).\(suffix)", "region", rules)
     }
 
-    /// What keys are appended to.
     static func base(
         _ endpoint: HTTPURL, bucket: String, _ style: Style, _ rules: URLRules
     ) throws(SettingFault) -> HTTPURL {

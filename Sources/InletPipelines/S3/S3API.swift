@@ -8,7 +8,6 @@ struct S3API: Sendable {
     let settings: S3Settings
     let client: HTTPClient
     let keyring: Keyring
-    /// The Host field.
     private let authority: String
 
     typealias Query = [(name: String, value: String)]
@@ -126,7 +125,6 @@ struct S3API: Sendable {
         return id
     }
 
-    /// A part as the store lists it.
     struct ListedPart: Sendable, Equatable {
         var size: Int64
         var etag: String
@@ -188,7 +186,7 @@ struct S3API: Sendable {
         var text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
         for number in 1...record.plan.count {
             guard let part = record.parts[number] else { continue }
-            text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(escaped(part.etag))</ETag>"
+            text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(XMLText.escape(part.etag))</ETag>"
             if let checksum = part.checksum {
                 let name = "Checksum\(ChecksumField.name(checksum.algorithm))"
                 text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
@@ -198,11 +196,6 @@ struct S3API: Sendable {
         return text + "</CompleteMultipartUpload>"
     }
 
-    private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-            .replacing("\"", with: "&quot;")
-    }
-
     /// AbortMultipartUpload. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
         let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
@@ -210,7 +203,6 @@ struct S3API: Sendable {
             .uploadGone, .notFound, in: await send(call, "aborting an upload at \(url(key).redacted)"))
     }
 
-    /// What HeadObject says of an object.
     struct Found: Sendable, Equatable {
         var size: Int64
         /// Without quotes.

@@ -92,7 +92,6 @@ struct S3Comparison: Sendable {
             await Checksum.content(like: model, of: sender.source, on: sender.hashing))
     }
 
-    /// An object that holds the file.
     struct Match: Sendable, Equatable {
         /// Where contents were compared.
         var content: ContentHash?

@@ -21,7 +21,6 @@ enum CredentialsSource: Sendable, Hashable {
         var environment: @Sendable (String) -> String?
         var home: FilePath?
 
-        /// This process's own.
         static let current = Surroundings(
             environment: { ProcessSetup.environment($0) }, home: ProcessSetup.homeDirectory)
     }

@@ -1,7 +1,6 @@
 package import InletCore
 internal import InletTransfer
 
-/// An object as a store lists it.
 package struct ListedObject: Sendable, Equatable {
     package var key: String
     /// Bytes.
@@ -81,7 +80,6 @@ extension S3Pipeline: ObjectListing {
 }
 
 extension S3API {
-    /// Where a listing goes on.
     struct ListCursor: Sendable, Equatable {
         var prefix: String
         var token: String?

@@ -18,7 +18,6 @@ struct S3Store: PartStore {
             remedy: "send it to another destination, or in pieces; raise max_object_size where the store takes more")
     }
 
-    /// What a new object is given besides its bytes.
     var objectHeaders: HTTPFields {
         var headers: HTTPFields = []
         // Each file has such a list: room for what is still to come.
@@ -92,7 +91,6 @@ struct S3Store: PartStore {
             api: api, key: upload.key, query: [("partNumber", "\(number)"), ("uploadId", upload.id)], headers: [])
     }
 
-    /// The whole object in one request.
     var wholeTarget: S3Target { S3Target(api: api, key: order.key, query: [], headers: objectHeaders + condition) }
 
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
@@ -118,7 +116,6 @@ struct S3Store: PartStore {
     }
 }
 
-/// A signed PUT of an object or of a part.
 struct S3Target: SliceTarget {
     let api: S3API
     let key: String
@@ -168,13 +165,7 @@ enum ChecksumField {
     }
 
     static func header(_ algorithm: Digest.Algorithm) -> String {
-        switch algorithm {
-        case .crc32c: "x-amz-checksum-crc32c"
-        case .sha256: "x-amz-checksum-sha256"
-        case .md5: "x-amz-checksum-md5"
-        case .sha1: "x-amz-checksum-sha1"
-        case .xxh64: "x-amz-checksum-xxhash64"
-        }
+        "x-amz-checksum-" + name(algorithm).lowercased()
     }
 }
 

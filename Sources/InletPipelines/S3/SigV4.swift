@@ -8,7 +8,6 @@ struct SigV4: Sendable {
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
     static let algorithm = "AWS4-HMAC-SHA256"
 
-    /// What is signed of a request.
     struct Request: Sendable {
         var method: String
         /// As on the wire, percent-encoded.

@@ -127,7 +127,6 @@ package struct VOPISettings: Sendable {
     }
 }
 
-/// A VOPI server.
 package struct VOPIKind: DestinationKind {
     package var type: DestinationType { VOPISettings.type }
     package var pipeline: any Pipeline.Type { VOPIPipeline.self }

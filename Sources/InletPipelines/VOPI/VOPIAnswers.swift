@@ -157,7 +157,6 @@ enum VOPIVerdict: Sendable, Equatable {
     }
 }
 
-/// What was asked.
 enum VOPIEndpoint: Sendable, CaseIterable {
     case presign
     case create
@@ -171,7 +170,6 @@ enum VOPIEndpoint: Sendable, CaseIterable {
     case refresh
 }
 
-/// The answer to a call that succeeded.
 struct VOPIAnswer: Sendable {
     let response: HTTPResponse
     let what: String

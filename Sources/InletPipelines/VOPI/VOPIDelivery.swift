@@ -50,7 +50,6 @@ struct VOPIDelivery: Sendable {
         }
     }
 
-    /// Makes the record durable.
     func note(_ chain: VOPIChain) async throws(DeliveryError) {
         try await attempt.checkpoint.replace(with: chain.record.entries)
     }

@@ -15,6 +15,9 @@ struct VOPIManifest: Sendable, Equatable, Codable {
         var frame: String?
         var variant: String?
         var version: String?
+
+        /// What tells it from every other one: one object can be a picture twice.
+        var identity: [String] { [object, frame ?? "", variant ?? "", version ?? ""] }
     }
 
     var entries: [Entry] = []
@@ -25,22 +28,19 @@ struct VOPIManifest: Sendable, Equatable, Codable {
     mutating func add(_ downloads: VOPIDownloads) {
         var taken = Set(entries.map { $0.path.lowercased() })
         var known = Set(entries.map(\.identity))
-        func add(_ entry: Entry, in folder: String, _ stem: String, _ url: HTTPLink) {
-            guard known.insert(entry.identity).inserted else { return }
-            var entry = entry
-            entry.path = Self.free(folder, stem, url.imageExtension, &taken)
+        for (found, link) in downloads.entries where known.insert(found.identity).inserted {
+            var entry = found
+            let (folder, stem) =
+                if let frame = entry.frame {
+                    ("frames", VOPIName.safe(frame, or: "frame"))
+                } else {
+                    (
+                        "images/" + VOPIName.safe(entry.variant ?? "", or: "product"),
+                        VOPIName.safe(entry.version ?? "", or: "image")
+                    )
+                }
+            entry.path = Self.free(folder, stem, HTTPLink(path: link.path).imageExtension, &taken)
             entries.append(entry)
-        }
-        for (variant, versions) in downloads.images.sorted(by: { $0.key < $1.key }) {
-            let folder = "images/" + VOPIName.safe(variant, or: "product")
-            for (version, url) in versions.sorted(by: { $0.key < $1.key }) {
-                let entry = Entry(path: "", object: url.redacted, variant: variant, version: version)
-                add(entry, in: folder, VOPIName.safe(version, or: "image"), HTTPLink(path: url.path))
-            }
-        }
-        for frame in downloads.frames {
-            let entry = Entry(path: "", object: frame.link.redacted, frame: frame.frameID)
-            add(entry, in: "frames", VOPIName.safe(frame.frameID, or: "frame"), HTTPLink(path: frame.link.path))
         }
     }
 
@@ -66,9 +66,17 @@ struct VOPIManifest: Sendable, Equatable, Codable {
     }
 }
 
-extension VOPIManifest.Entry {
-    /// What tells it from every other one: one object can be a picture twice.
-    var identity: [String] { [object, frame ?? "", variant ?? "", version ?? ""] }
+extension VOPIDownloads {
+    /// Each link with what it is of, which has no path yet: pictures by their names, then frames.
+    var entries: [(entry: VOPIManifest.Entry, link: HTTPURL)] {
+        let pictures = images.sorted { $0.key < $1.key }.flatMap { variant, versions in
+            versions.sorted { $0.key < $1.key }.map { version, link in
+                (VOPIManifest.Entry(path: "", object: link.redacted, variant: variant, version: version), link)
+            }
+        }
+        return pictures
+            + frames.map { (VOPIManifest.Entry(path: "", object: $0.link.redacted, frame: $0.frameID), $0.link) }
+    }
 }
 
 /// The path of a link, for its extension.

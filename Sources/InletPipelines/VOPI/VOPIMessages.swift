@@ -217,7 +217,6 @@ package struct VOPIDownloads: Sendable {
 package struct VOPIFrame: Sendable, Equatable {
     package var raw: VOPIValue
 
-    /// nil for what is no object.
     package init?(_ value: VOPIValue) {
         guard value.isObject else { return nil }
         raw = value
@@ -248,7 +247,6 @@ package struct VOPIFrame: Sendable, Equatable {
     }
 }
 
-/// A picture that was made of a frame.
 package struct VOPIImage: Sendable, Equatable {
     package var version: String
     /// Of the private bucket.
@@ -256,7 +254,6 @@ package struct VOPIImage: Sendable, Equatable {
     package var succeeded: Bool?
     package var error: String?
 
-    /// nil for what is no object.
     package init?(_ value: VOPIValue) {
         guard value.isObject else { return nil }
         version = value["version"].text ?? ""
@@ -266,7 +263,6 @@ package struct VOPIImage: Sendable, Equatable {
     }
 }
 
-/// What the server measured of the video.
 package struct VOPIVideo: Sendable, Equatable {
     /// Seconds.
     package var duration: Double?
@@ -274,7 +270,6 @@ package struct VOPIVideo: Sendable, Equatable {
     package var height: Int?
     package var codec: String?
 
-    /// nil for what is no object.
     package init?(_ value: VOPIValue) {
         guard value.isObject else { return nil }
         duration = value["duration"].number

@@ -65,7 +65,6 @@ enum VOPIVideoFile {
         "mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/quicktime", "webm": "video/webm",
     ]
 
-    /// The content type of a file with this name.
     static func contentType(_ name: FileName) -> String? { types[name.plainExtension] }
 
     /// Why a file cannot be sent; nil when it can.
@@ -89,9 +88,7 @@ enum VOPIVideoFile {
 
 /// How a video is to be processed; what is nil is left to the server.
 package struct VOPIJobConfig: Sendable, Hashable {
-    /// Frames per second of video, 1 to 30.
     package var fps: Double?
-    /// 1 to 100.
     package var batchSize: Int?
     package var commercialVersions: [String]?
     package var aiCleanup: Bool?

@@ -106,7 +106,6 @@ struct VOPIRecord: Sendable, Equatable {
         }
     }
 
-    /// All notes.
     var entries: [String: [UInt8]] {
         var entries: [String: [UInt8]] = [:]
         entries["upload"] = upload.map { JSONNote.write($0) }
@@ -201,7 +200,6 @@ extension VOPIManifest {
     }
 }
 
-/// The members of a note by their names.
 private struct NoteReader {
     private struct Key: CodingKey {
         let stringValue: String

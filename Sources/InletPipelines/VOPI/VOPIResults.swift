@@ -5,9 +5,7 @@ package import SystemPackage
 
 /// Fetches what a job made into a folder of its own: pictures, frames and `product.json`.
 package struct VOPIResults: Sendable {
-    /// What has been fetched.
     package struct Summary: Sendable, Equatable {
-        /// The job's folder.
         package var folder: FilePath
         /// Below it, in their order.
         package var files: [String]
@@ -28,7 +26,6 @@ package struct VOPIResults: Sendable {
     let pool: BlockingPool
     var isStopping: @Sendable () -> Bool = { false }
 
-    /// Pictures fetched at once.
     private static let parallel = 4
     /// Of one job, which makes dozens; each has a place in the journal.
     private static let most = 20_000
@@ -93,7 +90,8 @@ package struct VOPIResults: Sendable {
             if manifest != before { try await noted(manifest) }
             let (wanted, bytes) = try await absent(manifest, in: folder)
             let round = Round(
-                links: Self.byIdentity(links), folder: folder, all: manifest.entries.count,
+                links: links.entries.reduce(into: [:]) { $0[$1.entry.identity] = $1.link }, folder: folder,
+                all: manifest.entries.count,
                 there: manifest.entries.count - wanted.count,
                 room: VOPIDiskQuota(folder, taken: bytes), progress: progress)
             missing = try await fetch(wanted, round)
@@ -174,20 +172,6 @@ package struct VOPIResults: Sendable {
         var there: Int
         var room: VOPIDiskQuota
         var progress: Progress
-    }
-
-    private static func byIdentity(_ downloads: VOPIDownloads) -> [[String]: HTTPURL] {
-        var links: [[String]: HTTPURL] = [:]
-        for frame in downloads.frames {
-            links[VOPIManifest.Entry(path: "", object: frame.link.redacted, frame: frame.frameID).identity] = frame.link
-        }
-        for (variant, versions) in downloads.images {
-            for (version, url) in versions {
-                let entry = VOPIManifest.Entry(path: "", object: url.redacted, variant: variant, version: version)
-                links[entry.identity] = url
-            }
-        }
-        return links
     }
 
     /// Fetches several at once. - Returns: those that have no link, or that their link does not give.

@@ -220,7 +220,6 @@ extension VOPITokenPair: Codable {
     }
 }
 
-/// The configured refresh token.
 struct VOPISeed: Sendable, Equatable {
     var token: Secret
     /// SHA-256 of the token, in hexadecimal.
