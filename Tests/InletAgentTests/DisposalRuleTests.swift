@@ -94,6 +94,15 @@ import Testing
         }
     }
 
+    @Test func `a damaged intent, too, is forgotten only when the names are durable`() {
+        var job = model.job
+        job.file.intent = [UInt8(ascii: "{")]
+        // Under none of its private names, and back under its own.
+        let facts: [DisposalFact] = [.missing, .missing, .missing, .found(identity)]
+        guard case .synchronize = step(facts, of: job) else { return wrong("nothing is synchronized") }
+        guard case .fail = step(facts + [.failed(Self.ioError)], of: job) else { return wrong("an error is lost") }
+    }
+
     @Test func `a file that lies edited under its own name is never called gone or deleted: it is looked at again`()
         throws
     {

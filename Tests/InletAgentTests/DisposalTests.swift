@@ -247,15 +247,18 @@ import Testing
         }
     }
 
-    /// Where a rename is a link and an unlink (NFS, older FUSE).
-    @Test(arguments: [false, true])
-    func `died between link and unlink: it has one name, and that is in the archive`(_ isMoved: Bool) async throws {
+    /// Where a rename is a link and an unlink (NFS, older FUSE); the last one after a power cut that undid the one before.
+    @Test(arguments: [(false, false), (true, true), (false, true)])
+    func `died between link and unlink: it has one name, and that is in the archive`(
+        _ isHidden: Bool, _ isMoving: Bool
+    ) async throws {
         let bench = try await DisposalBench(.archive, hasChecksum: true)
         try bench.directory.makeDirectory("drop/.inlet/done/sub")
-        if isMoved { try move(bench.file, to: bench.privateFile) }
-        let (from, to) = isMoved ? (bench.privateFile, bench.archived) : (bench.file, bench.privateFile)
-        try FileManager.default.linkItem(atPath: from.string, toPath: to.string)
-        try await bench.intend(.archive, target: isMoved ? bench.archived : nil)
+        if isHidden { try move(bench.file, to: bench.privateFile) }
+        try FileManager.default.linkItem(
+            atPath: (isHidden ? bench.privateFile : bench.file).string,
+            toPath: (isMoving ? bench.archived : bench.privateFile).string)
+        try await bench.intend(.archive, target: isMoving ? bench.archived : nil)
         #expect(try await bench.dispose().disposition == Disposition.archived(bench.archived.display))
         #expect(try names(in: bench.root.appending("sub")) == [])
         #expect(try names(in: bench.archived.removingLastComponent()) == ["a.txt"])
