@@ -303,7 +303,8 @@ private struct HeldRun {
             // Of one that waited at hand when the process died the first is counted: it may have begun, and from then on that is
             // written down.
             let begun = beginnings[row.id, default: 0] + (doubted.contains(row.id) ? 1 : 0)
-            try #require(counted <= begun, "\(place): attempts of \(row.id)")
+            // One that was cancelled at hand is not counted back: nobody tries it again.
+            try #require(counted <= begun || row.state == .cancelled, "\(place): attempts of \(row.id)")
             let own = ownCrashes[row.id, default: 0]
             try #require(row.crashes <= own + 1, "\(place): crashes of \(row.id)")
             try #require(row.code != .agentCrashed || own + 1 >= CrashRule.most, "\(place): \(row.id)")
