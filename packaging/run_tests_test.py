@@ -50,13 +50,17 @@ def main():
         bundle.chmod(0o755)
         for what, code, words in RUNS:
             shutil.rmtree(run_tests.KEPT, ignore_errors=True)
+            run_tests.KEPT.mkdir()
+            earlier = run_tests.KEPT / "of a whole run"
+            earlier.touch()
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 ended = run_tests.main([str(bundle), "--filter", what])
             if ended != code or any(word not in said.getvalue() for word in words) or "another's word" in said.getvalue():
                 raise SystemExit(f"run_tests, {what}: ended with {ended} and said\n{said.getvalue()}")
-            # Of the three that failed, and of no other.
-            if len(list(run_tests.KEPT.glob("*"))) != (what in ("failed", "died", "never ended")):
-                raise SystemExit(f"run_tests, {what}: kept {sorted(run_tests.KEPT.glob('*'))}")
+            # Of the three that failed, and of no other; and what a whole run has kept.
+            kept = set(run_tests.KEPT.glob("*"))
+            if earlier not in kept or len(kept) != 1 + (what in ("failed", "died", "never ended")):
+                raise SystemExit(f"run_tests, {what}: kept {sorted(kept)}")
     print("ok    run_tests")
 
 

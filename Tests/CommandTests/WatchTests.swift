@@ -63,7 +63,7 @@ enum Tool {
     /// Writes to a path of any bytes.
     static func write(_ content: Data, to path: [UInt8]) throws {
         let number = (path + [0]).map { CChar(bitPattern: $0) }.withUnsafeBufferPointer { name in
-            name.baseAddress.map { open($0, O_WRONLY | O_CREAT, 0o644) } ?? -1
+            name.baseAddress.map { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) } ?? -1
         }
         guard number >= 0 else { throw Errno(rawValue: errno) }
         let file = FileDescriptor(rawValue: number)
