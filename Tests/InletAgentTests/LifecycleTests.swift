@@ -94,8 +94,12 @@ import Testing
         }
         try scene.directory.write(Array(repeating: 1, count: 101), to: "elsewhere/70")
         let absent = scene.directory.path.appending("absent")
+        // A file that is named twice is not to have arrived when it is looked at again.
+        let gate = Gate()
+        scene.here.always(.hold(gate, .deliver))
         try await scene.run { stage in
             let answers = await stage.agent.control.send([files[3], absent] + files, to: nil)
+            gate.open()
             try #require(answers.count == files.count + 2)
             #expect(answers[0] == answers[5])
             #expect(answers[1] == .refused("\(absent.display): not a regular file, or not there"))
