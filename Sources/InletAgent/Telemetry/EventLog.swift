@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 internal import Synchronization
+internal import SystemPackage
 
 /// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page). Nobody waits
 /// for the log: its lines are written by a thread of its own.
@@ -29,7 +30,16 @@ package final class EventLog: Sendable {
     deinit { setup.withLock { $0?.writer.close() } }
 
     private func writer(_ settings: LogSettings) throws(SystemError) -> LogWriter {
-        try LogWriter(try LogOutputs.make(settings)) { [weak self] in self?.emit([$0], isUrgent: false, isOfLog: true) }
+        let output: any LogOutput =
+            switch settings.output {
+            case "stderr": StreamOutput(.errors)
+            case "stdout": StreamOutput(.output)
+            case "journald": JournalOutput(JournalSocket.usual)
+            default:
+                try FileOutput(
+                    FilePath(settings.output), LogRotation(maxSize: settings.maxSize, keep: settings.keep))
+            }
+        return try LogWriter(output) { [weak self] in self?.emit([$0], isUrgent: false, isOfLog: true) }
     }
 
     package func emit(_ event: AgentEvent) { emit([event]) }
