@@ -10,16 +10,104 @@ package enum EventValue: Sendable, Equatable {
     case number(Int64)
     case list([String])
     case flag(Bool)
+
+    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
+    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
+    /// Text that may hold bytes from a server or a file name.
+    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+    /// A file's labels, as `name=value`; nil for none.
+    fileprivate static func labels(_ labels: [String: String]) -> EventValue? {
+        labels.isEmpty
+            ? nil : .list(labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") })
+    }
+
+    /// Without quotes.
+    var plain: String {
+        switch self {
+        case .text(let text): text
+        case .number(let number): String(number)
+        case .list(let items): items.joined(separator: ",")
+        case .flag(let isSet): isSet ? "yes" : "no"
+        }
+    }
+
+    fileprivate var quoted: String {
+        let text = DisplayText.escape(plain)
+        // A quote with an accent is one letter, and still a quote.
+        let scalars = text.unicodeScalars
+        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
+        var quoted = "\"".unicodeScalars
+        for scalar in scalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("\"")
+        return String(quoted)
+    }
 }
 
 /// What a log line says of an event.
 package struct EventLine: Sendable {
+    /// nil for a field that the line does not have.
+    fileprivate typealias Field = (String, EventValue?)
+    fileprivate typealias Level = LogSettings.Level
+
     package var name: String
     package var level: LogSettings.Level
     package var fields: [(String, EventValue)]
 
+    fileprivate init(_ name: String, _ level: Level, _ fields: [Field]) {
+        let was = LogEventSpec.namesBefore[name]
+        (self.name, self.level) = (name, level)
+        self.fields = (fields + [("was", was.map { .text($0) })]).compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    fileprivate init(_ name: String, _ level: Level, _ fields: Field...) { self.init(name, level, fields) }
+    fileprivate static func debug(_ name: String, _ fields: Field...) -> Self { Self(name, .debug, fields) }
+    fileprivate static func info(_ name: String, _ fields: Field...) -> Self { Self(name, .info, fields) }
+    fileprivate static func warning(_ name: String, _ fields: Field...) -> Self { Self(name, .warning, fields) }
+    fileprivate static func error(_ name: String, _ fields: Field...) -> Self { Self(name, .error, fields) }
+
+    fileprivate static func trouble(_ name: String, _ level: Level, _ path: FilePath, _ reason: String) -> Self {
+        Self(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+
+    fileprivate static func file(
+        _ name: String, _ level: Level, _ job: Int64, _ path: FilePath, _ route: String, _ fields: Field...
+    ) -> Self {
+        Self(name, level, [("job", .number(job)), ("path", .path(path)), ("route", .text(route))] + fields)
+    }
+
     /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
     var mayFlood: Bool { level >= .warning && !fields.contains { $0.0 == "job" } }
+
+    /// The line as it is written, with its end: a JSON object, or text for people.
+    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
+        switch format {
+        case .json: json(time)
+        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
+        }
+    }
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
+    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
+    var words: String { name + fields.map { " \($0.0)=\($0.1.quoted)" }.joined() }
+
+    private func json(_ time: WallTime) -> [UInt8] {
+        var object = JSONLine()
+        object.add("ts", time.rfc3339)
+        object.add("level", "\(level)")
+        object.add("event", name)
+        for (name, value) in fields {
+            switch value {
+            case .text(let text): object.add(name, text)
+            case .number(let number): object.add(name, number)
+            case .list(let items): object.add(name, items)
+            case .flag(let isSet): object.add(name, isSet)
+            }
+        }
+        return object.finished + [UInt8(ascii: "\n")]
+    }
 }
 
 extension AgentEvent {
@@ -248,118 +336,21 @@ extension AgentEvent {
     }
 }
 
-/// nil for a field that the line does not have.
-private typealias Field = (String, EventValue?)
-
-extension EventLine {
-    fileprivate init(_ name: String, _ level: LogSettings.Level, _ fields: [Field]) {
-        let was: Field = ("was", LogEventSpec.namesBefore[name].map { .text($0) })
-        self.init(
-            name: name, level: level, fields: (fields + [was]).compactMap { name, value in value.map { (name, $0) } })
-    }
-
-    fileprivate init(_ name: String, _ level: LogSettings.Level, _ fields: Field...) { self.init(name, level, fields) }
-    fileprivate static func debug(_ name: String, _ fields: Field...) -> Self { Self(name, .debug, fields) }
-    fileprivate static func info(_ name: String, _ fields: Field...) -> Self { Self(name, .info, fields) }
-    fileprivate static func warning(_ name: String, _ fields: Field...) -> Self { Self(name, .warning, fields) }
-    fileprivate static func error(_ name: String, _ fields: Field...) -> Self { Self(name, .error, fields) }
-
-    fileprivate static func trouble(_ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String)
-        -> Self
-    {
-        Self(name, level, ("path", .path(path)), ("reason", .safe(reason)))
-    }
-
-    fileprivate static func file(
-        _ name: String, _ level: LogSettings.Level, _ job: Int64, _ path: FilePath, _ route: String, _ fields: Field...
-    ) -> Self {
-        Self(name, level, [("job", .number(job)), ("path", .path(path)), ("route", .text(route))] + fields)
-    }
-}
-
 extension Batch {
     /// Files that are where they belong.
     fileprivate var arrived: Int { counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 } }
 
-    fileprivate func line(_ name: String, _ level: LogSettings.Level, _ fields: Field...) -> EventLine {
+    fileprivate func line(_ name: String, _ level: EventLine.Level, _ fields: EventLine.Field...) -> EventLine {
         EventLine(
             name, level, [("batch", .number(id)), ("path", .safe(self.name)), ("route", .text(route))] + fields)
     }
 }
 
 extension AgentEvent.JobRef {
-    fileprivate func line(_ name: String, _ level: LogSettings.Level, _ fields: Field...) -> EventLine {
-        let common: [Field] = [
+    fileprivate func line(_ name: String, _ level: EventLine.Level, _ fields: EventLine.Field...) -> EventLine {
+        let common: [EventLine.Field] = [
             ("job", .number(job)), ("path", .path(path)), ("destination", .text(destination)), ("route", .text(route)),
         ]
         return EventLine(name, level, common + fields)
-    }
-}
-
-extension EventValue {
-    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
-    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
-    /// Text that may hold bytes from a server or a file name.
-    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
-    /// A file's labels, as `name=value`; nil for none.
-    fileprivate static func labels(_ labels: [String: String]) -> EventValue? {
-        labels.isEmpty
-            ? nil : .list(labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") })
-    }
-}
-
-extension EventLine {
-    /// The line as it is written, with its end: a JSON object, or text for people.
-    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
-        switch format {
-        case .json: json(time)
-        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
-        }
-    }
-
-    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
-    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
-    var words: String { name + fields.map { " \($0.0)=\($0.1.text)" }.joined() }
-
-    private func json(_ time: WallTime) -> [UInt8] {
-        var object = JSONLine()
-        object.add("ts", time.rfc3339)
-        object.add("level", "\(level)")
-        object.add("event", name)
-        for (name, value) in fields {
-            switch value {
-            case .text(let text): object.add(name, text)
-            case .number(let number): object.add(name, number)
-            case .list(let items): object.add(name, items)
-            case .flag(let isSet): object.add(name, isSet)
-            }
-        }
-        return object.finished + [UInt8(ascii: "\n")]
-    }
-}
-
-extension EventValue {
-    fileprivate var text: String {
-        let text = DisplayText.escape(plain)
-        // A quote with an accent is one letter, and still a quote.
-        let scalars = text.unicodeScalars
-        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
-        var quoted = "\"".unicodeScalars
-        for scalar in scalars {
-            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
-            quoted.append(scalar)
-        }
-        quoted.append("\"")
-        return String(quoted)
-    }
-
-    /// Without quotes.
-    var plain: String {
-        switch self {
-        case .text(let text): text
-        case .number(let number): String(number)
-        case .list(let items): items.joined(separator: ",")
-        case .flag(let isSet): isSet ? "yes" : "no"
-        }
     }
 }

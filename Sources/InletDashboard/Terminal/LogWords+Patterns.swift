@@ -91,7 +91,6 @@ extension LogWords {
     private static let deliveries = [
         "job.started": "{path} → {destination} begins[ as {key}][, {size}][, attempt {attempt}]",
         "transfer.progress": "{path} → {destination}: {sent} of {size}[, {step} {percent} %]",
-        "transfer.part": "{path} → {destination}: part {part}",
         "transfer.aborted": "{path} → {destination}: the unfinished upload was removed there",
         "job.checkpoint": "{path} → {destination}: noted[ {notes}]",
         "job.retry": "{path} → {destination}: {reason}[ ({code})]; tried again in {wait_ms}",
