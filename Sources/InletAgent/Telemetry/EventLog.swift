@@ -39,18 +39,17 @@ package final class EventLog: Sendable {
                 try FileOutput(
                     FilePath(settings.output), LogRotation(maxSize: settings.maxSize, keep: settings.keep))
             }
-        return try LogWriter(output) { [weak self] in self?.emit([$0], isUrgent: false, isOfLog: true) }
+        return try LogWriter(output) { [weak self] in self?.emit([$0], isOfLog: true) }
     }
 
     package func emit(_ event: AgentEvent) { emit([event]) }
 
     /// Says several things at once: one write for all their lines.
-    package func emit(_ events: [AgentEvent]) { emit(events, isUrgent: false) }
-
+    ///
     /// - Parameters:
     ///   - isUrgent: whether it is written whatever the level.
     ///   - isOfLog: whether the output says it of itself.
-    private func emit(_ events: [AgentEvent], isUrgent: Bool, isOfLog: Bool = false) {
+    package func emit(_ events: [AgentEvent], isUrgent: Bool = false, isOfLog: Bool = false) {
         if events.isEmpty { return }
         if let setup = setup.withLock({ $0 }) {
             let lines = events.map(\.line).filter { isUrgent || $0.level >= setup.level }
