@@ -150,7 +150,7 @@ struct CardCommandTests {
         try disk.unmount(place.drop)
         try other.mount(at: place.drop)
         let agent = try await place.run()
-        let alarm = try await agent.line("watch.guard")
+        let alarm = try await agent.line("watch.paused")
         #expect(alarm["reason"]?.contains("another file system") == true, "\(alarm)")
         try other.unmount(place.drop)
         try disk.write(bytes(2000), to: "b.bin")
@@ -180,7 +180,7 @@ extension Place {
         #expect(try await first.stop() == .code(0))
         try FileManager.default.removeItem(atPath: place.drop.appending("a.bin").string)
         let agent = try await place.run()
-        try await agent.line("watch.guard")
+        try await agent.line("watch.paused")
         return (place, agent)
     }
 
@@ -215,7 +215,7 @@ extension Place {
         #expect(try await place.inlet("resume", "--root", "drop").ending == .code(0))
         let next = try await place.run()
         try await next.line("watch.added")
-        #expect(next.lines("watch.guard").isEmpty)
+        #expect(next.lines("watch.paused").isEmpty)
         #expect(try await next.stop() == .code(0))
     }
 

@@ -235,7 +235,7 @@ struct ProcessHostTests {
         try place.put("first.bin", bytes(10))
         try await agent.line("job.finished") { $0.isAbout("first.bin") }
         #expect(kill(try host(of: agent), SIGKILL) == 0)
-        try await agent.line("agent.host_lost")
+        try await agent.line("agent.helper_lost")
         func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.id)/fd").count }
         let before = try open()
         let number = 200
@@ -253,7 +253,7 @@ struct ProcessHostTests {
         let place = try place("cat > $HOME/note")
         let agent = try await place.run(environment: ["HOME": place.folder.path.string])
         #expect(kill(try host(of: agent), SIGKILL) == 0)
-        try await agent.line("agent.host_lost") { $0["level"] == "error" }
+        try await agent.line("agent.helper_lost") { $0["level"] == "error" }
         try place.put("a.bin", bytes(10))
         try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
         try await agent.line("notification.failed") { $0["reason"]?.contains("restart the agent") ?? false }

@@ -101,7 +101,7 @@ import Testing
             #expect(files["pending"] ?? 0 <= 5)
             return files["delivered"] == 30
         }
-        try await agent.line("queue.free")
+        try await agent.line("queue.recovered")
         #expect(agent.lines("queue.full").count == 1)
         for number in 0..<30 { #expect(place.exists(place.library.appending("f\(number)"))) }
     }

@@ -50,7 +50,7 @@ import Testing
         #expect(line["reason"]?.contains("goes on by itself") == true, "\(line)")
         try FileManager.default.removeItem(atPath: ballast)
         try await agent.line("agent.ready")
-        #expect(agent.lines("journal.free").count == 1)
+        #expect(agent.lines("journal.recovered").count == 1)
         #expect(try await agent.stop() == .code(0))
     }
 

@@ -34,7 +34,7 @@ import Testing
     @Test func `of a file the last lines that are wanted are shown, and strange ones as they are`() async throws {
         let place = try Place()
         let lines =
-            Self.line("agent.stopping") + Self.line("queue.free", level: "warning", second: 8)
+            Self.line("agent.stopping") + Self.line("queue.recovered", level: "warning", second: 8)
             + "no log line \u{1B}[2J\n"
             + Self.line("queue.full", #","files":3,"bytes":2048"#, level: "warning", second: 9)
         let file = try place.folder.write(lines.utf8, to: "some.log")

@@ -99,7 +99,7 @@ import Testing
                 let sent = try await stage.finished(name)
                 #expect(sent.deliveries.first?.proof?.method == .size)
             }
-            #expect(stage.events.count("file.not_adopted") >= 2 && stage.events.names.contains("file.trouble"))
+            #expect(stage.events.count("file.not_adopted") >= 2 && stage.events.names.contains("file.error"))
         }
         #expect(shelf.sent.sorted() == ["missing", "short"])
     }
@@ -126,7 +126,7 @@ import Testing
             #expect(try await stage.jobs().isEmpty)
             shelf.answer()
             for name in names { try await stage.finished(name) }
-            #expect(stage.events.count("file.trouble") == 1)
+            #expect(stage.events.count("file.error") == 1)
         }
         #expect(shelf.sent.isEmpty)
     }

@@ -79,7 +79,7 @@ import Testing
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             try await stage.finished("a.jpg")
-            try await eventually("one is missing") { stage.events.count("volume.unproved") > 0 }
+            try await eventually("one is missing") { stage.events.count("volume.unverified") > 0 }
             #expect(stage.events.count("volume.done") == 0)
             try reader.shoot("b.jpg.done", on: "A")
             try await stage.finished("b.jpg")

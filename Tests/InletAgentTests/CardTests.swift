@@ -72,7 +72,7 @@ import Testing
             try reader.insert("A", at: "two")
             let second = reader.media.appending("two").appending("DCIM")
             func isSaid() -> Bool {
-                stage.events.all.contains { if case .fileTrouble(path: second, _) = $0 { true } else { false } }
+                stage.events.all.contains { if case .fileError(path: second, _) = $0 { true } else { false } }
             }
             try await eventually("that is said") { isSaid() }
             // It is taken up there once the other has gone, and nothing is sent again.
@@ -177,7 +177,7 @@ import Testing
             }
             try FileManager.default.removeItem(atPath: library.appending("a.jpg").string)
             try reader.insert("A", at: "three")
-            try await eventually("that is said") { stage.events.count("volume.unproved") == 1 }
+            try await eventually("that is said") { stage.events.count("volume.unverified") == 1 }
             let ends = stage.events.volumeEnds
             #expect(ends.map(\.files) == [2, 2, 1] && ends.map(\.missing) == [0, 0, 1])
             #expect(ends.map(\.wasAsked) == [false, true, true])
@@ -212,7 +212,7 @@ import Testing
         scene.here.script("b.jpg", .fail(.hopeless))
         try await scene.run { stage in
             try reader.insert("A", at: "one")
-            try await eventually("that is said") { stage.events.count("volume.unproved") == 1 }
+            try await eventually("that is said") { stage.events.count("volume.unverified") == 1 }
             #expect(stage.events.count("volume.done") == 0)
         }
     }
@@ -233,7 +233,7 @@ import Testing
             try await stage.finished("a")
             try reader.cover(stage.root)
             defer { try? reader.uncover(stage.root) }
-            try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
+            try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
             try scene.drop("stranger")
             try reader.uncover(stage.root)
             try scene.drop("b")
@@ -252,7 +252,7 @@ import Testing
         try reader.cover(scene.root)
         try await scene.run { stage in
             defer { try? reader.uncover(stage.root) }
-            try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
+            try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
             #expect(try await stage.job("a").file.state == .pending)
             #expect(
                 stage.agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
@@ -267,7 +267,7 @@ import Testing
             try await stage.finished("a")
             try reader.cover(stage.root)
             defer { try? reader.uncover(stage.root) }
-            try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
+            try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
             try scene.drop("new")
             #expect(try await stage.agent.control.resume(root: stage.root, by: "test"))
             try await stage.finished("new")

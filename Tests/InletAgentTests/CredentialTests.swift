@@ -49,7 +49,7 @@ import Testing
         }
         let setting = try Setting(destination)
         try await setting.keeping { try await eventually("it is called") { calls.value >= 3 } }
-        #expect(setting.events.names == ["destination.trouble"])
+        #expect(setting.events.names == ["destination.error"])
         #expect(setting.board.statuses().map(\.state) == [.up])
     }
 
@@ -62,7 +62,7 @@ import Testing
         // Each look is eight hours after the one before.
         let setting = try Setting(destination) { start + .seconds(8 * 3600 * looks.add()) }
         try await setting.keeping { try await eventually("eight days pass") { looks.value >= 24 } }
-        let warnings = setting.events.all.map(\.line).filter { $0.name == "destination.login_old" }
+        let warnings = setting.events.all.map(\.line).filter { $0.name == "destination.login_expiring" }
         // The 16th look is 5 days and 8 hours after the renewal, the 19th and the 22nd a day later each.
         #expect(warnings.count >= 3 && warnings.count <= 1 + (looks.value - 16) / 3)
         let reasons = warnings.flatMap(\.fields).compactMap { field -> String? in

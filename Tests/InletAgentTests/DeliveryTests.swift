@@ -148,10 +148,10 @@ import Testing
             try put("old!", in: scene)
             try await eventually("it is on its way") { scene.here.record.running == 1 }
             try put("new!", in: scene)
-            try await eventually("it was looked at") { stage.events.count("job.known") > 0 }
+            try await eventually("it was looked at") { stage.events.count("job.unchanged") > 0 }
             gate.open()
             try await stage.job("a", "found to be another one") { $0.deliveries.contains { $0.state == .superseded } }
-            try await eventually("it was looked at again") { stage.events.count("job.known") > 1 }
+            try await eventually("it was looked at again") { stage.events.count("job.unchanged") > 1 }
             try await pause(false)
             try await eventually("both have it") {
                 let held = try names(in: library).contains("a") ? text(library.appending("a")) : ""

@@ -24,7 +24,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("b")
             try await stage.finished("b")
-            #expect(stage.events.count("watch.guard") == 0)
+            #expect(stage.events.count("watch.paused") == 0)
         }
     }
 
@@ -37,11 +37,11 @@ import Testing
         try remove(scene.root.appending("a"))
         try await scene.run { stage in
             try await eventually("it is guarded") { isGuarded(stage) }
-            #expect(stage.events.count("watch.guard") == 1)
+            #expect(stage.events.count("watch.paused") == 1)
             try scene.drop("b")
             try await stage.finished("b")
             try await eventually("it is not guarded") { !isGuarded(stage) }
-            #expect(stage.events.count("watch.guard") == 1)
+            #expect(stage.events.count("watch.paused") == 1)
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
             _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
             #expect(try await stage.jobs().count == 2)
-            #expect(stage.events.count("watch.guard") == 0)
+            #expect(stage.events.count("watch.paused") == 0)
         }
     }
 
@@ -108,7 +108,7 @@ import Testing
                 try move(away.appending(name), to: stage.root.appending(name))
             }
             // Renaming has changed their ctime.
-            try await eventually("both are known") { stage.events.count("job.known") == 2 }
+            try await eventually("both are known") { stage.events.count("job.unchanged") == 2 }
             _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
             #expect(scene.here.record.orders.count == 2)

@@ -26,7 +26,7 @@ import Testing
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
         (.agentConfined(landlock: 7, places: 20, calls: 0, reason: "no filters"), "agent.confined"),
         (.agentUnconfined(reason: "r"), "agent.unconfined"),
-        (.agentHostLost, "agent.host_lost"),
+        (.agentHelperLost, "agent.helper_lost"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"), (.agentFailed(reason: hostile), "agent.failed"),
         (.configWarning(file: path, warning: hostile), "config.warning"),
@@ -44,28 +44,28 @@ import Testing
         (.fileNotAdopted(path: path, reason: hostile), "file.not_adopted"),
         (.fileDerived(path: path, name: hostile, size: 9, duration: .seconds(1)), "file.derived"),
         (.fileNotDerived(path: path, name: hostile, reason: hostile), "file.not_derived"),
-        (.watchGuard(root: path, reason: hostile), "watch.guard"),
+        (.watchPaused(root: path, reason: hostile), "watch.paused"),
         (.watchResumed(root: path, by: "user 0"), "watch.resumed"),
         (.watchStandby(root: path, holder: hostile), "watch.standby"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),
         (.volumeDone(volumeEnd(unread: 0)), "volume.done"),
-        (.volumeDone(volumeEnd(unread: 1)), "volume.unproved"),
+        (.volumeDone(volumeEnd(unread: 1)), "volume.unverified"),
         (.fileSettling(path: path, busy: true), "file.settling"),
         (.fileUnsettled(path: path, reason: hostile, waiting: .seconds(900)), "file.unsettled"),
         (.fileIgnored(path: path, reason: hostile), "file.ignored"),
         (.fileAwaited(path: path, reason: hostile), "file.awaited"),
         (.fileRejected(job: 1, path: path, route: "r", reason: hostile), "file.rejected"),
-        (.fileTrouble(path: path, reason: hostile), "file.trouble"),
+        (.fileError(path: path, reason: hostile), "file.error"),
         (.journalFull(reason: "full"), "journal.full"),
         (.journalFailing(reason: hostile), "journal.failing"),
-        (.journalFree, "journal.free"),
+        (.journalRecovered, "journal.recovered"),
         (.journalBackup(path: path), "journal.backup"),
         (.journalBackupFailed(reason: hostile), "journal.backup_failed"),
         (.journalPruned(files: 3, duration: .seconds(1)), "journal.pruned"),
         (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
         (.fileNote(job: 1, path: path, route: "r", note: hostile), "file.note"),
-        (.jobKnown(job: 1, path: path), "job.known"),
+        (.jobUnchanged(job: 1, path: path), "job.unchanged"),
         (.jobRenamed(job: 1, path: path, from: path), "job.renamed"),
         (.jobDuplicate(job: 2, path: path, route: "r", destinations: ["d"], sameAs: 1), "job.duplicate"),
         (.jobStarted(ref, key: hostile, attempt: 1, size: 9), "job.started"),
@@ -81,21 +81,22 @@ import Testing
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
         (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
-        (.agentTrouble(reason: hostile), "agent.trouble"),
+        (.agentError(reason: hostile), "agent.error"),
         (.serviceFailed(service: hostile, reason: hostile, wait: .seconds(1)), "agent.service_failed"),
         (.queueResuming(waiting: 9), "queue.resuming"),
         (.queueResumed(ResumeSummary(of: 9)), "queue.resumed"),
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
-        (.queueCalm(waiting: 3, limit: 20), "queue.calm"), (.queueFull(files: 5, bytes: 9), "queue.full"),
-        (.queueFree, "queue.free"), (.jobExpired(job: 1, path: path, route: "r", destinations: ["d"]), "job.expired"),
+        (.queueNormal(waiting: 3, limit: 20), "queue.normal"), (.queueFull(files: 5, bytes: 9), "queue.full"),
+        (.queueRecovered, "queue.recovered"),
+        (.jobExpired(job: 1, path: path, route: "r", destinations: ["d"]), "job.expired"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
         (
-            .destinationSlowed(destination: "d", reason: hostile, until: WallTime(milliseconds: 0)),
-            "destination.slowed"
+            .destinationThrottled(destination: "d", reason: hostile, until: WallTime(milliseconds: 0)),
+            "destination.throttled"
         ),
-        (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),
-        (.loginOld(destination: "d", reason: hostile), "destination.login_old"),
+        (.destinationError(destination: "d", reason: hostile), "destination.error"),
+        (.loginExpiring(destination: "d", reason: hostile), "destination.login_expiring"),
         (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),
         (.limitChanged(destination: "d", rate: 5 << 20, cause: .command), "limit.changed"),
         (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
@@ -106,9 +107,9 @@ import Testing
         (.dashboardReady(url: hostile), "dashboard.ready"),
         (.dashboardFailed(address: "127.0.0.1:8844", reason: hostile), "dashboard.failed"),
         (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
-        (.logLevel(.debug, by: "uid 0"), "log.level"), (.logTrouble(reason: hostile), "log.trouble"),
+        (.logLevel(.debug, by: "uid 0"), "log.level"), (.logError(reason: hostile), "log.error"),
         (.logLost(lines: 3), "log.lost"),
-        (.logSuppressed(LogLimit.Gap(event: "file.trouble", lines: 3)), "log.suppressed"),
+        (.logSuppressed(LogLimit.Gap(event: "file.error", lines: 3)), "log.suppressed"),
     ]
 
     /// Events about a unit, whose lines are held against units by other tests.
@@ -161,10 +162,10 @@ import Testing
         let file = directory.path.appending("log")
         let log = try EventLog(LogSettings(level: .warning, output: file.string, format: .text))
         let record = EventRecord(log)
-        log.emit(.journalFree)
+        log.emit(.journalRecovered)
         log.emit(.journalFull(reason: "no room"))
         log.flush(within: .seconds(60))
-        #expect(record.names == ["journal.free", "journal.full"])
+        #expect(record.names == ["journal.recovered", "journal.full"])
         let lines = try text(file).split(separator: "\n")
         #expect(lines.count == 1)
         #expect(lines[0].hasSuffix(#" error journal.full reason="no room""#))
@@ -175,8 +176,8 @@ import Testing
         let record = EventRecord(log)
         let subscription = log.listen { _ in Issue.record("heard after its end") }
         subscription.end()
-        log.emit(.journalFree)
-        #expect(record.names == ["journal.free"])
+        log.emit(.journalRecovered)
+        #expect(record.names == ["journal.recovered"])
     }
 
     @Test(arguments: [0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0xFFFD, 0x1F600] as [UInt32])
@@ -202,6 +203,6 @@ import Testing
         health.works()
         #expect(health.isFailing)
         health.works(for: .finisher)
-        #expect(record.names == ["journal.full", "journal.free", "journal.failing", "journal.free"])
+        #expect(record.names == ["journal.full", "journal.recovered", "journal.failing", "journal.recovered"])
     }
 }

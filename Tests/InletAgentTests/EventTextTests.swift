@@ -65,7 +65,7 @@ import Testing
         ("a\u{9B}2J\u{202E}", #"reason=a\xC2\x9B2J\xE2\x80\xAE"#),
     ])
     func `no value can pass for another field`(_ reason: String, _ shown: String) {
-        let words = AgentEvent.fileTrouble(path: "/in/a", reason: reason).line.words
-        #expect(words == "file.trouble path=/in/a \(shown)")
+        let words = AgentEvent.watchLost(root: "/in/a", reason: reason).line.words
+        #expect(words == "watch.lost path=/in/a \(shown)")
     }
 }

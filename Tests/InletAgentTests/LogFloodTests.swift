@@ -16,7 +16,7 @@ import Testing
         let heard = Mutex(0)
         let subscription = log.listen { _ in heard.withLock { $0 += 1 } }
         for number in 0..<2000 {
-            log.emit(.fileTrouble(path: FilePath("/srv/drop/\(number)"), reason: "Permission denied"))
+            log.emit(.fileError(path: FilePath("/srv/drop/\(number)"), reason: "Permission denied"))
             log.emit(.fileRejected(job: Int64(number), path: "/srv/drop/a", route: "r", reason: "too large"))
         }
         log.emit(.agentStopping)
@@ -27,12 +27,12 @@ import Testing
             try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
         }
         let counts = Dictionary(grouping: events) { $0["event"] as? String ?? "" }.mapValues(\.count)
-        let shown = try #require(counts["file.trouble"])
+        let shown = try #require(counts["file.error"])
         #expect((LogLimit.burst...LogLimit.burst + 60).contains(shown))
         #expect(counts["file.rejected"] == 2000)
         #expect(heard.withLock { $0 } == 4001)
         let told = events.filter { $0["event"] as? String == "log.suppressed" }
-        #expect(told.allSatisfy { $0["of"] as? String == "file.trouble" })
+        #expect(told.allSatisfy { $0["of"] as? String == "file.error" })
         #expect(told.compactMap { $0["lines"] as? Int }.reduce(0, +) == 2000 - shown)
         #expect(events.last?["event"] as? String == "agent.stopping")
     }

@@ -96,12 +96,12 @@ import Testing
         let settings = LogSettings(output: path.string, format: .text)
         let log = try EventLog(settings)
         #expect(log.setLevel(.error, by: "uid 7"))
-        log.emit(.journalFree)
+        log.emit(.journalRecovered)
         log.flush(within: .seconds(60))
         try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
         log.take(try log.prepare(settings))
         #expect(log.level == .info)
-        log.emit(.journalFree)
+        log.emit(.journalRecovered)
         log.flush(within: .seconds(60))
         #expect(
             try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") }
@@ -114,22 +114,22 @@ import Testing
         let path = directory.path.appending("inlet.log")
         try Data("half a li".utf8).write(to: URL(fileURLWithPath: path.string))
         let log = try EventLog(LogSettings(output: path.string, format: .text))
-        log.emit(.journalFree)
+        log.emit(.logLost(lines: 1))
         log.flush(within: .seconds(60))
         let lines = try lines(path)
-        #expect(lines.count == 2 && lines[0] == "half a li" && lines[1].hasSuffix("journal.free"))
+        #expect(lines.count == 2 && lines[0] == "half a li" && lines[1].hasSuffix("log.lost lines=1"))
     }
 
     @Test func `a full disk stops nothing, is said once, and can be seen while it lasts`() throws {
         let log = try EventLog(LogSettings(output: "/dev/full", format: .text))
         let record = EventRecord(log)
         #expect(log.standing == nil)
-        for _ in 0..<3 { log.emit(.journalFree) }
+        for _ in 0..<3 { log.emit(.journalRecovered) }
         log.flush(within: .seconds(60))
-        #expect(record.names.filter { $0 == "log.trouble" }.count == 1)
+        #expect(record.names.filter { $0 == "log.error" }.count == 1)
         // The line about it has no place either.
         #expect(log.standing?.reason.contains("No space left") == true && log.standing?.lost == 4)
-        #expect(record.names.filter { $0 == "journal.free" }.count == 3)
+        #expect(record.names.filter { $0 == "journal.recovered" }.count == 3)
     }
 
     @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
@@ -152,13 +152,13 @@ import Testing
         let settings = LogSettings(output: path.string, format: .text)
         let log = try EventLog(settings)
         let record = EventRecord(log)
-        log.emit([.journalFree, .journalFree])
+        log.emit([.journalRecovered, .journalRecovered])
         log.flush(within: .seconds(60))
         try FileManager.default.removeItem(atPath: path.string)
         log.take(try log.prepare(settings))
-        for _ in 0..<2 { log.emit(.journalFree) }
+        for _ in 0..<2 { log.emit(.journalRecovered) }
         log.flush(within: .seconds(60))
-        #expect(record.names.filter { $0.hasPrefix("log.") } == ["log.trouble", "log.lost"])
+        #expect(record.names.filter { $0.hasPrefix("log.") } == ["log.error", "log.lost"])
         #expect(log.standing == nil)
         let told = try lines(path)
         #expect(told.count == 3 && told.contains { $0.hasSuffix("log.lost lines=3") }, "\(told)")

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import Testing
 
 @testable import InletAgent
@@ -28,13 +29,58 @@ import Testing
         }
     }
 
-    @Test func `the schema is JSON, with a rule for each event`() throws {
+    private static func rules() throws -> [[String: Any]] {
         let schema = try #require(
             JSONSerialization.jsonObject(with: Data(LogSchema.json.utf8)) as? [String: Any])
-        let rules = try #require(schema["allOf"] as? [[String: Any]])
+        return try #require(schema["allOf"] as? [[String: Any]])
+    }
+
+    @Test func `the schema is JSON, with a rule for each event`() throws {
+        let rules = try Self.rules()
         #expect(rules.count == LogEventSpec.all.count)
         let first = try #require(rules.first?["then"] as? [String: Any])
         #expect(first["required"] as? [String] == ["version", "configuration"])
+    }
+
+    @Test func `an old name is the name of one event that there is, and of none any more`() {
+        let names = Set(LogEventSpec.all.map(\.name))
+        #expect(names.isDisjoint(with: LogEventSpec.formerNames.keys))
+        #expect(names.isSuperset(of: LogEventSpec.formerNames.values))
+        #expect(Set(LogEventSpec.formerNames.values).count == LogEventSpec.formerNames.count)
+    }
+
+    @Test(arguments: LogEventSpec.formerNames.sorted { $0.key < $1.key }.map { [$0.key, $0.value] })
+    func `who looks for an old name finds the event's lines, in every output`(names: [String]) throws {
+        let line = try #require(EventLineTests.events.map(\.0.line).first { $0.name == names[1] })
+        #expect(line.fields.filter { $0.0 == "was" }.map(\.1) == [.text(names[0])])
+        #expect(line.words.hasPrefix("\(names[1]) ") || line.words == names[1])
+        #expect(line.words.hasSuffix(" was=\(names[0])"))
+        let json = String(decoding: line.text(.json, at: WallTime(milliseconds: 0)), as: UTF8.self)
+        #expect(json.contains(#""event":"\#(names[1])""#) && json.hasSuffix(#""was":"\#(names[0])"}\#n"#))
+        let entry = String(decoding: line.journalMessage.bytes, as: UTF8.self).split(separator: "\n")
+        #expect(
+            entry.filter { $0.hasPrefix("INLET_EVENT=") } == ["INLET_EVENT=\(names[1])", "INLET_EVENT=\(names[0])"])
+    }
+
+    @Test(arguments: LogEventSpec.formerNames.sorted { $0.key < $1.key }.map { [$0.key, $0.value] })
+    func `the schema takes lines of a renamed event under both names, with the old one in them and without`(
+        names: [String]
+    ) throws {
+        let rule = try #require(
+            Self.rules().first { rule in
+                let properties = (rule["if"] as? [String: Any])?["properties"] as? [String: [String: Any]]
+                return properties?["event"]?["enum"] as? [String] == [names[1], names[0]]
+            })
+        let then = try #require(rule["then"] as? [String: Any])
+        let was = (then["properties"] as? [String: Any])?["was"] as? [String: String]
+        #expect(was == ["type": "string"])
+        #expect((then["required"] as? [String])?.contains("was") == false)
+    }
+
+    @Test func `an event that kept its name says nothing of an old one`() {
+        for line in EventLineTests.events.map(\.0.line) where LogEventSpec.namesBefore[line.name] == nil {
+            #expect(!line.fields.contains { $0.0 == "was" }, "\(line.name)")
+        }
     }
 }
 

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    private static func line(_ job: Int) -> EventLine { AgentEvent.jobKnown(job: Int64(job), path: "/in/a").line }
+    private static func line(_ job: Int) -> EventLine { AgentEvent.jobUnchanged(job: Int64(job), path: "/in/a").line }
 
     @Test func `nobody waits for a reader that stands still, and what does not fit is counted and told`() throws {
         let gate = Gate()
@@ -44,7 +44,7 @@ import Testing
         for job in 0..<2000 { writer.put([Self.line(job)], .json, at: .now) }
         let standing = try #require(writer.standing())
         #expect(standing.reason == "nobody reads" && (1000..<2000).contains(standing.lost))
-        #expect(said.withLock { $0.map(\.line.name) } == ["log.trouble"])
+        #expect(said.withLock { $0.map(\.line.name) } == ["log.error"])
         #expect(!writer.flush(within: .milliseconds(1)))
         gate.open()
         #expect(writer.flush(within: .seconds(60)))

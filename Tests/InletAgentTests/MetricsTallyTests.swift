@@ -18,7 +18,7 @@ import Testing
     private static let held = DeliveryError(.cancelled, .heldByLimit, "held")
 
     /// What one event does to the figures of destination `d`: by how each ended, bytes, durations, retries, resumed.
-    private static let events: [(AgentEvent, MetricsFigures.Outcome?, [Int])] = [
+    private static let events: [(AgentEvent, FileState?, [Int])] = [
         (.jobDelivered(ref("d"), proof, duration: .milliseconds(1500)), .delivered, [7, 1, 0, 0]),
         (.jobFailed(ref("d"), state: .failed, busy), .failed, [0, 0, 0, 0]),
         (.jobFailed(ref("d"), state: .gone, busy), .gone, [0, 0, 0, 0]),

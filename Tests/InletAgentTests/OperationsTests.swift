@@ -112,7 +112,7 @@ import Testing
             #expect(fields.map(\.0) == ["waiting", "limit"] && fields.map(\.1) == [.number(21), .number(20)])
             #expect(try await stage.agent.control.act(.cancel, on: last.file.id) == .done)
             isLong = try await clocks.pass(clocks.waiting(), isLong)
-            #expect(!isLong && events.names == ["queue.warning", "queue.calm"])
+            #expect(!isLong && events.names == ["queue.warning", "queue.normal"])
         }
     }
 

@@ -47,7 +47,7 @@ import Testing
         defer { KernelFaults.end(faults) }
         try await scene.run { stage in
             try await stage.finished("sub/a")
-            #expect(KernelFaults.plan(faults)?.isSpent == true && stage.events.count("file.trouble") == 1)
+            #expect(KernelFaults.plan(faults)?.isSpent == true && stage.events.count("file.error") == 1)
         }
     }
 
@@ -166,7 +166,7 @@ import Testing
             try move(old, to: file)
             try await eventually("it is sent") { scene.here.record.stored["a"] == Array("old".utf8) }
             #expect(rename(new.string, file.string) == 0)
-            try await eventually("the new one is looked at") { stage.events.count("job.known") == 1 }
+            try await eventually("the new one is looked at") { stage.events.count("job.unchanged") == 1 }
             gate.open()
             try await eventually("the new one is delivered") {
                 scene.here.record.stored.values.contains(Array("new".utf8))
@@ -185,7 +185,7 @@ import Testing
             try move(old, to: file)
             let first = try await stage.job("a", "it waits") { $0.deliveries[0].waits == 1 }
             #expect(rename(new.string, file.string) == 0)
-            try await eventually("the new one is looked at") { stage.events.count("job.known") == 1 }
+            try await eventually("the new one is looked at") { stage.events.count("job.unchanged") == 1 }
             #expect(try await stage.job("a").file.identity == first.file.identity)
             #expect(try await stage.agent.control.act(.cancel, on: first.file.id) == .done)
         }

@@ -53,7 +53,7 @@ import Testing
             try await stage.finished("bound/b")
             try scene.drop("last")
             try await stage.finished("last")
-            #expect(stage.events.count("file.ignored") == 1 && stage.events.count("file.trouble") == 0)
+            #expect(stage.events.count("file.ignored") == 1 && stage.events.count("file.error") == 0)
             #expect(try await stage.jobs().count == 3)
         }
     }

@@ -47,7 +47,7 @@ struct RefusingJournalTests {
             try sql(scene, Self.damage)
             _ = try await commands.setPaused(false, "here", by: "test")
             try await stage.finished("b")
-            try await eventually("it is said") { stage.events.count("file.trouble") == 1 }
+            try await eventually("it is said") { stage.events.count("file.error") == 1 }
             #expect(try await stage.journal.deliveryCounts(.parked) == ["here": 1])
             let job = try #require(try await stage.agent.control.jobs(FileFilter()).first { $0.file.path == "a" })
             #expect(job.file.state == .pending)
@@ -74,11 +74,11 @@ struct RefusingJournalTests {
             try await eventually("a is on its way") { scene.here.record.running == 1 }
             try sql(scene, Self.damage)
             gate.open()
-            try await eventually("it is said") { stage.events.count("file.trouble") == 1 }
+            try await eventually("it is said") { stage.events.count("file.error") == 1 }
             try scene.drop("c")
             try await stage.finished("c")
             #expect(try await stage.journal.deliveryCounts(.claimed) == ["here": 1])
-            #expect(stage.events.count("file.trouble") == 1)
+            #expect(stage.events.count("file.error") == 1)
         }
         try sql(scene, Self.repair)
         try await scene.run { stage in

@@ -89,7 +89,7 @@ import Testing
             let file = stage.root.pushing("card/a")
             try move(file, to: outside)
             try move(outside, to: file)
-            try await eventually("it is recognised") { stage.events.count("job.known") == 1 }
+            try await eventually("it is recognised") { stage.events.count("job.unchanged") == 1 }
             try scene.drop("card/last")
             try await stage.finished("card/last")
             #expect(try await stage.jobs().count == 3)

@@ -29,7 +29,7 @@ private final class Moments: Sendable {
             switch event {
             case .jobStarted(let ref, _, _, _, _, _):
                 if let name = ref.path.lastComponent { state.began[FilePath(name.string)] = .now }
-            case .destinationSlowed(_, _, let until): state.until = until
+            case .destinationThrottled(_, _, let until): state.until = until
             default: break
             }
         }
@@ -87,7 +87,7 @@ private final class Moments: Sendable {
         scene.here.script("a", .fail(.busy(1)))
         try await scene.run { stage in
             try scene.drop("a")
-            try await eventually("it is slowed") { stage.events.count("destination.slowed") == 1 }
+            try await eventually("it is slowed") { stage.events.count("destination.throttled") == 1 }
             try scene.drop("b")
             try await stage.finished("b")
             #expect(try #require(moments.began["b"]) >= #require(moments.slowedUntil))
@@ -107,7 +107,7 @@ private final class Moments: Sendable {
             #expect(try await stage.finished("b").deliveries[0].attempts == 1)
             #expect(try await stage.finished("a").deliveries[0].attempts == 1)
             #expect(stage.events.count("destination.down") == 0)
-            #expect((1...3).contains(stage.events.count("agent.trouble")))
+            #expect((1...3).contains(stage.events.count("agent.error")))
         }
         #expect(scene.here.attempts(at: "a") == 3 && !scene.here.record.calls.contains("probe"))
     }

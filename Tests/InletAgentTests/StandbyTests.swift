@@ -72,7 +72,7 @@ import Testing
             try scene.drop("a")
             try await stage.finished("a")
             let said = stage.events.all.compactMap {
-                if case .fileTrouble(scene.root, let why) = $0 { why } else { nil }
+                if case .fileError(scene.root, let why) = $0 { why } else { nil }
             }
             #expect(said.count == 1 && said[0].contains(".inlet/lock"), "\(said)")
         }

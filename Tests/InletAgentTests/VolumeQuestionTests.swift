@@ -63,6 +63,6 @@ import Testing
             return end
         }
         #expect(end(unmarked: 0).isDone && !end(unmarked: 1).isDone)
-        #expect(AgentEvent.volumeDone(end(unmarked: 1)).line.name == "volume.unproved")
+        #expect(AgentEvent.volumeDone(end(unmarked: 1)).line.name == "volume.unverified")
     }
 }

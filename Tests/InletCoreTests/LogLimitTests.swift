@@ -7,21 +7,21 @@ struct LogLimitTests {
 
     @Test func `some lines at once, then one a second, and the rest is counted`() {
         var limit = LogLimit()
-        let first = (0..<500).count { _ in limit.takes("file.trouble", at: start) }
+        let first = (0..<500).count { _ in limit.takes("file.error", at: start) }
         #expect(first == LogLimit.burst)
-        let later = [900, 1100, 1200].map { limit.takes("file.trouble", at: start + .milliseconds($0)) }
+        let later = [900, 1100, 1200].map { limit.takes("file.error", at: start + .milliseconds($0)) }
         #expect(later == [false, true, false])
         let told = [59, 60, 200].map { limit.gaps(at: start + .seconds($0)) }
-        #expect(told == [[], [LogLimit.Gap(event: "file.trouble", lines: 402)], []])
+        #expect(told == [[], [LogLimit.Gap(event: "file.error", lines: 402)], []])
     }
 
     @Test func `one event's flood leaves others alone`() {
         var limit = LogLimit()
-        for _ in 0..<1000 { _ = limit.takes("file.trouble", at: start) }
+        for _ in 0..<1000 { _ = limit.takes("file.error", at: start) }
         let isWritten = limit.takes("watch.lost", at: start)
         let gaps = limit.gaps(at: start, all: true)
         #expect(isWritten)
-        #expect(gaps == [LogLimit.Gap(event: "file.trouble", lines: 900)])
+        #expect(gaps == [LogLimit.Gap(event: "file.error", lines: 900)])
     }
 
     @Test func `after a quiet while everything is written again`() {

@@ -23,10 +23,12 @@ import Testing
             #expect(reader.text.contains("Content-Type: text/event-stream"))
             try await reader.receive("a status") { $0.contains("event: status\n") && $0.contains("\"running\":true") }
             scene.log.emit(.jobAdmitted(job: 8, path: "/in/b", route: "all", size: 3, deliveries: ["disk"]))
-            scene.log.emit(.jobKnown(job: 9, path: "/in/c"))
-            scene.log.emit(.queueFree)
-            try await reader.receive("the events") { $0.contains("queue.free") }
-            #expect(reader.text.contains("\"event\":\"job.admitted\"") && !reader.text.contains("job.known"))
+            scene.log.emit(.jobUnchanged(job: 9, path: "/in/c"))
+            scene.log.emit(.queueRecovered)
+            try await reader.receive("the events") {
+                $0.contains("queue.recovered") && $0.contains("\"was\":\"queue.free\"")
+            }
+            #expect(reader.text.contains("\"event\":\"job.admitted\"") && !reader.text.contains("job.unchanged"))
             #expect(reader.text.contains("id: \(scene.pulse.last)\n"))
         }
     }

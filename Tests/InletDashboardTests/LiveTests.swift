@@ -110,8 +110,8 @@ import Testing
         let log = try EventLog(nil)
         let pulse = Pulse(log)
         let before = pulse.last
-        log.emit(.queueFree)
-        log.emit(.jobKnown(job: 7, path: "/in/a"))
+        log.emit(.queueRecovered)
+        log.emit(.jobUnchanged(job: 7, path: "/in/a"))
         log.emit(.jobAdmitted(job: 8, path: "/in/b", route: "all", size: 3, deliveries: ["r2"]))
         #expect(pulse.events(after: before, limit: 9).count == 3)
         #expect(pulse.newest(9, level: .info).map(\.seq) == [before + 1, before + 3])
@@ -119,6 +119,15 @@ import Testing
         #expect(pulse.newest(1, level: .debug).map(\.seq) == [before + 3])
         #expect(pulse.newest(9, level: .debug, before: before + 2).map(\.seq) == [before + 1])
         #expect(Pulse(log).last >= before)
+        // Whoever looks for the name of before finds them: the page searches all values of an event.
+        let told = try pulse.newest(9, level: .debug).map {
+            String(decoding: try JSONValue.bytes(of: $0), as: UTF8.self)
+        }
+        let names = ["queue.free", "job.known"]
+        #expect(
+            told.map { text in names.filter { text.contains("\"was\":\"\($0)\"") } } == [
+                ["queue.free"], ["job.known"], [],
+            ])
     }
 
     @Test(

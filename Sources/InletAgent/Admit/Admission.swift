@@ -123,7 +123,7 @@ struct Admission: Sendable {
         } catch  where error.isOfFile {
             result.outcome = .unreadable(why: "\(error)")
         } catch {
-            log.emit(.fileTrouble(path: candidate.arrival.root.pushing(candidate.arrival.path), reason: "\(error)"))
+            log.emit(.fileError(path: candidate.arrival.root.pushing(candidate.arrival.path), reason: "\(error)"))
             result.outcome = .unwritten
         }
         // Whatever it came to: what was made of it is needed only while the file comes back.

@@ -200,7 +200,7 @@ struct AdmissionStage: Sendable {
             if touch.isNoted || touch.isOutdated { admitter.shared.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
             if touch.goesOn { admitter.shared.signals.raiseDeliverable() }
-            log.emit(.jobKnown(job: file.id, path: file.fullPath))
+            log.emit(.jobUnchanged(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {
             return .look(.gone)

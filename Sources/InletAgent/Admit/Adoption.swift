@@ -72,7 +72,7 @@ struct Adoption: Sendable {
             // Asked about again once it can be read.
             admission.health.fails(error)
         } catch {
-            if !Task.isCancelled { admission.log.emit(.fileTrouble(path: root, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileError(path: root, reason: "\(error)")) }
         }
         return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
@@ -166,7 +166,7 @@ struct Adoption: Sendable {
         let isFirst = check.gaveNoAnswer(name, at: .now)
         if isFirst, !Task.isCancelled {
             let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
-            admission.log.emit(.fileTrouble(path: root, reason: trouble))
+            admission.log.emit(.fileError(path: root, reason: trouble))
         }
         return Self.unanswered(name, check.silent([name], at: .now)?.wait ?? .zero)
     }
@@ -194,7 +194,7 @@ struct Adoption: Sendable {
         } catch let error as SystemError where error.isMissing {
             return (nil, .known)
         } catch {
-            if !Task.isCancelled { admission.log.emit(.fileTrouble(path: path, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileError(path: path, reason: "\(error)")) }
             return (nil, .later)
         }
     }

@@ -94,7 +94,7 @@ struct Inspector: Sendable {
 
     private mutating func unlooked(_ path: FilePath, _ error: SystemError) -> Settler.Look {
         guard volume?.key != nil, !error.isShortage else { return .failing(why: "\(error)") }
-        log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+        log.emit(.fileError(path: root.pushing(path), reason: "\(error)"))
         // It keeps a card from being said to be safe; at its return it is seen again.
         unread += 1
         return .notRegular
@@ -206,7 +206,7 @@ struct Inspector: Sendable {
     /// A file of which something could not be found out.
     func failed(_ path: FilePath, _ error: any Error) -> Settler.Look {
         if error.isOfFile { return .failing(why: "\(error)") }
-        log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+        log.emit(.fileError(path: root.pushing(path), reason: "\(error)"))
         return .later("\(error)", .seconds(5))
     }
 }

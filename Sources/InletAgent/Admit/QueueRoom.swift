@@ -57,7 +57,7 @@ final class QueueRoom: Sendable {
         }
         guard isLast else { return }
         isFull.store(false, ordering: .releasing)
-        log.emit(.queueFree)
+        log.emit(.queueRecovered)
     }
 
     /// A file has left the queue.

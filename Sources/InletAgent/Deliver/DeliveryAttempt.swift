@@ -256,7 +256,7 @@ struct DeliveryAttempt: Sendable {
         let isOfFile = error.code == .sourceUnreadable || error.code == .sourceForbidden
         shared.log.emit(
             isOfFile
-                ? .fileTrouble(path: file.fullPath, reason: error.reason) : .agentTrouble(reason: error.reason))
+                ? .fileError(path: file.fullPath, reason: error.reason) : .agentError(reason: error.reason))
     }
 }
 

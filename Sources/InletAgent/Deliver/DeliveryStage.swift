@@ -119,7 +119,7 @@ struct DeliveryEnds: Sendable {
 
     /// Says what nobody can read, and so nobody sends.
     func tell(_ damaged: [DamagedDelivery]) {
-        shared.log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
+        shared.log.emit(damaged.map { .fileError(path: $0.path, reason: $0.reason) })
     }
 
     /// Says that the journal does not take the end of a delivery, once for each cause.
@@ -129,7 +129,7 @@ struct DeliveryEnds: Sendable {
             shared.health.journal.fails(error)
         } else if error.description != saidLast {
             let reason = "what became of it cannot be written down, which is tried again: \(error)"
-            shared.log.emit(.fileTrouble(path: file.fullPath, reason: reason))
+            shared.log.emit(.fileError(path: file.fullPath, reason: reason))
         }
         return error.description
     }

@@ -248,7 +248,7 @@ final class NotificationQueue: Sendable {
             add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
         case .volumeDone(let end) where end.isDone:
             add(.volumeDone, NotificationText.volume(end), word: end.word)
-        case .watchGuard(let root, let reason):
+        case .watchPaused(let root, let reason):
             add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
         default: break
         }

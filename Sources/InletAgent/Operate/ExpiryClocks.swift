@@ -78,7 +78,7 @@ struct ExpiryClocks: Service {
         if isOver, !wasOver {
             shared.log.emit(.queueWarning(waiting: await all(atLeast: waiting.total), limit: limit))
         }
-        if wasOver, !isOver { shared.log.emit(.queueCalm(waiting: waiting.total, limit: limit)) }
+        if wasOver, !isOver { shared.log.emit(.queueNormal(waiting: waiting.total, limit: limit)) }
         return isOver
     }
 

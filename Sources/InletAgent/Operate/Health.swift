@@ -48,7 +48,7 @@ package final class JournalHealth: Sendable {
 
     package func works(for asker: Asker = .queue) {
         let isOver = failing.withLock { failing in failing.removeValue(forKey: asker) != nil && failing.isEmpty }
-        if isOver { log.emit(.journalFree) }
+        if isOver { log.emit(.journalRecovered) }
     }
 }
 

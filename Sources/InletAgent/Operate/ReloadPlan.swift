@@ -104,7 +104,7 @@ struct ReloadPlan: Sendable {
                 exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         } catch {
             let what = "units of folders that are no longer watched wait until the next reload or start"
-            shared.log.emit(.agentTrouble(reason: "\(what): \(error)"))
+            shared.log.emit(.agentError(reason: "\(what): \(error)"))
         }
     }
 

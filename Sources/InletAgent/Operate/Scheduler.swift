@@ -115,7 +115,7 @@ struct HistoryPruner: ScheduledJob {
             tell(files, start.duration(to: clock.instant()))
             if !Task.isCancelled {
                 let reason = "old files could not be moved to the journal's history: \(error)"
-                shared.log.emit(.agentTrouble(reason: reason))
+                shared.log.emit(.agentError(reason: reason))
             }
             return Self.soon
         }
@@ -243,7 +243,7 @@ struct KeepAlive: ScheduledJob {
         let time = shared.clock.now()
         guard let warning = await destination.renewal?()?.warning(now: time) else { return nil }
         if let last, time - last < Self.day { return last }
-        shared.log.emit(.loginOld(destination: destination.name, reason: warning))
+        shared.log.emit(.loginExpiring(destination: destination.name, reason: warning))
         return time
     }
 
@@ -259,7 +259,7 @@ struct KeepAlive: ScheduledJob {
                 shared.destinations.report(destination.name, .credentials, reason: error.reason)
                 shared.signals.raise(.destination)
             } else if error.reason != lastTrouble {
-                shared.log.emit(.destinationTrouble(destination: destination.name, reason: error.reason))
+                shared.log.emit(.destinationError(destination: destination.name, reason: error.reason))
             }
             return error.reason
         }

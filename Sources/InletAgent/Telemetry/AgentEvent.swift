@@ -13,7 +13,7 @@ package enum AgentEvent: Sendable {
     /// It has not, and why.
     case agentUnconfined(reason: String)
     /// The process that starts programs for a confined agent has ended.
-    case agentHostLost
+    case agentHelperLost
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     /// It ends, because it cannot begin or go on.
@@ -40,7 +40,7 @@ package enum AgentEvent: Sendable {
     /// It has not: the original goes without.
     case fileNotDerived(path: FilePath, name: String, reason: String)
     /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
-    case watchGuard(root: FilePath, reason: String)
+    case watchPaused(root: FilePath, reason: String)
     case watchResumed(root: FilePath, by: String)
     /// Another agent watches the folder: this one waits until that ends.
     case watchStandby(root: FilePath, holder: String)
@@ -56,15 +56,15 @@ package enum AgentEvent: Sendable {
     /// A file waits for its marker; said once for each folder and extension.
     case fileAwaited(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
-    case fileTrouble(path: FilePath, reason: String)
+    case fileError(path: FilePath, reason: String)
     /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
-    case agentTrouble(reason: String)
+    case agentError(reason: String)
     /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
     case serviceFailed(service: String, reason: String, wait: Duration)
     case journalFull(reason: String)
     /// The journal cannot be written for another reason than a full disk.
     case journalFailing(reason: String)
-    case journalFree
+    case journalRecovered
     case journalBackup(path: FilePath)
     case journalBackupFailed(reason: String)
     /// Files that ended long ago are in the journal's history now.
@@ -73,7 +73,7 @@ package enum AgentEvent: Sendable {
         job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String], labels: [String: String] = [:])
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
-    case jobKnown(job: Int64, path: FilePath)
+    case jobUnchanged(job: Int64, path: FilePath)
     /// A file that was renamed goes on under its new path; nothing of it is sent again.
     case jobRenamed(job: Int64, path: FilePath, from: FilePath)
     /// Nothing is sent to `destinations`: they have the content, which another job brought there.
@@ -110,18 +110,18 @@ package enum AgentEvent: Sendable {
     case queueResumed(ResumeSummary)
     case queueWarning(waiting: Int, limit: Int)
     /// After a warning, no more wait than it allows.
-    case queueCalm(waiting: Int, limit: Int)
+    case queueNormal(waiting: Int, limit: Int)
     /// Files stay in their folders because the queue has no room for them; said once, until there is.
     case queueFull(files: Int, bytes: Int64)
-    case queueFree
+    case queueRecovered
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
     /// It asks for time: nothing is sent to it until then.
-    case destinationSlowed(destination: String, reason: String, until: WallTime)
+    case destinationThrottled(destination: String, reason: String, until: WallTime)
     /// Something about a destination that should be seen to, but holds nothing up.
-    case destinationTrouble(destination: String, reason: String)
+    case destinationError(destination: String, reason: String)
     /// A login has not been renewed for days, and will end; said once a day.
-    case loginOld(destination: String, reason: String)
+    case loginExpiring(destination: String, reason: String)
     /// Somebody was given a token for requests of his own.
     case tokenGiven(destination: String, to: String)
     /// Another rate holds, in bytes per second: nil is no limit, 0 sends nothing. For all destinations together where none is named.
@@ -142,7 +142,7 @@ package enum AgentEvent: Sendable {
     /// Another level is written, until the configuration is read again.
     case logLevel(LogSettings.Level, by: String)
     /// Lines are lost, or go elsewhere; said once, until it is over.
-    case logTrouble(reason: String)
+    case logError(reason: String)
     /// So many lines were lost, and it is over.
     case logLost(lines: Int)
     /// So many lines of one event were not written: there were too many of them.
@@ -158,6 +158,12 @@ package enum AgentEvent: Sendable {
     }
 }
 
+extension AgentEvent {
+    static func expired(_ file: FileRow, _ destination: String) -> AgentEvent {
+        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    }
+}
+
 extension AgentEvent.JobRef {
     init(_ crashed: CrashedDelivery) {
         self.init(
@@ -170,16 +176,4 @@ extension AgentEvent.JobRef {
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)
     }
-}
-
-/// Lines about the queue as a whole, and about files that belong together.
-extension AgentEvent {
-    static func expired(_ file: FileRow, _ destination: String) -> AgentEvent {
-        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
-    }
-}
-
-extension Batch {
-    /// Files that are where they belong.
-    var arrived: Int { counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 } }
 }

@@ -10,16 +10,104 @@ package enum EventValue: Sendable, Equatable {
     case number(Int64)
     case list([String])
     case flag(Bool)
+
+    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
+    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
+    /// Text that may hold bytes from a server or a file name.
+    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+    /// A file's labels, as `name=value`; nil for none.
+    fileprivate static func labels(_ labels: [String: String]) -> EventValue? {
+        labels.isEmpty
+            ? nil : .list(labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") })
+    }
+
+    /// Without quotes.
+    var plain: String {
+        switch self {
+        case .text(let text): text
+        case .number(let number): String(number)
+        case .list(let items): items.joined(separator: ",")
+        case .flag(let isSet): isSet ? "yes" : "no"
+        }
+    }
+
+    fileprivate var quoted: String {
+        let text = DisplayText.escape(plain)
+        // A quote with an accent is one letter, and still a quote.
+        let scalars = text.unicodeScalars
+        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
+        var quoted = "\"".unicodeScalars
+        for scalar in scalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("\"")
+        return String(quoted)
+    }
 }
 
 /// What a log line says of an event.
 package struct EventLine: Sendable {
+    /// nil for a field that the line does not have.
+    fileprivate typealias Field = (String, EventValue?)
+    fileprivate typealias Level = LogSettings.Level
+
     package var name: String
     package var level: LogSettings.Level
     package var fields: [(String, EventValue)]
 
+    fileprivate init(_ name: String, _ level: Level, _ fields: [Field]) {
+        let was = LogEventSpec.namesBefore[name]
+        (self.name, self.level) = (name, level)
+        self.fields = (fields + [("was", was.map { .text($0) })]).compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    fileprivate init(_ name: String, _ level: Level, _ fields: Field...) { self.init(name, level, fields) }
+    fileprivate static func debug(_ name: String, _ fields: Field...) -> Self { Self(name, .debug, fields) }
+    fileprivate static func info(_ name: String, _ fields: Field...) -> Self { Self(name, .info, fields) }
+    fileprivate static func warning(_ name: String, _ fields: Field...) -> Self { Self(name, .warning, fields) }
+    fileprivate static func error(_ name: String, _ fields: Field...) -> Self { Self(name, .error, fields) }
+
+    fileprivate static func trouble(_ name: String, _ level: Level, _ path: FilePath, _ reason: String) -> Self {
+        Self(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+
+    fileprivate static func file(
+        _ name: String, _ level: Level, _ job: Int64, _ path: FilePath, _ route: String, _ fields: Field...
+    ) -> Self {
+        Self(name, level, [("job", .number(job)), ("path", .path(path)), ("route", .text(route))] + fields)
+    }
+
     /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
     var mayFlood: Bool { level >= .warning && !fields.contains { $0.0 == "job" } }
+
+    /// The line as it is written, with its end: a JSON object, or text for people.
+    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
+        switch format {
+        case .json: json(time)
+        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
+        }
+    }
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
+    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
+    var words: String { name + fields.map { " \($0.0)=\($0.1.quoted)" }.joined() }
+
+    private func json(_ time: WallTime) -> [UInt8] {
+        var object = JSONLine()
+        object.add("ts", time.rfc3339)
+        object.add("level", "\(level)")
+        object.add("event", name)
+        for (name, value) in fields {
+            switch value {
+            case .text(let text): object.add(name, text)
+            case .number(let number): object.add(name, number)
+            case .list(let items): object.add(name, items)
+            case .flag(let isSet): object.add(name, isSet)
+            }
+        }
+        return object.finished + [UInt8(ascii: "\n")]
+    }
 }
 
 extension AgentEvent {
@@ -51,23 +139,23 @@ extension AgentEvent {
                 ("waiting_ms", .number(waiting.milliseconds)))
         case .fileIgnored(let path, let reason): .trouble("file.ignored", .info, path, reason)
         case .fileAwaited(let path, let reason): .trouble("file.awaited", .info, path, reason)
-        case .fileTrouble(let path, let reason): .trouble("file.trouble", .warning, path, reason)
+        case .fileError(let path, let reason): .trouble("file.error", .warning, path, reason)
         case .journalFull(let reason): .error("journal.full", ("reason", .text(reason)))
         case .journalFailing(let reason): .error("journal.failing", ("reason", .safe(reason)))
-        case .journalFree: .info("journal.free")
+        case .journalRecovered: .info("journal.recovered")
         case .journalBackup(let path): .info("journal.backup", ("path", .path(path)))
         case .journalBackupFailed(let reason): .warning("journal.backup_failed", ("reason", .safe(reason)))
         case .journalPruned(let files, let duration):
             .info("journal.pruned", ("files", .count(files)), ("took_ms", .number(duration.milliseconds)))
-        case .agentTrouble(let reason): .error("agent.trouble", ("reason", .safe(reason)))
+        case .agentError(let reason): .error("agent.error", ("reason", .safe(reason)))
         case .agentConfined(let version, let places, let calls, let reason):
             .info(
                 "agent.confined", ("landlock", .count(version)), ("places", .count(places)), ("calls", .count(calls)),
                 ("reason", reason.map { .safe($0) }))
         case .agentUnconfined(let reason): .info("agent.unconfined", ("reason", .safe(reason)))
-        case .agentHostLost:
+        case .agentHelperLost:
             .error(
-                "agent.host_lost",
+                "agent.helper_lost",
                 ("reason", .safe("the process that starts programs and looks for writers has ended; restart the agent"))
             )
         case .serviceFailed(let service, let reason, let wait):
@@ -91,7 +179,7 @@ extension AgentEvent {
                 ("labels", .labels(labels)))
         case .fileNote(let job, let path, let route, let note):
             .file("file.note", .info, job, path, route, ("note", .safe(note)))
-        case .jobKnown(let job, let path): .debug("job.known", ("job", .number(job)), ("path", .path(path)))
+        case .jobUnchanged(let job, let path): .debug("job.unchanged", ("job", .number(job)), ("path", .path(path)))
         case .jobDuplicate(let job, let path, let route, let destinations, let first):
             .file(
                 "job.duplicate", .info, job, path, route, ("destinations", .list(destinations)),
@@ -162,11 +250,11 @@ extension AgentEvent {
                 ("of", .count(summary.of)), ("failed", .count(summary.failed)), ("waiting", .count(summary.waiting)))
         case .queueWarning(let waiting, let limit):
             .warning("queue.warning", ("waiting", .count(waiting)), ("limit", .count(limit)))
-        case .queueCalm(let waiting, let limit):
-            .info("queue.calm", ("waiting", .count(waiting)), ("limit", .count(limit)))
+        case .queueNormal(let waiting, let limit):
+            .info("queue.normal", ("waiting", .count(waiting)), ("limit", .count(limit)))
         case .queueFull(let files, let bytes):
             .warning("queue.full", ("files", .count(files)), ("bytes", .number(bytes)))
-        case .queueFree: .info("queue.free")
+        case .queueRecovered: .info("queue.recovered")
         case .jobExpired(let job, let path, let route, let destinations):
             .file("job.expired", .warning, job, path, route, ("destinations", .list(destinations)))
         case .jobRenamed(let job, let path, let old):
@@ -176,14 +264,14 @@ extension AgentEvent {
                 "destination.down", ("destination", .text(name)), ("reason", .safe(reason)),
                 ("next_probe", .text(probe.rfc3339)))
         case .destinationUp(let name): .info("destination.up", ("destination", .text(name)))
-        case .destinationSlowed(let name, let reason, let until):
+        case .destinationThrottled(let name, let reason, let until):
             .warning(
-                "destination.slowed", ("destination", .text(name)), ("reason", .safe(reason)),
+                "destination.throttled", ("destination", .text(name)), ("reason", .safe(reason)),
                 ("until", .text(until.rfc3339)))
-        case .destinationTrouble(let name, let reason):
-            .warning("destination.trouble", ("destination", .text(name)), ("reason", .safe(reason)))
-        case .loginOld(let name, let reason):
-            .error("destination.login_old", ("destination", .text(name)), ("reason", .safe(reason)))
+        case .destinationError(let name, let reason):
+            .warning("destination.error", ("destination", .text(name)), ("reason", .safe(reason)))
+        case .loginExpiring(let name, let reason):
+            .error("destination.login_expiring", ("destination", .text(name)), ("reason", .safe(reason)))
         case .tokenGiven(let name, let receiver):
             .info("destination.token_given", ("destination", .text(name)), ("to", .text(receiver)))
         case .destinationPaused(let name, let by):
@@ -200,7 +288,7 @@ extension AgentEvent {
                 ("next_try", .text(next?.rfc3339 ?? "never")))
         case .notificationDropped(let sink, let count, let reason):
             .warning("notification.dropped", ("sink", .text(sink)), ("count", .count(count)), ("reason", .safe(reason)))
-        case .watchGuard(let root, let reason): .trouble("watch.guard", .error, root, reason)
+        case .watchPaused(let root, let reason): .trouble("watch.paused", .error, root, reason)
         case .watchResumed(let root, let by): .info("watch.resumed", ("path", .path(root)), ("by", .text(by)))
         case .watchStandby(let root, let holder):
             .warning("watch.standby", ("path", .path(root)), ("holder", .safe(holder)))
@@ -210,7 +298,7 @@ extension AgentEvent {
             .info("volume.removed", ("path", .path(root)), ("volume", .safe(volume)))
         case .volumeDone(let end):
             EventLine(
-                end.isDone ? "volume.done" : "volume.unproved", end.isDone ? .info : .warning,
+                end.isDone ? "volume.done" : "volume.unverified", end.isDone ? .info : .warning,
                 ("path", .path(end.root)), ("volume", .safe(end.volume)), ("files", .count(end.files)),
                 ("bytes", .number(end.bytes)), ("unproved", .count(end.unproved)), ("missing", .count(end.missing)),
                 ("unmarked", .count(end.unmarked)), ("unread", .count(end.unread)), ("ignored", .count(end.ignored)),
@@ -235,7 +323,7 @@ extension AgentEvent {
         case .dashboardRefused(let address, let wait):
             .warning("dashboard.refused", ("address", .safe(address ?? "*")), ("wait_ms", .number(wait.milliseconds)))
         case .logLevel(let level, let by): .info("log.level", ("to", .text(level.rawValue)), ("by", .text(by)))
-        case .logTrouble(let reason): .error("log.trouble", ("reason", .safe(reason)))
+        case .logError(let reason): .error("log.error", ("reason", .safe(reason)))
         case .logLost(let lines): .warning("log.lost", ("lines", .count(lines)))
         case .logSuppressed(let gap): .warning("log.suppressed", ("of", .text(gap.event)), ("lines", .count(gap.lines)))
         }
@@ -248,113 +336,21 @@ extension AgentEvent {
     }
 }
 
-/// nil for a field that the line does not have.
-private typealias Field = (String, EventValue?)
-
-extension EventLine {
-    fileprivate init(_ name: String, _ level: LogSettings.Level, _ fields: [Field]) {
-        self.init(name: name, level: level, fields: fields.compactMap { name, value in value.map { (name, $0) } })
-    }
-
-    fileprivate init(_ name: String, _ level: LogSettings.Level, _ fields: Field...) { self.init(name, level, fields) }
-    fileprivate static func debug(_ name: String, _ fields: Field...) -> Self { Self(name, .debug, fields) }
-    fileprivate static func info(_ name: String, _ fields: Field...) -> Self { Self(name, .info, fields) }
-    fileprivate static func warning(_ name: String, _ fields: Field...) -> Self { Self(name, .warning, fields) }
-    fileprivate static func error(_ name: String, _ fields: Field...) -> Self { Self(name, .error, fields) }
-
-    fileprivate static func trouble(_ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String)
-        -> Self
-    {
-        Self(name, level, ("path", .path(path)), ("reason", .safe(reason)))
-    }
-
-    fileprivate static func file(
-        _ name: String, _ level: LogSettings.Level, _ job: Int64, _ path: FilePath, _ route: String, _ fields: Field...
-    ) -> Self {
-        Self(name, level, [("job", .number(job)), ("path", .path(path)), ("route", .text(route))] + fields)
-    }
-}
-
 extension Batch {
-    fileprivate func line(_ name: String, _ level: LogSettings.Level, _ fields: Field...) -> EventLine {
+    /// Files that are where they belong.
+    fileprivate var arrived: Int { counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 } }
+
+    fileprivate func line(_ name: String, _ level: EventLine.Level, _ fields: EventLine.Field...) -> EventLine {
         EventLine(
             name, level, [("batch", .number(id)), ("path", .safe(self.name)), ("route", .text(route))] + fields)
     }
 }
 
 extension AgentEvent.JobRef {
-    fileprivate func line(_ name: String, _ level: LogSettings.Level, _ fields: Field...) -> EventLine {
-        let common: [Field] = [
+    fileprivate func line(_ name: String, _ level: EventLine.Level, _ fields: EventLine.Field...) -> EventLine {
+        let common: [EventLine.Field] = [
             ("job", .number(job)), ("path", .path(path)), ("destination", .text(destination)), ("route", .text(route)),
         ]
         return EventLine(name, level, common + fields)
-    }
-}
-
-extension EventValue {
-    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
-    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
-    /// Text that may hold bytes from a server or a file name.
-    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
-    /// A file's labels, as `name=value`; nil for none.
-    fileprivate static func labels(_ labels: [String: String]) -> EventValue? {
-        labels.isEmpty
-            ? nil : .list(labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") })
-    }
-}
-
-extension EventLine {
-    /// The line as it is written, with its end: a JSON object, or text for people.
-    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
-        switch format {
-        case .json: json(time)
-        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
-        }
-    }
-
-    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
-    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
-    var words: String { name + fields.map { " \($0.0)=\($0.1.text)" }.joined() }
-
-    private func json(_ time: WallTime) -> [UInt8] {
-        var object = JSONLine()
-        object.add("ts", time.rfc3339)
-        object.add("level", "\(level)")
-        object.add("event", name)
-        for (name, value) in fields {
-            switch value {
-            case .text(let text): object.add(name, text)
-            case .number(let number): object.add(name, number)
-            case .list(let items): object.add(name, items)
-            case .flag(let isSet): object.add(name, isSet)
-            }
-        }
-        return object.finished + [UInt8(ascii: "\n")]
-    }
-}
-
-extension EventValue {
-    fileprivate var text: String {
-        let text = DisplayText.escape(plain)
-        // A quote with an accent is one letter, and still a quote.
-        let scalars = text.unicodeScalars
-        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
-        var quoted = "\"".unicodeScalars
-        for scalar in scalars {
-            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
-            quoted.append(scalar)
-        }
-        quoted.append("\"")
-        return String(quoted)
-    }
-
-    /// Without quotes.
-    var plain: String {
-        switch self {
-        case .text(let text): text
-        case .number(let number): String(number)
-        case .list(let items): items.joined(separator: ",")
-        case .flag(let isSet): isSet ? "yes" : "no"
-        }
     }
 }

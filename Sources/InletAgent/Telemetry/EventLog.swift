@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 internal import Synchronization
+internal import SystemPackage
 
 /// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page). Nobody waits
 /// for the log: its lines are written by a thread of its own.
@@ -29,18 +30,26 @@ package final class EventLog: Sendable {
     deinit { setup.withLock { $0?.writer.close() } }
 
     private func writer(_ settings: LogSettings) throws(SystemError) -> LogWriter {
-        try LogWriter(try LogOutputs.make(settings)) { [weak self] in self?.emit([$0], isUrgent: false, isOfLog: true) }
+        let output: any LogOutput =
+            switch settings.output {
+            case "stderr": StreamOutput(.errors)
+            case "stdout": StreamOutput(.output)
+            case "journald": JournalOutput(JournalSocket.usual)
+            default:
+                try FileOutput(
+                    FilePath(settings.output), LogRotation(maxSize: settings.maxSize, keep: settings.keep))
+            }
+        return try LogWriter(output) { [weak self] in self?.emit([$0], isOfLog: true) }
     }
 
     package func emit(_ event: AgentEvent) { emit([event]) }
 
     /// Says several things at once: one write for all their lines.
-    package func emit(_ events: [AgentEvent]) { emit(events, isUrgent: false) }
-
+    ///
     /// - Parameters:
     ///   - isUrgent: whether it is written whatever the level.
     ///   - isOfLog: whether the output says it of itself.
-    private func emit(_ events: [AgentEvent], isUrgent: Bool, isOfLog: Bool = false) {
+    package func emit(_ events: [AgentEvent], isUrgent: Bool = false, isOfLog: Bool = false) {
         if events.isEmpty { return }
         if let setup = setup.withLock({ $0 }) {
             let lines = events.map(\.line).filter { isUrgent || $0.level >= setup.level }

@@ -1,7 +1,7 @@
 internal import InletCore
 internal import InletLinux
 internal import Synchronization
-package import SystemPackage
+internal import SystemPackage
 
 /// How a write went.
 struct LogWrite: Sendable, Equatable {
@@ -22,20 +22,6 @@ protocol LogOutput: Sendable {
 
 extension LogOutput {
     func reopen() {}
-}
-
-/// The output that settings ask for.
-enum LogOutputs {
-    static func make(_ settings: LogSettings) throws(SystemError) -> any LogOutput {
-        switch settings.output {
-        case "stderr": StreamOutput(.errors)
-        case "stdout": StreamOutput(.output)
-        case "journald": JournalOutput(JournalSocket.usual)
-        default:
-            try FileOutput(
-                FilePath(settings.output), LogRotation(maxSize: settings.maxSize, keep: settings.keep))
-        }
-    }
 }
 
 /// The process's own output. Where it leads to systemd's journal, each line says its priority.
@@ -71,17 +57,12 @@ final class StreamOutput: LogOutput {
 
 /// A file of our own.
 final class FileOutput: LogOutput {
-    private struct State: ~Copyable {
-        var file: LogFile
-        var isFailing = false
-    }
-
     private let path: FilePath
-    private let state: Mutex<State>
+    private let file: Mutex<LogFile>
 
     init(_ path: FilePath, _ rotation: LogRotation) throws(SystemError) {
         self.path = path
-        state = Mutex(State(file: try LogFile(path, rotation, now: .now)))
+        file = Mutex(try LogFile(path, rotation, now: .now))
     }
 
     var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
@@ -89,13 +70,13 @@ final class FileOutput: LogOutput {
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { $0.text(format, at: time) }
         let now = ContinuousClock.now
-        let (lost, error, isNew) = state.withLock { state in
-            let (lost, error) = state.file.write(text, at: now)
-            defer { state.isFailing = error != nil }
-            return (lost, error, error != nil && !state.isFailing)
+        let (wasFailing, lost, error) = file.withLock { file in
+            let wasFailing = file.isFailing
+            let (lost, error) = file.write(text, at: now)
+            return (wasFailing, lost, error)
         }
         // Nobody would find it in the file.
-        if let error, isNew {
+        if let error, !wasFailing {
             StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
         }
         return LogWrite(lost: lost, trouble: error.map { "\($0)" })
@@ -103,7 +84,7 @@ final class FileOutput: LogOutput {
 
     func reopen() {
         let now = ContinuousClock.now
-        state.withLock { $0.file.lookSoon(now) }
+        file.withLock { $0.lookSoon(now) }
     }
 }
 
@@ -179,6 +160,8 @@ extension EventLine {
         message.add("PRIORITY", String(level.priority))
         message.add("SYSLOG_IDENTIFIER", "inlet")
         message.add("INLET_EVENT", name)
+        // A field may be there twice: who filters by the old name still finds the entry.
+        if let was = LogEventSpec.namesBefore[name] { message.add("INLET_EVENT", was) }
         for (name, value) in fields { message.add(JournalMessage.fieldName("INLET_", name), value.plain) }
         return message
     }
@@ -198,6 +181,8 @@ struct LogFile: ~Copyable {
     private var nextRotation: ContinuousClock.Instant
     /// Whether the file ends within a line: the disk was full, or a process died.
     private var isTorn: Bool
+    /// Whether the last lines were not all written.
+    private(set) var isFailing = false
 
     init(_ path: FilePath, _ rotation: LogRotation, now: ContinuousClock.Instant) throws(SystemError) {
         self.rotation = rotation
@@ -219,6 +204,7 @@ struct LogFile: ~Copyable {
         }
         let text = isTorn ? [Self.newline] + lines : lines
         let (written, error) = file.append(text)
+        isFailing = error != nil
         let kept = error == nil ? written : Self.kept(text, written) { file.takeBack($0) }
         standing.size += Int64(kept)
         if kept > 0 { isTorn = text[kept - 1] != Self.newline }
@@ -277,25 +263,20 @@ struct LogFile: ~Copyable {
 }
 
 /// When a log file is set aside, and which name becomes which.
-package struct LogRotation: Sendable, Equatable {
+struct LogRotation: Sendable {
     /// What is done to the files, in this order; 0 is the log itself, 1 the newest that was set aside.
-    package enum Step: Sendable, Equatable {
+    enum Step: Equatable {
         case rename(from: Int, to: Int)
         case remove(Int)
     }
 
     /// Bytes; nil = never.
-    package var maxSize: Int64?
+    var maxSize: Int64?
     /// How many that were set aside are kept; from 1.
-    package var keep: Int
-
-    package init(maxSize: Int64?, keep: Int) {
-        self.maxSize = maxSize
-        self.keep = keep
-    }
+    var keep: Int
 
     /// Whether a log of `size` bytes is set aside before `count` more are added. An empty one never is, whatever is added.
-    package func isDue(size: Int64, adding count: Int) -> Bool {
+    func isDue(size: Int64, adding count: Int) -> Bool {
         guard let maxSize else { return false }
         return size > 0 && size + Int64(count) > maxSize
     }
@@ -303,7 +284,7 @@ package struct LogRotation: Sendable, Equatable {
     /// Each rename frees the name that the next one takes, so that none is lost when the process dies between two: what is
     /// left then is a gap, and the next time only the files before the first gap move. The oldest is only written over where
     /// there is no gap. Files beyond `keep`, of a time when it was larger, go as far as their numbers have no gap.
-    package func steps(_ isThere: (Int) -> Bool) -> [Step] {
+    func steps(_ isThere: (Int) -> Bool) -> [Step] {
         var gap = 1
         while gap < keep, isThere(gap) { gap += 1 }
         var steps = (0..<gap).reversed().map { Step.rename(from: $0, to: $0 + 1) }
@@ -316,7 +297,7 @@ package struct LogRotation: Sendable, Equatable {
     }
 
     /// `PATH`, `PATH.1`, `PATH.2` …
-    package static func path(_ log: FilePath, _ number: Int) -> FilePath {
+    static func path(_ log: FilePath, _ number: Int) -> FilePath {
         number > 0 ? FilePath(bytes: log.bytes + Array(".\(number)".utf8)) : log
     }
 }

@@ -2,11 +2,12 @@ package import InletCore
 
 /// What each event's log line has: one table for the JSON schema and for the test that holds real lines against it.
 package struct LogEventSpec: Sendable {
+    /// Each with what the JSON Schema says of it.
     package enum Kind: String, Sendable {
-        case text
-        case number
-        case list
-        case flag
+        case text = #"{"type": "string"}"#
+        case number = #"{"type": "integer"}"#
+        case list = #"{"type": "array", "items": {"type": "string"}}"#
+        case flag = #"{"type": "boolean"}"#
     }
 
     package struct Field: Sendable {
@@ -21,6 +22,8 @@ package struct LogEventSpec: Sendable {
     package var levels: [LogSettings.Level]
     package var fields: [Field]
 
+    private static let marks: [Character: Kind] = ["#": .number, "*": .list, "!": .flag]
+
     /// - Parameter text: its name, its levels, and the names of its fields with what is not text marked: `size#` a number,
     ///   `notes*` a list, `resumed!` a flag; `?` at the end for what only some lines have.
     private init(_ text: Substring) {
@@ -31,16 +34,36 @@ package struct LogEventSpec: Sendable {
             var word = word
             let isOptional = word.hasSuffix("?")
             if isOptional { word = word.dropLast() }
-            let kind: Kind =
-                switch word.last {
-                case "#": .number
-                case "*": .list
-                case "!": .flag
-                default: .text
-                }
+            let kind = word.last.flatMap { Self.marks[$0] } ?? .text
             return Field(name: String(kind == .text ? word : word.dropLast()), kind: kind, isOptional: isOptional)
         }
+        if formerName != nil { fields.append(Field(name: "was", kind: .text, isOptional: true)) }
     }
+}
+
+/// The names that events had before 0.9, and what they are called since. The table goes away with 0.10; until then whoever
+/// looks for an old name finds the event: its lines have the name in `was`, and lines of old log files are understood.
+extension LogEventSpec {
+    package static let formerNames = [
+        "agent.host_lost": "agent.helper_lost",
+        "agent.trouble": "agent.error",
+        "destination.login_old": "destination.login_expiring",
+        "destination.slowed": "destination.throttled",
+        "destination.trouble": "destination.error",
+        "file.trouble": "file.error",
+        "job.known": "job.unchanged",
+        "journal.free": "journal.recovered",
+        "log.trouble": "log.error",
+        "queue.calm": "queue.normal",
+        "queue.free": "queue.recovered",
+        "volume.unproved": "volume.unverified",
+        "watch.guard": "watch.paused",
+    ]
+
+    /// The old names by the new ones.
+    static let namesBefore = Dictionary(uniqueKeysWithValues: formerNames.map { ($1, $0) })
+
+    var formerName: String? { Self.namesBefore[name] }
 }
 
 /// The JSON Schema (draft 2020-12) of a log line.
@@ -72,24 +95,15 @@ package enum LogSchema {
     /// `{"if": the event's name, "then": what its lines have}`.
     private static func conditional(_ event: LogEventSpec) -> String {
         let levels = event.levels.map { JSONString.quote($0.rawValue) }.joined(separator: ", ")
-        let fields = event.fields.map { "\(JSONString.quote($0.name)): \(type($0.kind))" }
+        let fields = event.fields.map { "\(JSONString.quote($0.name)): \($0.kind.rawValue)" }
         let properties = (["\"ts\": true", "\"event\": true", "\"level\": {\"enum\": [\(levels)]}"] + fields)
             .joined(separator: ", ")
         let required = event.fields.filter { !$0.isOptional }.map { JSONString.quote($0.name) }.joined(separator: ", ")
-        let name = JSONString.quote(event.name)
+        let names = ([event.name] + [event.formerName].compactMap(\.self)).map { JSONString.quote($0) }
         return """
-            {"if": {"properties": {"event": {"const": \(name)}}, "required": ["event"]}, \
+            {"if": {"properties": {"event": {"enum": [\(names.joined(separator: ", "))]}}, "required": ["event"]}, \
             "then": {"properties": {\(properties)}, "required": [\(required)], "additionalProperties": false}}
             """
-    }
-
-    private static func type(_ kind: LogEventSpec.Kind) -> String {
-        switch kind {
-        case .text: #"{"type": "string"}"#
-        case .number: #"{"type": "integer"}"#
-        case .flag: #"{"type": "boolean"}"#
-        case .list: #"{"type": "array", "items": {"type": "string"}}"#
-        }
     }
 }
 
@@ -104,11 +118,11 @@ extension LogEventSpec {
         agent.started info version configuration
         agent.confined info landlock# places# calls# reason?
         agent.unconfined info reason
-        agent.host_lost error reason
+        agent.helper_lost error reason
         agent.ready info roots# destinations#
         agent.stopping info
         agent.failed error reason
-        agent.trouble error reason
+        agent.error error reason
         agent.service_failed error service reason wait_ms#
 
         watch.added info path directories# writer_check
@@ -117,15 +131,15 @@ extension LogEventSpec {
         watch.limit warning path reason
         watch.overflow warning path
         watch.adopted info path files# bytes#
-        watch.guard error path reason
+        watch.paused error path reason
         watch.resumed info path by
         watch.standby warning path holder
         volume.added info path volume waiting#
         volume.removed info path volume
         volume.done info \(volume)
-        volume.unproved warning \(volume)
+        volume.unverified warning \(volume)
 
-        file.trouble warning path reason
+        file.error warning path reason
         file.not_adopted info path reason
         file.derived info path name size# duration_ms#
         file.not_derived warning path name reason
@@ -137,7 +151,7 @@ extension LogEventSpec {
         file.note info job# path route note
 
         job.admitted info job# path route size# destinations* labels*?
-        job.known debug job# path
+        job.unchanged debug job# path
         job.renamed info job# path from
         job.duplicate info job# path route destinations* same_as#
         job.started info/debug \(job)key attempt# size# resumed!?
@@ -163,22 +177,22 @@ extension LogEventSpec {
         queue.resuming info waiting#
         queue.resumed info/warning resumed# of# failed# waiting#
         queue.warning warning waiting# limit#
-        queue.calm info waiting# limit#
+        queue.normal info waiting# limit#
         queue.full warning files# bytes#
-        queue.free info
+        queue.recovered info
 
         journal.full error reason
         journal.failing error reason
-        journal.free info
+        journal.recovered info
         journal.pruned info files# took_ms#
         journal.backup info path
         journal.backup_failed warning reason
 
         destination.down warning destination reason next_probe
         destination.up info destination
-        destination.slowed warning destination reason until
-        destination.trouble warning destination reason
-        destination.login_old error destination reason
+        destination.throttled warning destination reason until
+        destination.error warning destination reason
+        destination.login_expiring error destination reason
         destination.token_given info destination to
         destination.paused info destination by
         destination.resumed info destination by
@@ -194,7 +208,7 @@ extension LogEventSpec {
         dashboard.failed warning address reason
         dashboard.refused warning address wait_ms#
         log.level info to by
-        log.trouble error reason
+        log.error error reason
         log.lost warning lines#
         log.suppressed warning of lines#
         """

@@ -7,8 +7,6 @@ package struct LogStanding: Sendable, Equatable {
     package var reason: String
     /// Lines that were lost since it began.
     package var lost: Int
-
-    package init(reason: String, lost: Int) { (self.reason, self.lost) = (reason, lost) }
 }
 
 /// Lines on their way to an output, which has a thread of its own: whoever says something never waits for those who read it.
@@ -74,7 +72,7 @@ final class LogWriter: Sendable {
             wake(&state)
             return false
         }
-        if isNews { tell(.logTrouble(reason: output.silence)) }
+        if isNews { tell(.logError(reason: output.silence)) }
     }
 
     /// The output's name may lead elsewhere now; what is written from now on goes there.
@@ -182,7 +180,7 @@ final class LogWriter: Sendable {
             defer { (state.trouble, state.lost) = (nil, 0) }
             return (nil, state.lost)
         }
-        if let began { tell(.logTrouble(reason: began)) }
+        if let began { tell(.logError(reason: began)) }
         if lost > 0 { tell(.logLost(lines: lost)) }
     }
 }

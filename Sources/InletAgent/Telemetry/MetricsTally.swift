@@ -50,7 +50,8 @@ package final class MetricsTally: Sendable {
         case .jobRetry(let ref, let error, _, _):
             // A person or a limit has ended it, and nothing has failed.
             if error.verdict != .cancelled { at(ref.destination) { $0.retries += 1 } }
-        case .jobFailed(let ref, let end, _): ended([ref.destination], MetricsFigures.Outcome(end))
+        // Its name is no file's state where the delivery has not ended.
+        case .jobFailed(let ref, let end, _): ended([ref.destination], FileState(rawValue: end.rawValue))
         case .jobExpired(_, _, _, let destinations): ended(destinations, .expired)
         case .jobDuplicate(_, _, _, let destinations, _): ended(destinations, .duplicate)
         case .watchOverflow: state.withLock { $0.overflows += 1 }
@@ -60,7 +61,7 @@ package final class MetricsTally: Sendable {
         }
     }
 
-    private func ended(_ destinations: [String], _ result: MetricsFigures.Outcome?) {
+    private func ended(_ destinations: [String], _ result: FileState?) {
         guard let result else { return }
         for name in destinations { at(name) { $0.ends[result, default: 0] += 1 } }
     }
@@ -83,24 +84,10 @@ package final class MetricsTally: Sendable {
 
 /// What has happened since the agent's start, counted.
 package struct MetricsFigures: Sendable {
-    /// How a delivery ended.
-    package enum Outcome: String, Sendable, CaseIterable {
-        case delivered
-        /// Not sent: the destination has the content already.
-        case duplicate
-        case failed
-        case expired
-        case cancelled
-        case gone
-        case superseded
-
-        /// nil for a delivery that has not ended.
-        init?(_ state: DeliveryState) { self.init(rawValue: state.rawValue) }
-    }
-
     /// Of one destination.
     package struct Destination: Sendable, Equatable {
-        package var ends: [Outcome: Int] = [:]
+        /// How deliveries ended; of a duplicate nothing was sent, because the destination has the content already.
+        package var ends: [FileState: Int] = [:]
         /// Of the files that were delivered there.
         package var deliveredBytes: Int64 = 0
         /// How long the attempts took that delivered.

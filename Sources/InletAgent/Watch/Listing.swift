@@ -269,7 +269,7 @@ extension RootLoop {
             listing.unread += 1
             guard settler.stuckFolders.leave(folder: directory, "\(error)", at: .now) else { return }
         }
-        log.emit(.fileTrouble(path: settings.path.pushing(directory), reason: "\(error)"))
+        log.emit(.fileError(path: settings.path.pushing(directory), reason: "\(error)"))
     }
 
     mutating func advanceListing() async throws(SystemError) {

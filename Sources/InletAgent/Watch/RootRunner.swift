@@ -94,7 +94,7 @@ final class RootRunner: Service {
             said.absence = nil
             if await pauses(&said.objection) { continue }
             guard case .watch(let lock, let doubt) = standsBy(&said.holder) else { continue }
-            if let doubt { log.emit(.fileTrouble(path: settings.path, reason: doubt)) }
+            if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
             said.trouble = await watchUntilLost(said.trouble)
             withExtendedLifetime(lock) {}
             // What is there now may be another volume.
@@ -111,12 +111,12 @@ final class RootRunner: Service {
                 last = nil
                 return false
             }
-            if found != last { log.emit(.watchGuard(root: settings.path, reason: found)) }
+            if found != last { log.emit(.watchPaused(root: settings.path, reason: found)) }
             objection = found
         } catch {
             // What cannot be known now is no reason to believe it. Said once, however many calls fail one after the other.
             objection = "\(error)"
-            if last == nil { log.emit(.watchGuard(root: settings.path, reason: objection)) }
+            if last == nil { log.emit(.watchPaused(root: settings.path, reason: objection)) }
         }
         mailbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
         last = objection

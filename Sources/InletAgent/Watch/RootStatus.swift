@@ -100,7 +100,7 @@ extension RootLoop {
     /// Folders with files that cannot be taken, each logged once.
     mutating func stuckFolders(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
         for report in settler.stuckFolders.untold(at: now) {
-            log.emit(.fileTrouble(path: settings.path.pushing(report.folder), reason: report.reason))
+            log.emit(.fileError(path: settings.path.pushing(report.folder), reason: report.reason))
         }
         return settler.stuckFolders.most(Self.shownFolders).map { report in
             IntakeStatus.Unsettled(path: settings.path.pushing(report.folder), busy: false, why: report.reason)

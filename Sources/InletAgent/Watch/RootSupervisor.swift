@@ -213,7 +213,7 @@ struct MountWatcher: Service {
             }
         } catch {
             // Rescans and restarts find the same, only later.
-            shared.log.emit(.agentTrouble(reason: "mounts are not followed: \(error)"))
+            shared.log.emit(.agentError(reason: "mounts are not followed: \(error)"))
         }
     }
 }

@@ -135,7 +135,7 @@ extension AdmissionStage {
             admitter.health.fails(error)
         } catch {
             if untold.count(unit.appending(Completion.folderMarker)) {
-                log.emit(.fileTrouble(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
+                log.emit(.fileError(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
             }
         }
         return .later
@@ -193,6 +193,6 @@ extension AdmissionStage {
     }
 
     private func tell(_ path: FilePath, _ reason: String) {
-        log.emit(.fileTrouble(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
+        log.emit(.fileError(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
     }
 }

@@ -197,7 +197,7 @@ extension RootLoop {
         shared.health.heartbeat.beat(.intake(settings.path))
         let silence = try await volume.earlier.ask(
             of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
-        if let silence { log.emit(.fileTrouble(path: settings.path, reason: silence)) }
+        if let silence { log.emit(.fileError(path: settings.path, reason: silence)) }
         return volume.earlier.isOver
     }
 

@@ -165,7 +165,7 @@ final class VolumeRoots: Service {
             defer { state.remarks[root] = text }
             return state.remarks[root] != text
         }
-        if isNew, let text { shared.log.emit(.fileTrouble(path: root, reason: text)) }
+        if isNew, let text { shared.log.emit(.fileError(path: root, reason: text)) }
     }
 
     private func end(_ root: FilePath) {
@@ -192,7 +192,7 @@ final class VolumeRoots: Service {
                     while let next = try self.next(at: root) { try await next.run() }
                 } catch {
                     // It is taken up anew with the next look at the pattern.
-                    self.shared.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+                    self.shared.log.emit(.fileError(path: root, reason: "\(error)"))
                 }
                 arrivals.left(volume, root)
                 let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
@@ -203,7 +203,7 @@ final class VolumeRoots: Service {
         } catch let error as SystemError where error.isMissing {
             return true
         } catch {
-            shared.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+            shared.log.emit(.fileError(path: root, reason: "\(error)"))
             return false
         }
     }

@@ -45,6 +45,7 @@ extension EventReport: Described {
                 .must("seq", .integer), .must("ts", .time),
                 .must("level", .word(LogSettings.Level.allCases.map(\.rawValue))),
                 .must("event", .text, "As in the log: job.delivered, destination.down …"),
+                .may("was", .text, "What an event that 0.9 renamed was called before; goes away with 0.10."),
             ], more: .anything)
     }
 }

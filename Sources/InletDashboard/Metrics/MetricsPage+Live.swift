@@ -6,7 +6,7 @@ internal import InletLinux
 extension MetricsPage {
     /// What is always there, be it 0: a series that begins with its first event shows no increase by it.
     private static let usualEnds: Set<FileState> = [.delivered, .failed, .expired, .rejected]
-    private static let usualOutcomes: Set<MetricsFigures.Outcome> = [.delivered, .failed, .expired]
+    private static let usualOutcomes: Set<FileState> = [.delivered, .failed, .expired]
 
     func addCounters(_ figures: MetricsFigures, to page: inout PrometheusText) {
         for (route, ends) in figures.files where route != MetricsTally.other || !ends.isEmpty {

@@ -58,7 +58,7 @@ package struct LogLineText: Sendable {
         case "debug": ("·", .faint)
         case "warning": ("!", .warning)
         case "error": ("✗", .bad)
-        default: LogWords.good.contains(line.event) ? ("✓", .good) : (" ", nil)
+        default: LogWords.good.contains(LogWords.current(line.event)) ? ("✓", .good) : (" ", nil)
         }
     }
 }

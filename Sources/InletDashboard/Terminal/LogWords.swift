@@ -1,3 +1,4 @@
+internal import InletAgent
 internal import InletCore
 
 /// The agent's events in words: a pattern each. `{name}` is a field, and what stands in brackets is left out when one of its
@@ -5,13 +6,16 @@ internal import InletCore
 enum LogWords {
     /// Events that are what everybody hopes for.
     static let good: Set = [
-        "job.delivered", "destination.up", "agent.ready", "journal.free", "queue.free", "queue.calm",
+        "job.delivered", "destination.up", "agent.ready", "journal.recovered", "queue.recovered", "queue.normal",
     ]
+
+    /// An event's name now, as it stands in a log file of the version before too.
+    static func current(_ event: String) -> String { LogEventSpec.formerNames[event] ?? event }
 
     static func sentence(_ line: LogFields, zone: String?) -> String {
         var fields = line.fields
         fields["seq"] = nil
-        guard let pattern = patterns[line.event] else {
+        guard let pattern = patterns[current(line.event)] else {
             fields["job"] = nil
             let rest = fields.sorted { $0.key < $1.key }.map { name, value in
                 "\(DisplayText.escape(name))=\(plain(value))"

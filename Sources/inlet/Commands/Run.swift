@@ -77,7 +77,7 @@ struct Run: AsyncParsableCommand {
         let patience = StartPatience(log)
         do {
             let state = try await AgentSession.takeState(config.settings.stateDirectory, patience)
-            ProcessHost.current?.whenEnded { log.emit(.agentHostLost) }
+            ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
