@@ -80,14 +80,6 @@ extension RootLoop {
 
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
-    /// The unit that the file at `path` says is complete.
-    func unitMarked(by path: FilePath) -> FilePath? { admitter.routes.unitMarked(by: path) }
-
-    /// The file whose marker is at `path`.
-    func fileMarked(by path: FilePath) -> FilePath? {
-        admitter.routes.belongings(of: path).first { $0.companion.kind == .marker }?.main
-    }
-
     /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
     func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
         guard admitter.routes.hasUnits else { return [] }

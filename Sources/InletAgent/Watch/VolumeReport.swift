@@ -219,7 +219,7 @@ extension RootLoop {
     private mutating func volumeEnd(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeEnd {
         let (root, earlier) = (settings.path, volume.earlier)
         var end = VolumeEnd(root: root, volume: found)
-        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.inspector.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
         end.unread = listing.unread + admission.inspector.unread
         var last = FilePath()
