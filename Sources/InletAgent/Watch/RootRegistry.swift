@@ -120,8 +120,9 @@ final class RootMailbox: Sendable {
 
     private struct State {
         var requests = Requests()
-        var isStopped = false
         var status: IntakeStatus?
+        var isStopped = false
+        var isRenewed = false
     }
 
     let root: FilePath
@@ -137,7 +138,8 @@ final class RootMailbox: Sendable {
         waker = try Waker()
     }
 
-    var isStopped: Bool { state.withLock { $0.isStopped } }
+    /// Whether the loop is to end, for good or to begin anew.
+    var isStopped: Bool { state.withLock { $0.isStopped || $0.isRenewed } }
     var status: IntakeStatus { state.withLock(\.status) ?? IntakeStatus(root: root, state: .starting) }
 
     func look(again path: FilePath) {
@@ -165,6 +167,21 @@ final class RootMailbox: Sendable {
     func stop() {
         state.withLock { $0.isStopped = true }
         waker.wake()
+    }
+
+    /// Has the root watched anew, by the routes that hold then.
+    func renew() {
+        state.withLock { $0.isRenewed = true }
+        waker.wake()
+    }
+
+    /// Whether that was asked for, since it began last: then it begins without what was asked and shown before.
+    func beginsAnew() -> Bool {
+        state.withLock { state in
+            guard state.isRenewed, !state.isStopped else { return false }
+            state = State()
+            return true
+        }
     }
 
     func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }

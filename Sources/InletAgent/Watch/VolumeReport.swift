@@ -202,11 +202,11 @@ extension RootLoop {
     }
 
     private mutating func endFirstListing() async {
-        guard admission.adopter != nil, listing.isComplete, settler.count == 0 else { return }
-        let first = FirstListing(
-            journal: admission.journal, volume: admission.volume?.key, tolerance: admission.tolerance)
-        // A journal that does not take it now is asked again with the next look.
-        guard first.counts, (try? await first.end()) != nil else { return }
+        guard admission.adopter != nil, listing.isComplete, settler.count == 0,
+            let key = admission.volume?.firstListing(admission.tolerance),
+            // A journal that does not take it now is asked again with the next look.
+            (try? await admission.journal.setListed(key, at: .now)) != nil
+        else { return }
         admission.adopter = nil
     }
 
