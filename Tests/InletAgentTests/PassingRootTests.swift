@@ -118,7 +118,7 @@ import Testing
         let mailbox = try RootMailbox("/in")
         #expect(!mailbox.beginsAnew())
         mailbox.look(again: "a")
-        mailbox.publish(IntakeStatus(root: "/in", state: .watching))
+        mailbox.publish(RootStatus(root: "/in", state: .watching))
         mailbox.renew()
         #expect(mailbox.isStopped && mailbox.beginsAnew())
         #expect(!mailbox.isStopped && mailbox.take().looks.isEmpty && mailbox.status.state == .starting)

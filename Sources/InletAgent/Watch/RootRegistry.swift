@@ -35,7 +35,7 @@ final class RootRegistry: Sendable {
     private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
 
     /// How the folders stand that are there, or should be.
-    var statuses: [IntakeStatus] { mailboxes.map(\.status) }
+    var statuses: [RootStatus] { mailboxes.map(\.status) }
 
     /// Has a file looked at again.
     func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
@@ -120,7 +120,7 @@ final class RootMailbox: Sendable {
 
     private struct State {
         var requests = Requests()
-        var status: IntakeStatus?
+        var status: RootStatus?
         var isStopped = false
         var isRenewed = false
     }
@@ -140,7 +140,7 @@ final class RootMailbox: Sendable {
 
     /// Whether the loop is to end, for good or to begin anew.
     var isStopped: Bool { state.withLock { $0.isStopped || $0.isRenewed } }
-    var status: IntakeStatus { state.withLock(\.status) ?? IntakeStatus(root: root, state: .starting) }
+    var status: RootStatus { state.withLock(\.status) ?? RootStatus(root: root, state: .starting) }
 
     func look(again path: FilePath) {
         put { requests in
@@ -184,5 +184,5 @@ final class RootMailbox: Sendable {
         }
     }
 
-    func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
+    func publish(_ status: RootStatus) { state.withLock { $0.status = status } }
 }

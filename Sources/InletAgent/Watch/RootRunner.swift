@@ -63,7 +63,7 @@ final class RootRunner: Sendable {
 
     /// What was said last of a root that is not watched: the same is not said again.
     private struct Said {
-        var absence: IntakeStatus.State?
+        var absence: RootStatus.State?
         /// It is not what it was.
         var objection: String?
         /// Who watches it.
@@ -82,7 +82,7 @@ final class RootRunner: Sendable {
                 let absence = RootAbsence.state(settings.path)
                 if absence != said.absence {
                     said.absence = absence
-                    mailbox.publish(IntakeStatus(root: settings.path, state: absence))
+                    mailbox.publish(RootStatus(root: settings.path, state: absence))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
@@ -116,7 +116,7 @@ final class RootRunner: Sendable {
             objection = "\(error)"
             if last == nil { log.emit(.watchGuard(root: settings.path, reason: objection)) }
         }
-        mailbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+        mailbox.publish(RootStatus(root: settings.path, state: .guarded(objection)))
         last = objection
         await caution.wait(mailbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
         return true
@@ -129,7 +129,7 @@ final class RootRunner: Sendable {
             last = nil
             return outcome
         }
-        mailbox.publish(IntakeStatus(root: settings.path, state: .standby(holder)))
+        mailbox.publish(RootStatus(root: settings.path, state: .standby(holder)))
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
         last = holder
         hold.wait(mailbox.waker)
@@ -170,7 +170,7 @@ final class RootRunner: Sendable {
         } catch {
             let trouble = "\(error)"
             if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
-            mailbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
+            mailbox.publish(RootStatus(root: settings.path, state: .failing("\(error)")))
             // Ends early only when it is woken, or for want of memory: then it is tried at once.
             _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
             return trouble

@@ -23,19 +23,10 @@ final class RootSupervisor: Service {
     /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
 
-    init(_ shared: Shared, _ places: Settler.Places) throws {
+    init(_ shared: Shared, _ places: Settler.Places) throws(SystemError) {
         (self.shared, self.places) = (shared, places)
-        let entries = try shared.settings.watch.map { try WatchedEntry($0, shared, places, after: nil) }
-        state.withLock { $0 = State(entries: entries, new: entries) }
-        enter(entries)
-    }
-
-    private func enter(_ entries: [WatchedEntry]) {
-        for entry in entries {
-            guard let runner = entry.runner else { continue }
-            shared.roots.set(.unknown, entry.settings.path)
-            shared.roots.enter(runner.mailbox)
-        }
+        let plan = IntakePlan(from: [], to: shared.settings.watch, isRouted: false)
+        begin(try prepare(plan), plan)
     }
 
     func run() async throws {
@@ -93,8 +84,11 @@ final class RootSupervisor: Service {
 
     /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
     func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
-        enter(entries)
-        for entry in entries where entry.runner != nil { shared.health.heartbeat.expect(.intake(entry.settings.path)) }
+        for case let runner? in entries.map(\.runner) {
+            shared.roots.set(.unknown, runner.settings.path)
+            shared.roots.enter(runner.mailbox)
+            shared.health.heartbeat.expect(.intake(runner.settings.path))
+        }
         let renewed = state.withLock { state in
             state.entries += entries
             state.new += entries
@@ -156,24 +150,19 @@ struct IntakePlan: Sendable {
     ///   that no route took may have one now, and what a file waited for may be another thing.
     init(from old: [WatchSettings], to new: [WatchSettings], isRouted: Bool) {
         let wanted = Dictionary(new.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
-        let known = Dictionary(old.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        let known = Set(old.map(\.path))
         for root in old {
-            guard let next = wanted[root.path] else {
-                ends.append(root.path)
-                continue
-            }
+            let next = wanted[root.path]
             if next == root, !isRouted { continue }
             if next == root, root.pattern != nil {
                 renews.append(root.path)
             } else {
                 ends.append(root.path)
-                begins.append(next)
+                if let next { begins.append(next) }
             }
         }
-        begins += new.filter { known[$0.path] == nil }
+        begins += new.filter { !known.contains($0.path) }
     }
-
-    var isEmpty: Bool { ends.isEmpty && begins.isEmpty && renews.isEmpty }
 }
 
 /// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted

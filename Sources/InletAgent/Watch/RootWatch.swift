@@ -172,7 +172,7 @@ struct RootWatch: ~Copyable {
         if try isMarked(directory, folder) {
             // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
             // file system is unmounted. Without a watch it is noticed at the next listing.
-            guard directory.isEmpty || fanotify?.begins(at: directory) ?? false,
+            guard directory.isEmpty || fanotify?.beginnings.contains(directory) ?? false,
                 let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return table.add(watch, directory)
@@ -289,7 +289,7 @@ struct RootWatch: ~Copyable {
     mutating func nextPolled() -> PollPass.Step {
         let step = polls.step(ignore, modes)
         if case .directory(let path) = step,
-            table.contains(path) || polls.book.contains(path) || fanotify?.begins(at: path) ?? false
+            table.contains(path) || polls.book.contains(path) || fanotify?.beginnings.contains(path) ?? false
         {
             return .nothing
         }
@@ -352,7 +352,7 @@ struct RootWatch: ~Copyable {
         }
     }
 
-    mutating func describe(_ status: inout IntakeStatus) {
+    mutating func describe(_ status: inout RootStatus) {
         (status.directories, status.polled) = (directories, polls.book.count)
         (status.watches, status.lastEvent) = (table.count, lastEvent)
         if status.directories > 0 {

@@ -5,7 +5,7 @@ internal import InletPipelines
 package import SystemPackage
 
 /// What became of the files of a removable volume: of those that are on it, as they are now.
-package struct VolumeEnd: Sendable, Equatable {
+package struct VolumeReport: Sendable, Equatable {
     package var root: FilePath
     /// Its label, or UUID.
     package var volume: String
@@ -153,7 +153,7 @@ struct VolumeQuestion {
 /// What is asked, and was said, of the removable volume of a root.
 struct VolumeInquiry: Sendable {
     /// Last, without what is no news by itself.
-    var said: VolumeEnd?
+    var said: VolumeReport?
     var question = VolumeQuestion()
     var earlier: EarlierFiles
 }
@@ -177,7 +177,7 @@ extension RootLoop {
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await admission.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
-            if mayLeave { tell(try await volumeEnd(found, key)) }
+            if mayLeave { tell(try await volumeReport(found, key)) }
         } catch {
             // The journal cannot be read now; who admits says so.
             volume.question.asked(isAnswered: false, at: .now)
@@ -216,9 +216,9 @@ extension RootLoop {
     }
 
     /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
-    private mutating func volumeEnd(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeEnd {
+    private mutating func volumeReport(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeReport {
         let (root, earlier) = (settings.path, volume.earlier)
-        var end = VolumeEnd(root: root, volume: found)
+        var end = VolumeReport(root: root, volume: found)
         (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.inspector.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
         end.unread = listing.unread + admission.inspector.unread
@@ -238,7 +238,7 @@ extension RootLoop {
         return end
     }
 
-    private mutating func tell(_ end: VolumeEnd) {
+    private mutating func tell(_ end: VolumeReport) {
         // What else is on it is told with what is to be told, but is no news by itself.
         var news = end
         news.ignored = 0

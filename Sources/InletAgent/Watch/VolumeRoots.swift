@@ -79,15 +79,13 @@ final class VolumeRoots: Sendable {
 
     /// Takes up what has come, lets go of what has gone, and waits for the next change.
     private func pass(_ mounts: inout MountWatch, _ group: inout DiscardingTaskGroup) async throws {
-        var found = FoundRoots(pattern)
+        var (found, watched) = (FoundRoots(pattern), Set<FilePath>())
         // Watch first, then look: what comes in between shows up in one of the two.
         repeat {
-            mounts.watch(found.parents)
-            let again = FoundRoots(pattern)
-            if again.parents == found.parents { break }
-            found = again
-        } while true
-        found = FoundRoots(pattern)
+            watched = found.parents
+            mounts.watch(watched)
+            found = FoundRoots(pattern)
+        } while found.parents != watched
         for (root, entry) in state.withLock({ $0.entries }) {
             let mailbox = entry.runner.mailbox
             if isStill(entry, at: root, found) { mailbox.put { $0.hasMountChange = true } } else { mailbox.stop() }
