@@ -61,42 +61,33 @@ final class RootRunner: Sendable {
         }
     }
 
-    /// What was said last of a root that is not watched: the same is not said again.
-    private struct Said {
-        var absence: RootStatus.State?
-        /// It is not what it was.
-        var objection: String?
-        /// Who watches it.
-        var holder: String?
-        /// What ended its loop.
-        var trouble: String?
-    }
-
     private func runOnThread(_ admitter: Admission) async {
-        var said = Said()
+        // What was said last of a root that is not watched: the same is not said again.
+        var (absence, objection): (RootStatus.State?, String?)
+        var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
             shared.health.heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
                 shared.roots.set(nil, settings.path)
-                let absence = RootAbsence.state(settings.path)
-                if absence != said.absence {
-                    said.absence = absence
-                    mailbox.publish(RootStatus(root: settings.path, state: absence))
+                let state = RootAbsence.state(settings.path)
+                if state != absence {
+                    absence = state
+                    mailbox.publish(RootStatus(root: settings.path, state: state))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
                 _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue
             }
-            said.absence = nil
-            if await pauses(&said.objection) { continue }
-            guard case .watch(let lock, let doubt) = standsBy(&said.holder) else { continue }
+            absence = nil
+            if await pauses(&objection) { continue }
+            guard case .watch(let lock, let doubt) = standsBy(&holder) else { continue }
             if let doubt { log.emit(.fileTrouble(path: settings.path, reason: doubt)) }
-            said.trouble = await watchUntilLost(admitter, said.trouble)
+            trouble = await watchUntilLost(admitter, trouble)
             withExtendedLifetime(lock) {}
             // What is there now may be another volume.
-            if isPassing, said.trouble == nil { return }
+            if isPassing, trouble == nil { return }
         }
     }
 

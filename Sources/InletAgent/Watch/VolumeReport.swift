@@ -69,7 +69,7 @@ package struct VolumeReport: Sendable, Equatable {
         }
     }
 
-    mutating func countOthers(_ all: WholeVolume.Count) {
+    mutating func countOthers(_ all: VolumeCount) {
         others = max(0, all.files - files - unproved - missing - unmarked)
         hasMore = all.isCut
     }
@@ -78,20 +78,17 @@ package struct VolumeReport: Sendable, Equatable {
     var word: LastWord { LastWord(of: key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
 }
 
-/// All files of a file system, by their names.
-enum WholeVolume {
-    struct Count: Equatable {
-        var files = 0
-        /// Folders that could not be listed, or more files than are counted.
-        var isCut = false
-    }
+/// How many files a file system has, by their names.
+struct VolumeCount: Equatable {
+    private(set) var files = 0
+    /// Folders that could not be listed, or more files than are counted.
+    private(set) var isCut = false
 
     /// More are not counted: it blocks whoever watches the folder.
     private static let most = 100_000
 
-    /// Counts the files of the file system that is mounted around `root`, but not those of others below it. Blocks.
-    static func count(around root: FilePath, most: Int = most) -> Count {
-        var count = Count()
+    /// Counts those of the file system that is mounted around `root`, but not those of others below it. Blocks.
+    init(around root: FilePath) {
         do {
             let real = root.resolved
             let top = try Folder(MountTable.current().mount(of: real)?.point ?? real)
@@ -104,26 +101,25 @@ enum WholeVolume {
                     var names = try folder.list()
                     while let entry = try names.next() {
                         seen += 1
-                        if seen > most {
-                            count.isCut = true
-                            return count
+                        if seen > Self.most {
+                            isCut = true
+                            return
                         }
                         if entry.kind == .directory {
                             // The file system's own, which only root may list.
                             if entry.name.string != "lost+found" { waiting.append(path.appending(entry.name)) }
                         } else {
-                            count.files += 1
+                            files += 1
                         }
                     }
                 } catch {
-                    if !error.isMissing { count.isCut = true }
+                    if !error.isMissing { isCut = true }
                 }
             }
         } catch {
             // What is not seen is said not to be.
-            count.isCut = true
+            isCut = true
         }
-        return count
     }
 }
 
@@ -247,7 +243,7 @@ extension RootLoop {
         guard (try? watch.isDrained()) == true else { return volume.question.reopen() }
         volume.said = news
         var end = end
-        end.countOthers(WholeVolume.count(around: settings.path))
+        end.countOthers(VolumeCount(around: settings.path))
         log.emit(.volumeDone(end))
     }
 }
