@@ -68,7 +68,7 @@ package struct AgentControl: Sendable {
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationRegistry.Status] { shared.destinations.statuses() }
-        package var roots: [IntakeStatus] { shared.roots.statuses }
+        package var roots: [RootStatus] { shared.roots.statuses }
         package var inFlight: [Transfers.Snapshot] { transfers.snapshots() }
         /// How far a delivery is that its destination works on, as far as is known.
         package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }

@@ -288,8 +288,8 @@ import Testing
         #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
     }
 
-    private func end(_ change: (inout VolumeEnd) -> Void = { _ in }) -> VolumeEnd {
-        var end = VolumeEnd(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
+    private func end(_ change: (inout VolumeReport) -> Void = { _ in }) -> VolumeReport {
+        var end = VolumeReport(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
         (end.files, end.bytes, end.deliveredAt) = (4, 400, WallTime(milliseconds: 86_400_000))
         change(&end)
         return end
@@ -312,7 +312,7 @@ import Testing
     func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
         let all = "all 4 files of 'EOS' that routes take were delivered"
         let date = ", the last on 1970-01-02T00:00:00Z"
-        let rows: [(VolumeEnd, String)] = [
+        let rows: [(VolumeReport, String)] = [
             (end(), "\(all)\(date); no other files are on it"),
             (end { $0.others = 2 }, "\(all)\(date); 2 other files are on it"),
             (
@@ -352,7 +352,7 @@ import Testing
         func journal() throws -> Journal {
             try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         }
-        func told(_ journal: Journal, _ ends: VolumeEnd...) async throws -> Int {
+        func told(_ journal: Journal, _ ends: VolumeReport...) async throws -> Int {
             let desk = NotificationQueue(receivers: 0)
             for end in ends { desk.hear(.volumeDone(end)) }
             #expect(await desk.flush(journal))
@@ -372,7 +372,7 @@ import Testing
 }
 
 extension EventRecord {
-    fileprivate var volumeEnds: [VolumeEnd] {
+    fileprivate var volumeEnds: [VolumeReport] {
         all.compactMap { event in if case .volumeDone(let end) = event { end } else { nil } }
     }
 }

@@ -9,7 +9,7 @@ import Testing
 
 /// Writers as they are, against a running agent.
 @Suite struct CompletionTests {
-    private func unsettled(_ stage: Stage) -> IntakeStatus.Unsettled? {
+    private func unsettled(_ stage: Stage) -> RootStatus.Unsettled? {
         stage.agent.control.live?.roots.first?.unsettled.first
     }
 

@@ -15,8 +15,8 @@ import Testing
     private static let error = DeliveryError(.giveUp, .badRequest, hostile)
     private static let proof = Proof(key: hostile, size: 9, method: .size, url: hostile)
 
-    private static func volumeEnd(unread: Int) -> VolumeEnd {
-        var end = VolumeEnd(root: path, volume: Volume(name: hostile, key: hostile))
+    private static func volumeEnd(unread: Int) -> VolumeReport {
+        var end = VolumeReport(root: path, volume: Volume(name: hostile, key: hostile))
         end.unread = unread
         return end
     }

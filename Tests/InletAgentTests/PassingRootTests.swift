@@ -3,7 +3,6 @@ import InletJournal
 import InletLinux
 import InletTestSupport
 import ServiceLifecycle
-import Synchronization
 import SystemPackage
 import Testing
 
@@ -18,11 +17,17 @@ import Testing
         let ends: Count
 
         func run() async throws {
-            try await intake.run()
+            await intake.run()
             ends.add()
             // A service that ends by itself ends the others.
             try await gracefulShutdown()
         }
+    }
+
+    private struct Watching: Service {
+        let roots: VolumeRoots
+
+        func run() async { await roots.run() }
     }
 
     private static func watch(_ media: FilePath) throws -> WatchSettings {
@@ -69,8 +74,7 @@ import Testing
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let intake = try RootRunner(
-            settings, Admission(try shared(directory, journal, log)), Settler.Places(), passing: place)
+        let intake = try RootRunner(settings, shared(directory, journal, log), Settler.Places(), passing: place)
         let ends = Count()
         try await whileRunning([Ending(intake: intake, ends: ends)]) {
             try await eventually("it is let go") { ends.value == 1 }
@@ -79,29 +83,49 @@ import Testing
         #expect(try await journal.jobs(FileFilter(limit: 10)).isEmpty)
     }
 
-    /// Once while the first intake of a folder is made, and once while the one after it is.
-    @Test func `a renewal that is asked for while an intake is made is not missed`() async throws {
+    /// Once while the first loop of a folder begins, and once while the one after it does.
+    @Test func `a renewal that is asked for while a loop begins is not missed, and goes by the routes that hold then`()
+        async throws
+    {
         let directory = try TemporaryDirectory()
-        try directory.makeDirectory("media/slot")
+        try directory.write([1], to: "media/slot/a")
         let settings = try Self.watch(directory.path.appending("media"))
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         let log = try EventLog(nil)
         let events = EventRecord(log)
         let shared = try shared(directory, journal, log)
-        let made = Count()
-        let held = Mutex<VolumeRoots?>(nil)
-        defer { held.withLock { $0 = nil } }
-        let roots = try VolumeRoots(settings, try #require(settings.pattern), shared) { root, place in
-            let intake = try RootRunner(root, Admission(shared), Settler.Places(), passing: place)
-            if made.add() <= 2 { held.withLock(\.self)?.renew() }
-            return intake
+        let begun = Count()
+        let roots = try VolumeRoots(settings, try #require(settings.pattern), shared, Settler.Places())
+        let routed = try [2, 3].map { number in
+            var settings = shared.settings.settings
+            settings.routes = [Route(name: "\(number)", key: try KeyTemplate("{name}"), to: ["here"])]
+            return settings
         }
-        held.withLock { $0 = roots }
-        try await whileRunning([roots]) {
-            try await eventually("the third is the one that watches") { events.count("watch.mode") == 1 }
-            #expect(made.value == 3 && shared.roots.statuses.count == 1)
+        log.listen { event in
+            guard case .watchMode = event, case let count = begun.add(), count <= 2 else { return }
+            shared.settings.replace(routed[count - 1], former: [])
+            roots.renew()
         }
+        try await whileRunning([Watching(roots: roots)]) {
+            try await eventually("the third is the one that watches") { events.count("job.admitted") == 1 }
+            #expect(begun.value == 3 && shared.roots.statuses.count == 1)
+            #expect(try await journal.jobs(FileFilter(limit: 10)).map(\.file.route) == ["3"])
+        }
+    }
+
+    @Test func `a root is watched anew once for each time that it was asked, and never after its end`() throws {
+        let mailbox = try RootMailbox("/in")
+        #expect(!mailbox.beginsAnew())
+        mailbox.look(again: "a")
+        mailbox.publish(RootStatus(root: "/in", state: .watching))
+        mailbox.renew()
+        #expect(mailbox.isStopped && mailbox.beginsAnew())
+        #expect(!mailbox.isStopped && mailbox.take().looks.isEmpty && mailbox.status.state == .starting)
+        #expect(!mailbox.beginsAnew())
+        mailbox.stop()
+        mailbox.renew()
+        #expect(mailbox.isStopped && !mailbox.beginsAnew())
     }
 
     private func shared(_ directory: TemporaryDirectory, _ journal: Journal, _ log: EventLog) throws -> Shared {

@@ -2,7 +2,6 @@ import Foundation
 import InletCore
 import InletLinux
 import InletTestSupport
-import Synchronization
 import SystemPackage
 import Testing
 
@@ -19,12 +18,12 @@ import Testing
     }
 
     /// All that a pass finds.
-    private func pass(_ polling: inout PollPass, _ ignore: IgnoreList = IgnoreList()) -> [String] {
-        polling.begin()
+    private func pass(_ polling: inout PollPass, at now: ContinuousClock.Instant = .now) -> [String] {
+        polling.begin(at: now)
         var found: [String] = []
         let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .always)])
         while polling.isLooking {
-            switch polling.step(ignore, modes) {
+            switch polling.step(IgnoreList(), modes, at: now) {
             case .file(let path): found.append("file \(path)")
             case .irregular(let path): found.append("irregular \(path)")
             case .directory(let path): found.append("directory \(path)")
@@ -33,7 +32,7 @@ import Testing
             case .nothing, .finished: break
             }
         }
-        polling.turnEnded(took: .zero, hasMore: false)
+        polling.turnEnded(took: .zero, hasMore: false, at: now)
         return found.sorted()
     }
 
@@ -43,88 +42,90 @@ import Testing
     }
 
     @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
-        let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var clock = ManualClock()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
         try folder.write([1], to: "root/a")
-        polling.add("", modified: try touched(root))
+        polling.add("", modified: try touched(root), at: clock.now)
         let first = polling.next
         #expect(first == clock.now.advanced(by: .seconds(10)))
-        clock.advance(.seconds(10))
-        let second = pass(&polling)
+        clock.advance(by: .seconds(10))
+        let second = pass(&polling, at: clock.now)
         #expect(second == ["file a"])
-        clock.advance(.seconds(590))
-        let third = pass(&polling)
+        clock.advance(by: .seconds(590))
+        let third = pass(&polling, at: clock.now)
         #expect(third.isEmpty, "it is not young any more")
         let before = try touched(root)
         try folder.write([1], to: "root/b")
         try folder.makeDirectory("root/sub")
         try setBack(root, after: before)
-        let fourth = pass(&polling)
+        let fourth = pass(&polling, at: clock.now)
         #expect(fourth == ["directory sub", "file a", "file b"])
     }
 
     @Test func `a folder whose mtime was set back after a file was added, as rsync does, is listed again`() throws {
-        let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var clock = ManualClock()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
         try age(root, to: 1e9)
-        polling.add("", modified: try touched(root))
-        clock.advance(.seconds(600))
-        let first = pass(&polling)
+        polling.add("", modified: try touched(root), at: clock.now)
+        clock.advance(by: .seconds(600))
+        let first = pass(&polling, at: clock.now)
         #expect(first.isEmpty)
         let before = try touched(root)
         try folder.write([1], to: "root/a")
         try setBack(root, after: before)
-        let second = pass(&polling)
+        let second = pass(&polling, at: clock.now)
         #expect(second == ["file a"])
     }
 
     @Test func `a folder that gets a watch is looked at once more, and forgotten then`() throws {
-        let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var clock = ManualClock()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
         try folder.write([1], to: "root/sub/a")
         for name in ["", "sub", "gone"] as [FilePath] {
-            polling.add(name, modified: try touched(root.pushing(name)))
+            polling.add(name, modified: try touched(root.pushing(name)), at: clock.now)
         }
-        clock.advance(.seconds(600))
-        _ = pass(&polling)
-        for name in ["sub", "gone", "never there"] as [FilePath] { polling.handOver(name) }
-        var isHandingOver = polling.isHandingOver
+        clock.advance(by: .seconds(600))
+        _ = pass(&polling, at: clock.now)
+        for name in ["sub", "gone", "never there"] as [FilePath] { polling.book.leave(name) }
+        var isHandingOver = polling.book.isBeingLeft
         #expect(isHandingOver)
-        let last = pass(&polling)
+        let last = pass(&polling, at: clock.now)
         #expect(last == ["file sub/a"])
-        isHandingOver = polling.isHandingOver
-        let directories = polling.directories
+        isHandingOver = polling.book.isBeingLeft
+        let directories = polling.book.directories
         #expect(!isHandingOver && directories == [""])
     }
 
     @Test func `the top of a share is always listed, whatever the times of the folders in it show`() throws {
-        let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        var clock = ManualClock()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
         let sub = try folder.makeDirectory("root/sub")
-        for name in ["", "sub"] as [FilePath] { polling.add(name, modified: try touched(root.pushing(name))) }
-        clock.advance(.seconds(10))
-        _ = steps(&polling)
+        for name in ["", "sub"] as [FilePath] {
+            polling.add(name, modified: try touched(root.pushing(name)), at: clock.now)
+        }
+        clock.advance(by: .seconds(10))
+        _ = steps(&polling, at: clock.now)
         let before = try touched(sub)
         try folder.write([1], to: "root/sub/a")
         try setBack(sub, after: before)
-        _ = steps(&polling)
-        clock.advance(.seconds(600))
-        _ = steps(&polling)
+        _ = steps(&polling, at: clock.now)
+        clock.advance(by: .seconds(600))
+        _ = steps(&polling, at: clock.now)
         // Of the top its beginning, the name in it and its end, one of `sub`, and the end of all.
-        let last = steps(&polling)
+        let last = steps(&polling, at: clock.now)
         #expect(last == 5)
     }
 
     /// How many things a pass looks at on a share.
-    private func steps(_ polling: inout PollPass) -> Int {
+    private func steps(_ polling: inout PollPass, at now: ContinuousClock.Instant) -> Int {
         let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .whenSeen)])
-        polling.begin()
+        polling.begin(at: now)
         var count = 0
         while polling.isLooking {
-            _ = polling.step(IgnoreList(), modes)
+            _ = polling.step(IgnoreList(), modes, at: now)
             count += 1
         }
-        polling.turnEnded(took: .zero, hasMore: false)
+        polling.turnEnded(took: .zero, hasMore: false, at: now)
         return count
     }
 
@@ -145,9 +146,9 @@ import Testing
         try folder.write([1], to: "root/file")
         let first = pass(&polling)
         #expect(first == ["file file", "gone file", "gone gone"])
-        let count = polling.count
+        let count = polling.book.count
         #expect(count == 1)
-        polling.remove("")
+        polling.book.remove("")
         let last = pass(&polling)
         let next = polling.next
         #expect(last.isEmpty && next == nil, "nothing is polled any more")
@@ -155,40 +156,39 @@ import Testing
 
     @Test func `the pause follows what the pass cost, with the looks at what it found`() throws {
         let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
-        polling.add("", modified: 0)
-        polling.begin()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
+        polling.add("", modified: 0, at: clock.now)
+        polling.begin(at: clock.now)
         let began = clock.now
-        polling.turnEnded(took: .seconds(1), hasMore: true)
-        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
-        polling.turnEnded(took: .milliseconds(500), hasMore: true)
+        polling.turnEnded(took: .seconds(1), hasMore: true, at: clock.now)
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:]), at: clock.now) }
+        polling.turnEnded(took: .milliseconds(500), hasMore: true, at: clock.now)
         var next = polling.next
         #expect(next == nil, "files of the pass wait to be looked at")
-        polling.turnEnded(took: .milliseconds(500), hasMore: false)
+        polling.turnEnded(took: .milliseconds(500), hasMore: false, at: clock.now)
         next = polling.next
         let last = polling.lastPass
         #expect(next == clock.now.advanced(by: .seconds(98)) && last == began)
-        polling.turnEnded(took: .seconds(100), hasMore: false)
+        polling.turnEnded(took: .seconds(100), hasMore: false, at: clock.now)
         let unchanged = polling.next
         #expect(unchanged == next, "turns between passes cost nothing")
     }
 
     @Test func `files that settle for ever do not hold up the next pass`() throws {
-        let clock = ManualClock()
-        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
-        polling.add("", modified: 0)
-        polling.begin()
-        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
-        clock.advance(.seconds(31))
-        polling.turnEnded(took: .zero, hasMore: true)
+        var clock = ManualClock()
+        var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
+        polling.add("", modified: 0, at: clock.now)
+        polling.begin(at: clock.now)
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:]), at: clock.now) }
+        clock.advance(by: .seconds(31))
+        polling.turnEnded(took: .zero, hasMore: true, at: clock.now)
         let next = polling.next
         #expect(next != nil)
     }
 }
 
 /// A clock that stands still until it is moved.
-private final class ManualClock: Sendable {
-    private let time = Mutex(ContinuousClock.now)
-    var now: ContinuousClock.Instant { time.withLock(\.self) }
-    func advance(_ duration: Duration) { time.withLock { $0 = $0.advanced(by: duration) } }
+private struct ManualClock {
+    private(set) var now = ContinuousClock.now
+    mutating func advance(by duration: Duration) { now = now.advanced(by: duration) }
 }

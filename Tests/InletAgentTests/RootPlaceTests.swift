@@ -94,21 +94,15 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        func listing(_ volume: String?, _ tolerance: Int64) -> FirstListing {
-            FirstListing(journal: journal, volume: volume, tolerance: tolerance)
-        }
         for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(volume: key, now: .now) }
-        let fat = listing("uuid:1/DCIM", 2_000_000_000)
-        #expect(try await !fat.isOver())
-        try await fat.end()
-        #expect(try await fat.isOver())
-        #expect(try await !listing("uuid:2/DCIM", 2_000_000_000).isOver())
+        let card = Volume(name: "X", key: "uuid:1/DCIM")
+        let fat = try #require(card.firstListing(2_000_000_000))
+        #expect(try await !journal.wasListed(fat))
+        try await journal.setListed(fat, at: .now)
+        #expect(try await journal.wasListed(fat))
+        #expect(try await !journal.wasListed("uuid:2/DCIM"))
         // Others tell by themselves what came later, and a folder that stays is told of what comes.
-        for other in [listing("uuid:2/DCIM", 0), listing(nil, 2_000_000_000)] {
-            try await other.end()
-            #expect(try await !other.isOver())
-        }
-        #expect(try await !listing("uuid:2/DCIM", 2_000_000_000).isOver())
+        #expect(card.firstListing(0) == nil && Volume(name: "X").firstListing(2_000_000_000) == nil)
     }
 
     @Test func `volumes of one name that are there together are known apart`() {

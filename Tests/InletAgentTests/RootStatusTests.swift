@@ -15,7 +15,7 @@ import Testing
         let scene = try Scene()
         try scene.drop("early/a")
         try await scene.run { stage in
-            func root() -> IntakeStatus? { stage.agent.control.live?.roots.first }
+            func root() -> RootStatus? { stage.agent.control.live?.roots.first }
             try await stage.finished("early/a")
             try await eventually("it is watched") { root()?.state == .watching }
             #expect(root()?.mode == .inotify && root()?.watches == 2 && root()?.polled == 0)
@@ -35,7 +35,7 @@ import Testing
         let target = scene.root
         scene.watch[0].path = link
         try await scene.run { stage in
-            func state() -> IntakeStatus.State? { stage.agent.control.live?.roots.first?.state }
+            func state() -> RootStatus.State? { stage.agent.control.live?.roots.first?.state }
             let reason =
                 "a symlink to \(target.display), which is not followed; name the folder that it leads to in 'path'"
             try await eventually("it is said") { state() == .failing(reason) }
@@ -52,7 +52,7 @@ import Testing
         scene.watch[0].mode = .poll
         scene.watch[0].poll = .milliseconds(20)
         try await scene.run { stage in
-            func root() -> IntakeStatus? { stage.agent.control.live?.roots.first }
+            func root() -> RootStatus? { stage.agent.control.live?.roots.first }
             try await eventually("it is polled") { root()?.mode == .poll }
             #expect(root()?.watches == 0 && root()?.lastEvent == nil)
             try scene.drop("a")
@@ -70,7 +70,7 @@ import Testing
         for number in 0..<4500 { try scene.drop(FilePath("\(number)"), "") }
         scene.watch[0].existing = .skip
         let view = Mutex<AgentControl?>(nil)
-        let states = Mutex<[IntakeStatus.State]>([])
+        let states = Mutex<[RootStatus.State]>([])
         scene.onEvent = { event in
             guard case .watchAdded = event, let root = view.withLock({ $0?.live?.roots.first }) else { return }
             states.withLock { $0.append(root.state) }

@@ -57,8 +57,8 @@ import Testing
     }
 
     @Test func `a volume with a file that waits for its marker is not done`() {
-        func end(unmarked: Int) -> VolumeEnd {
-            var end = VolumeEnd(root: "/media/A", volume: Volume(name: "A", key: "label:A/"))
+        func end(unmarked: Int) -> VolumeReport {
+            var end = VolumeReport(root: "/media/A", volume: Volume(name: "A", key: "label:A/"))
             end.unmarked = unmarked
             return end
         }

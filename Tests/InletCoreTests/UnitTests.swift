@@ -35,12 +35,12 @@ struct UnitTests {
 
     @Test func `a DONE in a unit's folder is its marker`() throws {
         let table = RouteTable([try route("gigs/**", completion: .marker)])
-        #expect(table.unitMarked(by: "gigs/X/DONE") == "gigs/X")
+        #expect(table.marked(by: "gigs/X/DONE") == .unit("gigs/X"))
         for path in ["gigs/DONE", "gigs/X/Y/DONE", "gigs/X/done", "other/X/DONE", "DONE"] as [FilePath] {
-            #expect(table.unitMarked(by: path) == nil, "\(path)")
+            #expect(table.marked(by: path) == nil, "\(path)")
         }
-        #expect(RouteTable([try route("gigs/**")]).unitMarked(by: "gigs/X/DONE") == nil)
-        #expect(RouteTable([try route(completion: .marker)]).unitMarked(by: "X/DONE") == "X")
+        #expect(RouteTable([try route("gigs/**")]).marked(by: "gigs/X/DONE") == nil)
+        #expect(RouteTable([try route(completion: .marker)]).marked(by: "X/DONE") == .unit("X"))
     }
 
     @Test func `a unit is due when it has been quiet`() {

@@ -24,7 +24,7 @@ struct DashboardScene: Sendable {
 
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
-        proxy: Bool = false, roots: [IntakeStatus] = [], resuming: [Int64] = [],
+        proxy: Bool = false, roots: [RootStatus] = [], resuming: [Int64] = [],
         bounds: DashboardServer.Bounds = DashboardServer.Bounds()
     ) throws {
         directory = try TemporaryDirectory()
@@ -44,7 +44,7 @@ struct DashboardScene: Sendable {
     }
 
     private static func running(
-        _ journal: Journal, _ folder: FilePath, _ roots: [IntakeStatus], resuming: [Int64], _ log: EventLog
+        _ journal: Journal, _ folder: FilePath, _ roots: [RootStatus], resuming: [Int64], _ log: EventLog
     ) throws -> AgentControl.Running {
         var settings = Settings(stateDirectory: folder)
         (settings.watch, settings.routes) = ([WatchSettings(path: folder)], [route])

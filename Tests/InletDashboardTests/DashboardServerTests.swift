@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `readyz says why not to those who may know, and that it is not to all`() async throws {
-        var root = IntakeStatus(root: "/in", state: .failing("no room"))
+        var root = RootStatus(root: "/in", state: .failing("no room"))
         root.directories = 1
         try await DashboardScene(roots: [root]).serving { port in
             let answer = try await RawClient(port: port).request("GET", "/readyz")

@@ -146,9 +146,9 @@ import Testing
                 ["nothing can be sent: d0 is down, d1 is credentials refused"]
             ),
             (nil, [.watching], ["paused", "down"], []),
-        ] as [(String?, [IntakeStatus.State], [String], [String])])
+        ] as [(String?, [RootStatus.State], [String], [String])])
     func `readiness says why not`(
-        journal: String?, roots: [IntakeStatus.State], destinations: [String], reasons: [String]
+        journal: String?, roots: [RootStatus.State], destinations: [String], reasons: [String]
     ) {
         let readiness = Readiness(
             journal: journal, roots: roots.enumerated().map { ("/\($0.offset)", $0.element) },

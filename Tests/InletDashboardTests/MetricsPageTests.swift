@@ -74,16 +74,16 @@ import Testing
 
     @Test(
         arguments: [
-            (IntakeStatus.State.starting, nil, 0), (.starting, .inotify, 1), (.watching, .poll, 1),
+            (RootStatus.State.starting, nil, 0), (.starting, .inotify, 1), (.watching, .poll, 1),
             (.missing, .inotify, 0),
             (.guarded("empty at once"), .inotify, 0), (.failing("no room"), nil, 0),
-        ] as [(IntakeStatus.State, IntakeStatus.Mode?, Double)])
+        ] as [(RootStatus.State, RootStatus.Mode?, Double)])
     func `a folder is up once it is listed, for as long as it is what it was`(
-        _ state: IntakeStatus.State, _ mode: IntakeStatus.Mode?, _ expected: Double
+        _ state: RootStatus.State, _ mode: RootStatus.Mode?, _ expected: Double
     ) async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }
-        var status = IntakeStatus(root: "/in", state: state)
+        var status = RootStatus(root: "/in", state: state)
         (status.mode, status.watches) = (mode, 3)
         var page = PrometheusText()
         MetricsPage(AgentControl(journal: place.journal)).addRoots([status], to: &page)

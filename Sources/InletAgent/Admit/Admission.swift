@@ -15,9 +15,7 @@ struct Admission: Sendable {
     var deriver: Deriver?
 
     /// - Parameter routes: nil = those that hold now.
-    init(_ shared: Shared, by routes: RouteTable? = nil) {
-        (self.shared, self.routes) = (shared, routes ?? shared.settings.routes)
-    }
+    init(_ shared: Shared) { (self.shared, routes) = (shared, shared.settings.routes) }
 
     var journal: Journal { shared.journal }
     var board: DestinationRegistry { shared.destinations }

@@ -73,10 +73,6 @@ struct AdmissionStage: Sendable {
     var root: FilePath { settings.path }
     var journal: Journal { admitter.journal }
     var log: EventLog { admitter.log }
-    var ignored: Int { inspector.ignored }
-
-    /// The quiet time before a first look; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { inspector.settle(for: path) }
 
     // MARK: - From a path to what it is
 

@@ -60,7 +60,7 @@ struct NotificationText: Sendable {
         return object.finished
     }
 
-    static func volume(_ end: VolumeEnd) -> [UInt8] {
+    static func volume(_ end: VolumeReport) -> [UInt8] {
         var object = JSONLine()
         object.add("name", DisplayText.escape(end.volume))
         object.add("path", end.root.display)
@@ -82,7 +82,7 @@ struct NotificationText: Sendable {
     }
 
     /// Only what holds: what was delivered, when, and what else is there. Whether the volume may go is for a person to say.
-    private static func text(_ end: VolumeEnd) -> String {
+    private static func text(_ end: VolumeReport) -> String {
         let name = "'\(DisplayText.escape(end.volume))'"
         var text = "no file of \(name) is one that routes take"
         if end.files > 0 {

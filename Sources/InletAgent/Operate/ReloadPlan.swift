@@ -63,7 +63,7 @@ struct ReloadPlan: Sendable {
     ) async throws -> Int {
         let old = shared.settings.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
-        let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
+        let beginning = try intakes.prepare(plan)
         let known = old.watch + shared.settings.knownRoots
         let former = FormerRoots(stateDirectory: old.stateDirectory)
         let left = try await pool.run { () throws(SystemError) in

@@ -48,7 +48,7 @@ package enum AgentEvent: Sendable {
     case volumeAdded(root: FilePath, volume: String, waiting: Int)
     case volumeRemoved(root: FilePath, volume: String)
     /// Everything that routes take of a removable volume has ended, if not always as it should.
-    case volumeDone(VolumeEnd)
+    case volumeDone(VolumeReport)
     case fileSettling(path: FilePath, busy: Bool)
     /// A file has been waited for for long, and still is; said once.
     case fileUnsettled(path: FilePath, reason: String, waiting: Duration)

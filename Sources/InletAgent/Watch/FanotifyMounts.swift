@@ -16,7 +16,8 @@ struct FanotifyMounts: ~Copyable {
 
     private let root: FilePath
     private let ignore: IgnoreList
-    private let identity: FileIdentity?
+    /// The folder that the root's path led to.
+    private let place: FolderPlace
     private let fanotify: Fanotify
     /// By their numbers.
     private var mounts: [UInt64: Mount] = [:]
@@ -28,9 +29,7 @@ struct FanotifyMounts: ~Copyable {
 
     init(root: FilePath, ignore: IgnoreList) throws(SystemError) {
         fanotify = try Fanotify()
-        (self.root, self.ignore) = (root, ignore)
-        // Without it any folder that is moved above the root has everything looked at anew.
-        identity = if case .directory(let identity)? = try? FileLook.look(at: root) { identity } else { nil }
+        (self.root, self.ignore, place) = (root, ignore, FolderPlace(root))
     }
 
     // MARK: - Marks
@@ -89,7 +88,8 @@ struct FanotifyMounts: ~Copyable {
     private static func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
         let reader = try HandleReader(path)
         let handle = try reader.ownHandle()
-        guard let found = try reader.find(handle), isSame(found.identity, try reader.own().identity) else {
+        guard let found = try reader.find(handle), FolderPlace(found.identity) == FolderPlace(try reader.own().identity)
+        else {
             throw SystemError(call: "open_by_handle_at", path: path, code: .staleNFSFileHandle)
         }
         return handle.fileSystem
@@ -102,10 +102,6 @@ struct FanotifyMounts: ~Copyable {
 
     /// The folders at which mounts that are marked begin.
     var beginnings: [FilePath] { mounts.values.compactMap { $0.fileSystem == nil ? nil : $0.directory } }
-
-    func begins(at directory: FilePath) -> Bool {
-        mounts.values.contains { $0.directory == directory && $0.fileSystem != nil }
-    }
 
     /// Whether that file system is marked by way of another mount that is still there.
     private mutating func isTaken(_ fileSystem: UInt64) throws(SystemError) -> Bool {
@@ -158,7 +154,8 @@ struct FanotifyMounts: ~Copyable {
             }
         }
         if isLost { news.append((InotifyRecord(watch: -1, mask: .overflow), "")) }
-        if mayHaveMoved, !isRootThere { news.append((InotifyRecord(watch: -1, mask: .selfMoved), "")) }
+        // Renaming a folder above the root takes it away.
+        if mayHaveMoved, FolderPlace(root) != place { news.append((InotifyRecord(watch: -1, mask: .selfMoved), "")) }
         return news
     }
 
@@ -218,22 +215,13 @@ struct FanotifyMounts: ~Copyable {
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
-        guard case .directory(let there) = try turn.folders.look(folder), Self.isSame(there, found.identity)
+        guard case .directory(let there) = try turn.folders.look(folder),
+            FolderPlace(there) == FolderPlace(found.identity)
         else { return .outside }
         let place: HandlePlaces.Place =
             !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)
         places.remember(handle, place)
         return place
-    }
-
-    /// Whether the root is where it was; renaming a folder above it takes it away.
-    private var isRootThere: Bool {
-        guard let identity, case .directory(let there)? = try? FileLook.look(at: root) else { return false }
-        return Self.isSame(identity, there)
-    }
-
-    private static func isSame(_ one: FileIdentity, _ other: FileIdentity) -> Bool {
-        one.inode == other.inode && one.device == other.device
     }
 }
 

@@ -295,7 +295,11 @@ extension RootLoop {
             let ahead = admission.look(listed(&budget))
             let seen = await known
             // They tell what a file of the listing was called before.
-            failure = failure ?? readingEvents()
+            do throws(SystemError) {
+                for event in try watch.read() { apply(event) }
+            } catch {
+                failure = failure ?? error
+            }
             if failure != nil { budget = 0 }
             ready = await judge(looked, seen, rules)
             looked = ahead
@@ -303,15 +307,6 @@ extension RootLoop {
         }
         await apply(admission.round(last))
         if let failure { throw failure }
-    }
-
-    private mutating func readingEvents() -> SystemError? {
-        do throws(SystemError) {
-            try readEvents()
-            return nil
-        } catch {
-            return error
-        }
     }
 
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest. What must
@@ -324,7 +319,7 @@ extension RootLoop {
         if losesPassing() { return [] }
         for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
-            let settle = admission.settle(for: path)
+            let settle = routes.shortestSettle(for: path, root: settings.settle)
             let isForeign = watch.isForeign(path)
             if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
                 admission.queue(path, identity)
@@ -386,7 +381,7 @@ extension RootLoop {
     /// Files for which there was no room before. False = there is none yet.
     private mutating func trackHeld() -> Bool {
         while let path = listing.held.last {
-            guard settler.discover(path, settle: admission.settle(for: path), at: .now) else { return false }
+            if !discover(path) { return false }
             listing.held.removeLast()
         }
         return true
@@ -394,15 +389,15 @@ extension RootLoop {
 
     /// A listing shows a file. False = no room: the listing waits until files have settled, so that memory stays bounded.
     mutating func take(_ path: FilePath) -> Bool {
-        if isMarker(path) || settler.discover(path, settle: admission.settle(for: path), at: .now) { return true }
+        if isMarker(path) || discover(path) { return true }
         listing.held.append(path)
         return false
     }
 
     /// Markers are found with what they mark.
     private mutating func isMarker(_ path: FilePath) -> Bool {
-        guard let unit = admission.unitMarked(by: path) else { return admission.fileMarked(by: path) != nil }
-        units.markerSeen(in: unit, at: .now)
-        return true
+        let marked = routes.marked(by: path)
+        if case .unit(let unit) = marked { units.markerSeen(in: unit, at: .now) }
+        return marked != nil
     }
 }

@@ -40,8 +40,8 @@ struct PollPass: ~Copyable {
 
     private let isRecursive: Bool
     private let least: Duration
-    private let clock: @Sendable () -> ContinuousClock.Instant
-    private var book = PollBook()
+    /// The folders that are polled. One that `leave`s it is told of by others from now on, and looked at once more.
+    var book = PollBook()
     /// What was seen of the times of the mounts at these places.
     private var times: [FilePath: PollBook.Times] = [:]
     /// Folders whose trouble was said.
@@ -60,60 +60,39 @@ struct PollPass: ~Copyable {
     /// Units that wait for a pass, and since when.
     var awaited: [UnitClock.Unit: ContinuousClock.Instant] = [:]
 
-    init(
-        root: FilePath, isRecursive: Bool, least: Duration,
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
-        (self.isRecursive, self.least, self.clock, turn) = (isRecursive, least, clock, FolderTurn(root))
+    init(root: FilePath, isRecursive: Bool, least: Duration) {
+        (self.isRecursive, self.least, turn) = (isRecursive, least, FolderTurn(root))
     }
 
-    var count: Int { book.count }
     var isLooking: Bool { if case .looking = phase { true } else { false } }
-    func contains(_ directory: FilePath) -> Bool { book.contains(directory) }
 
     /// The folder is polled from now on; what is in it now is found by others.
-    mutating func add(_ directory: FilePath, modified: Int64) {
-        book.enter(directory, modified: modified, at: clock())
-        if case .resting = phase, next == nil { next = clock().advanced(by: least) }
-    }
-
-    /// Something else tells of the folder from now on: it is looked at once more.
-    mutating func handOver(_ directory: FilePath) { book.leave(directory) }
-
-    /// The folders that are polled now.
-    var directories: [FilePath] { book.directories }
-    /// Whether folders that were handed over have not had their last look.
-    var isHandingOver: Bool { book.isBeingLeft }
-
-    mutating func remove(_ directory: FilePath) {
-        if !book.isEmpty { book.remove(directory) }
-    }
-
-    mutating func remove(below directory: FilePath) {
-        if !book.isEmpty { book.remove(below: directory) }
+    mutating func add(_ directory: FilePath, modified: Int64, at now: ContinuousClock.Instant = .now) {
+        book.enter(directory, modified: modified, at: now)
+        if case .resting = phase, next == nil { next = now.advanced(by: least) }
     }
 
     // MARK: - A pass
 
-    mutating func begin() {
+    mutating func begin(at now: ContinuousClock.Instant = .now) {
         rest()
-        (phase, next, cost, began) = (.looking, nil, .zero, clock())
+        (phase, next, cost, began) = (.looking, nil, .zero, now)
         waiting = book.directories
     }
 
     /// A turn of the loop has ended, in which the pass may have had its part.
     ///
     /// - Parameter hasMore: whether files wait to be looked at.
-    mutating func turnEnded(took: Duration, hasMore: Bool) {
+    mutating func turnEnded(took: Duration, hasMore: Bool, at now: ContinuousClock.Instant = .now) {
         switch phase {
         case .resting: return
         case .looking: cost += took
         case .draining(let since):
             cost += took
-            if hasMore, since.duration(to: clock()) < Self.longestDrain { return }
+            if hasMore, since.duration(to: now) < Self.longestDrain { return }
             phase = .resting
             lastPass = began
-            next = book.isEmpty ? nil : clock().advanced(by: PollBook.pause(after: cost, least: least))
+            next = book.isEmpty ? nil : now.advanced(by: PollBook.pause(after: cost, least: least))
         }
     }
 
@@ -121,10 +100,10 @@ struct PollPass: ~Copyable {
     mutating func rest() { turn.close() }
 
     /// The next thing found. Blocks on the disk or the network.
-    mutating func step(_ ignore: IgnoreList, _ modes: WatchModes) -> Step {
-        guard let current = listing else { return nextDirectory(modes) }
+    mutating func step(_ ignore: IgnoreList, _ modes: WatchModes, at now: ContinuousClock.Instant = .now) -> Step {
+        guard let current = listing else { return nextDirectory(modes, now) }
         do throws(SystemError) {
-            guard let entry = try stream?.next() else { return try ended(current, modes) }
+            guard let entry = try stream?.next() else { return try ended(current, modes, now) }
             listing?.names.add(FilePath(root: nil, [entry.name]).bytes)
             return current.isComparing ? .nothing : consider(entry, in: current.directory, ignore)
         } catch {
@@ -132,9 +111,9 @@ struct PollPass: ~Copyable {
         }
     }
 
-    private mutating func nextDirectory(_ modes: WatchModes) -> Step {
+    private mutating func nextDirectory(_ modes: WatchModes, _ now: ContinuousClock.Instant) -> Step {
         guard let directory = waiting.popLast() else {
-            phase = .draining(since: clock())
+            phase = .draining(since: now)
             return .finished
         }
         // Removed, or watched, since the pass began.
@@ -145,11 +124,13 @@ struct PollPass: ~Copyable {
                 troubled.remove(directory)
                 return .gone(directory)
             }
+            // That look may have taken long.
+            let now = max(now, .now)
             let (time, times) = (identity.touched, known(directory, modes.way(for: directory)))
-            switch book.act(on: directory, modified: time, times: times, at: clock(), wall: .now) {
+            switch book.act(on: directory, modified: time, times: times, at: now, wall: .now) {
             case .skip: break
-            case .names: try open(directory, time, isComparing: true)
-            case .files: try open(directory, time, isComparing: false)
+            case .names: try open(directory, time, now, isComparing: true)
+            case .files: try open(directory, time, now, isComparing: false)
             }
             return .nothing
         } catch {
@@ -157,19 +138,22 @@ struct PollPass: ~Copyable {
         }
     }
 
-    private mutating func open(_ directory: FilePath, _ modified: Int64, isComparing: Bool) throws(SystemError) {
-        let start = clock()
+    private mutating func open(
+        _ directory: FilePath, _ modified: Int64, _ start: ContinuousClock.Instant, isComparing: Bool
+    ) throws(SystemError) {
         book.begin(directory, modified: modified, at: start)
         stream = try turn.folder(directory).list()
         listing = Listing(directory: directory, modified: modified, start: start, isComparing: isComparing)
     }
 
-    private mutating func ended(_ last: Listing, _ modes: WatchModes) throws(SystemError) -> Step {
+    private mutating func ended(
+        _ last: Listing, _ modes: WatchModes, _ now: ContinuousClock.Instant
+    ) throws(SystemError) -> Step {
         listing = nil
         stream = nil
         troubled.remove(last.directory)
         if last.isComparing, book.names(in: last.directory) != last.names.value {
-            try open(last.directory, last.modified, isComparing: false)
+            try open(last.directory, last.modified, now, isComparing: false)
             return .nothing
         }
         let place = modes.way(for: last.directory).place

@@ -14,7 +14,7 @@ package enum RootAbsence {
     package static func isBlocked(_ path: FilePath) -> Bool { obstacle(at: path) != nil }
 
     /// How such a folder stands: what is in its place needs a person, and what is not there may still come.
-    static func state(_ path: FilePath) -> IntakeStatus.State { obstacle(at: path).map { .failing($0) } ?? .missing }
+    static func state(_ path: FilePath) -> RootStatus.State { obstacle(at: path).map { .failing($0) } ?? .missing }
 
     /// Why what is at the path is not watched; nil where nothing is, or what can be.
     private static func obstacle(at path: FilePath) -> String? {

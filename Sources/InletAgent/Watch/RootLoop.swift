@@ -10,6 +10,7 @@ struct RootLoop: ~Copyable {
     let shared: Shared
     let mailbox: RootMailbox
     let ignore: IgnoreList
+    let routes: RouteTable
     /// The folder that the root's path led to when the loop was made.
     let place: FolderPlace
     /// Before any file was ready.
@@ -41,7 +42,7 @@ struct RootLoop: ~Copyable {
     ) throws(SystemError) {
         (shared, settings) = (admission.admitter.shared, admission.settings)
         (self.mailbox, self.admission) = (mailbox, admission)
-        ignore = IgnoreList(user: settings.ignore)
+        (ignore, routes) = (IgnoreList(user: settings.ignore), admission.admitter.routes)
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
@@ -61,7 +62,7 @@ struct RootLoop: ~Copyable {
             settler.note(.now, wall: .now)
             apply(mailbox.take())
             if isLost { return }
-            try readEvents()
+            for event in try watch.read() { apply(event) }
             checkLock()
             listStuck()
             try await advanceListing()
@@ -98,7 +99,7 @@ struct RootLoop: ~Copyable {
     // MARK: - Requests and events
 
     private mutating func apply(_ requests: RootMailbox.Requests) {
-        for path in requests.looks { notice(path) }
+        for path in requests.looks { notice(path, isAsked: true) }
         for path in requests.derived { lookNow(path) }
         if requests.wantsListing { listing.ask() }
         if requests.hasEnded { volume.question.reopen() }
@@ -106,11 +107,7 @@ struct RootLoop: ~Copyable {
         if FolderPlace(settings.path) != place { loseRoot() } else { followMounts() }
     }
 
-    mutating func readEvents() throws(SystemError) {
-        for event in try watch.read() { apply(event) }
-    }
-
-    private mutating func apply(_ event: FileEvent) {
+    mutating func apply(_ event: FileEvent) {
         if let path = event.name {
             volume.question.reopen()
             units.touch(path, at: .now)
@@ -118,16 +115,15 @@ struct RootLoop: ~Copyable {
         switch event {
         case .created(let path, let isFolder):
             admission.renames.forget(path)
-            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
-        case .changed(let path, let isFolder):
-            if !isFolder { noticeUnlessIgnored(path) }
+            if isFolder { list(path) } else { notice(path) }
+        case .changed(let path, let isFolder): if !isFolder { notice(path) }
         case .left(let path, let isFolder, let rename):
             noteLock(path)
             if let rename { leaves(path, isFolder: isFolder, rename) }
             if isFolder { forget(below: path) } else if settler.isTracked(path) { lookNow(path) } else { forget(path) }
         case .reached(let path, let isFolder, let rename):
             admission.renames.reaches(path, cookie: rename, isFolder: isFolder)
-            if isFolder { list(path) } else { noticeUnlessIgnored(path) }
+            if isFolder { list(path) } else { notice(path) }
         case .removed(let path, let isFolder):
             noteLock(path)
             if !isFolder { forget(path) }
@@ -151,10 +147,6 @@ struct RootLoop: ~Copyable {
 
     private mutating func list(_ folder: FilePath) {
         if settings.recursive, !ignore.ignores(folder, isDirectory: true) { listing.add(folder) }
-    }
-
-    private mutating func noticeUnlessIgnored(_ path: FilePath) {
-        if !ignore.ignores(path, isDirectory: false) { notice(path) }
     }
 
     private mutating func forget(_ path: FilePath) {
@@ -199,20 +191,30 @@ struct RootLoop: ~Copyable {
     }
 
     /// A sign of life of a file; a marker is one of the file or unit that it is for.
-    mutating func notice(_ path: FilePath) {
-        if let unit = admission.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
-        let path = admission.fileMarked(by: path) ?? path
-        if !settler.observe(path, settle: admission.settle(for: path), at: .now) {
+    ///
+    /// - Parameter isAsked: whether somebody wants it looked at, whatever its name is.
+    private mutating func notice(_ path: FilePath, isAsked: Bool = false) {
+        if !isAsked, ignore.ignores(path, isDirectory: false) { return }
+        var path = path
+        switch routes.marked(by: path) {
+        case .unit(let unit): return units.markerSeen(in: unit, at: .now)
+        case .file(let main): path = main
+        case nil: break
+        }
+        if !settler.observe(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now) {
             listing.add(path.removingLastComponent())
         }
     }
 
     /// Something is there, or may be: it is due at once, as if it had been found by a scan.
-    mutating func lookNow(_ path: FilePath) {
+    private mutating func lookNow(_ path: FilePath) {
         settler.forget(path)
-        if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
-            listing.add(path.removingLastComponent())
-        }
+        if !discover(path) { listing.add(path.removingLastComponent()) }
+    }
+
+    /// A file is there, which nothing has told of. False = there is no room for it.
+    mutating func discover(_ path: FilePath) -> Bool {
+        settler.discover(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now)
     }
 
     // MARK: - Settling
@@ -223,9 +225,9 @@ struct RootLoop: ~Copyable {
         volume.question.reopen()
         let considered = await admission.consider(due)
         if losesPassing() { return }
-        for (companion, main) in admission.takeWakes()
-        where !settler.wake(main, for: companion, settle: admission.settle(for: main), at: .now) {
-            listing.ask()
+        for (companion, main) in admission.takeWakes() {
+            let settle = routes.shortestSettle(for: main, root: settings.settle)
+            if !settler.wake(main, for: companion, settle: settle, at: .now) { listing.ask() }
         }
         for (path, verdict) in considered {
             switch verdict {
@@ -247,7 +249,8 @@ struct RootLoop: ~Copyable {
         for path in round.companions { settler.forget(path) }
         for unit in round.units { join(unit) }
         for (path, why) in round.later {
-            settler.putBack(path, settle: admission.settle(for: path), why: why, at: .now)
+            let settle = routes.shortestSettle(for: path, root: settings.settle)
+            settler.putBack(path, settle: settle, why: why, at: .now)
         }
         await putBack(round.refused)
     }

@@ -35,7 +35,7 @@ final class RootRegistry: Sendable {
     private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
 
     /// How the folders stand that are there, or should be.
-    var statuses: [IntakeStatus] { mailboxes.map(\.status) }
+    var statuses: [RootStatus] { mailboxes.map(\.status) }
 
     /// Has a file looked at again.
     func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
@@ -120,8 +120,9 @@ final class RootMailbox: Sendable {
 
     private struct State {
         var requests = Requests()
+        var status: RootStatus?
         var isStopped = false
-        var status: IntakeStatus?
+        var isRenewed = false
     }
 
     let root: FilePath
@@ -137,8 +138,9 @@ final class RootMailbox: Sendable {
         waker = try Waker()
     }
 
-    var isStopped: Bool { state.withLock { $0.isStopped } }
-    var status: IntakeStatus { state.withLock(\.status) ?? IntakeStatus(root: root, state: .starting) }
+    /// Whether the loop is to end, for good or to begin anew.
+    var isStopped: Bool { state.withLock { $0.isStopped || $0.isRenewed } }
+    var status: RootStatus { state.withLock(\.status) ?? RootStatus(root: root, state: .starting) }
 
     func look(again path: FilePath) {
         put { requests in
@@ -167,5 +169,20 @@ final class RootMailbox: Sendable {
         waker.wake()
     }
 
-    func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
+    /// Has the root watched anew, by the routes that hold then.
+    func renew() {
+        state.withLock { $0.isRenewed = true }
+        waker.wake()
+    }
+
+    /// Whether that was asked for, since it began last: then it begins without what was asked and shown before.
+    func beginsAnew() -> Bool {
+        state.withLock { state in
+            guard state.isRenewed, !state.isStopped else { return false }
+            state = State()
+            return true
+        }
+    }
+
+    func publish(_ status: RootStatus) { state.withLock { $0.status = status } }
 }

@@ -5,12 +5,10 @@ internal import ServiceLifecycle
 internal import SystemPackage
 
 /// Watches one root on a thread of its own: while the root is there a `RootLoop` runs, while it is not this waits.
-final class RootRunner: Service {
+final class RootRunner: Sendable {
     let settings: WatchSettings
     let mailbox: RootMailbox
     private let shared: Shared
-    /// With what is made of this root's files.
-    private let admitter: Admission
     private let places: Settler.Places
     private let thread = BlockingPool(name: "intake", threads: 1)
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
@@ -29,76 +27,67 @@ final class RootRunner: Service {
     private static let guardPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, _ admitter: Admission, _ places: Settler.Places, passing: VolumePlace? = nil
+        _ settings: WatchSettings, _ shared: Shared, _ places: Settler.Places, passing: VolumePlace? = nil
     ) throws(SystemError) {
-        (self.settings, self.places, self.passing, shared) = (settings, places, passing, admitter.shared)
+        (self.settings, self.shared, self.places, self.passing) = (settings, shared, places, passing)
         hold = RootHold(settings, stateDirectory: shared.settings.settings.stateDirectory)
-        let mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
-        self.mailbox = mailbox
-        var admitter = admitter
-        if admitter.routes.hasDerivations {
-            admitter.deriver = Deriver(settings.path, shared) { path in mailbox.put { $0.derived.append(path) } }
-        }
-        self.admitter = admitter
+        mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
     }
 
-    /// Ends it, wherever it is.
-    func stop() { mailbox.stop() }
-
-    /// Something was mounted or unmounted, perhaps here.
-    func mountsChanged() { mailbox.put { $0.hasMountChange = true } }
-
-    func run() async throws {
+    /// Until its task is cancelled or its mailbox stopped; of a root that comes and goes, also until that has gone.
+    func run() async {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
-                await withDiscardingTaskGroup { tasks in
-                    if let deriver = self.admitter.deriver { tasks.addTask { await deriver.run() } }
-                    await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
-                    tasks.cancelAll()
-                }
+                repeat { await self.watch() } while self.mailbox.beginsAnew()
             } onCancel: {
                 self.mailbox.stop()
             }
         }
     }
 
-    /// What was said last of a root that is not watched: the same is not said again.
-    private struct Said {
-        var absence: IntakeStatus.State?
-        /// It is not what it was.
-        var objection: String?
-        /// Who watches it.
-        var holder: String?
-        /// What ended its loop.
-        var trouble: String?
+    /// By the routes that hold now.
+    private func watch() async {
+        var admitter = Admission(shared)
+        if admitter.routes.hasDerivations {
+            admitter.deriver = Deriver(settings.path, shared) { [mailbox] path in
+                mailbox.put { $0.derived.append(path) }
+            }
+        }
+        await withDiscardingTaskGroup { [admitter] tasks in
+            if let deriver = admitter.deriver { tasks.addTask { await deriver.run() } }
+            await withTaskExecutorPreference(self.thread) { await self.runOnThread(admitter) }
+            tasks.cancelAll()
+        }
     }
 
-    private func runOnThread() async {
-        var said = Said()
+    private func runOnThread(_ admitter: Admission) async {
+        // What was said last of a root that is not watched: the same is not said again.
+        var (absence, objection): (RootStatus.State?, String?)
+        var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
             shared.health.heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
                 shared.roots.set(nil, settings.path)
-                let absence = RootAbsence.state(settings.path)
-                if absence != said.absence {
-                    said.absence = absence
-                    mailbox.publish(IntakeStatus(root: settings.path, state: absence))
+                let state = RootAbsence.state(settings.path)
+                if state != absence {
+                    absence = state
+                    mailbox.publish(RootStatus(root: settings.path, state: state))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
                 _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue
             }
-            said.absence = nil
-            if await pauses(&said.objection) { continue }
-            guard case .watch(let lock, let doubt) = standsBy(&said.holder) else { continue }
+            absence = nil
+            if await pauses(&objection) { continue }
+            guard case .watch(let lock, let doubt) = standsBy(&holder) else { continue }
             if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
-            said.trouble = await watchUntilLost(said.trouble)
+            trouble = await watchUntilLost(admitter, trouble)
             withExtendedLifetime(lock) {}
             // What is there now may be another volume.
-            if isPassing, said.trouble == nil { return }
+            if isPassing, trouble == nil { return }
         }
     }
 
@@ -118,7 +107,7 @@ final class RootRunner: Service {
             objection = "\(error)"
             if last == nil { log.emit(.watchPaused(root: settings.path, reason: objection)) }
         }
-        mailbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+        mailbox.publish(RootStatus(root: settings.path, state: .guarded(objection)))
         last = objection
         await caution.wait(mailbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
         return true
@@ -131,7 +120,7 @@ final class RootRunner: Service {
             last = nil
             return outcome
         }
-        mailbox.publish(IntakeStatus(root: settings.path, state: .standby(holder)))
+        mailbox.publish(RootStatus(root: settings.path, state: .standby(holder)))
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
         last = holder
         hold.wait(mailbox.waker)
@@ -148,18 +137,17 @@ final class RootRunner: Service {
 
     /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
     /// - Returns: what went wrong now; nil when the root was watched until it went away.
-    private func watchUntilLost(_ lastTrouble: String?) async -> String? {
+    private func watchUntilLost(_ admitter: Admission, _ lastTrouble: String?) async -> String? {
         do {
-            let kind = try FileSystemKind.of(settings.path)
+            let tolerance = try FileSystemKind.of(settings.path).modifiedTolerance
             let firstSeen = try await firstSeen()
-            let listing = FirstListing(
-                journal: journal, volume: passing?.volume.key, tolerance: kind.modifiedTolerance)
-            let adopts = try await !listing.isOver() && settings.existing == .adopt
-            let openUnits = try await journal.openUnits(settings.path)
             let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
+            var adopts = settings.existing == .adopt
+            if let key = volume.firstListing(tolerance), try await journal.wasListed(key) { adopts = false }
+            let openUnits = try await journal.openUnits(settings.path)
             let admission = AdmissionStage(
-                settings, admitter, hashing: hashing, tolerance: kind.modifiedTolerance, volume: volume,
-                firstSeen: firstSeen, adopts: adopts)
+                settings, admitter, hashing: hashing, tolerance: tolerance, volume: volume, firstSeen: firstSeen,
+                adopts: adopts)
             var loop = try RootLoop(admission, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
@@ -173,7 +161,7 @@ final class RootRunner: Service {
         } catch {
             let trouble = "\(error)"
             if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
-            mailbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
+            mailbox.publish(RootStatus(root: settings.path, state: .failing("\(error)")))
             // Ends early only when it is woken, or for want of memory: then it is tried at once.
             _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
             return trouble
@@ -181,28 +169,14 @@ final class RootRunner: Service {
     }
 }
 
-/// Until when `existing: adopt` asks how old the files of a removable volume are.
-///
-/// FAT and exFAT keep no time of change: what was copied to such a volume while it was elsewhere looks as old as it was there,
-/// although it came after the volume was first watched. All that was there then is in the journal once it has been listed.
-struct FirstListing: Sendable {
-    let journal: Journal
-    /// `Volume.key`.
-    let volume: String?
-    /// Of its times, in nanoseconds.
-    let tolerance: Int64
-
-    /// Whether age is asked about until then only.
-    var counts: Bool { volume != nil && tolerance > 0 }
-
-    func isOver() async throws(JournalError) -> Bool {
-        guard counts, let volume else { return false }
-        return try await journal.wasListed(volume)
-    }
-
-    /// All that was there is in the journal, or was left out for good.
-    func end() async throws(JournalError) {
-        guard counts, let volume else { return }
-        try await journal.setListed(volume, at: .now)
-    }
+extension Volume {
+    /// By what its first listing is known, until the end of which `existing: adopt` asks how old its files are; nil where age is
+    /// always asked about.
+    ///
+    /// FAT and exFAT keep no time of change: what was copied to such a volume while it was elsewhere looks as old as it was
+    /// there, although it came after the volume was first watched. All that was there then is in the journal once it has been
+    /// listed.
+    ///
+    /// - Parameter tolerance: of its times, in nanoseconds.
+    func firstListing(_ tolerance: Int64) -> String? { tolerance > 0 ? key : nil }
 }

@@ -3,7 +3,7 @@ package import InletLinux
 package import SystemPackage
 
 /// How a root stands, for `status`.
-package struct IntakeStatus: Sendable {
+package struct RootStatus: Sendable {
     package enum State: Sendable, Equatable {
         case starting
         case missing
@@ -65,10 +65,10 @@ extension RootLoop {
             log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
         }
         // Before the first listing has ended nobody knows what is there.
-        var status = IntakeStatus(root: settings.path, state: listing.hasEnded ? .watching : .starting)
+        var status = RootStatus(root: settings.path, state: listing.hasEnded ? .watching : .starting)
         watch.describe(&status)
         status.settling = settler.count
-        status.ignored = admission.ignored
+        status.ignored = admission.inspector.ignored
         status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
         status.stuck = settler.stuckFolders.sum.map { ($0.count, $0.why) }
         mailbox.publish(status)
@@ -80,7 +80,7 @@ extension RootLoop {
     private static let shownFolders = 5
 
     /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
-    mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
+    mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
         let writers = holders.holders(of: waiting, below: settings.path, at: now)
         for file in unsettled.overdue(waiting, at: now) {
@@ -91,19 +91,19 @@ extension RootLoop {
                     path: settings.path.pushing(file.path), reason: reason, waiting: file.since.duration(to: now)))
         }
         return waiting.prefix(Self.shown).map { file in
-            IntakeStatus.Unsettled(
+            RootStatus.Unsettled(
                 path: settings.path.pushing(file.path), busy: file.isBusy, why: file.isBusy ? nil : file.reason,
                 holder: file.isBusy ? writers[file.path] : nil, waiting: file.since.duration(to: now))
         }
     }
 
     /// Folders with files that cannot be taken, each logged once.
-    mutating func stuckFolders(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
+    mutating func stuckFolders(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         for report in settler.stuckFolders.untold(at: now) {
             log.emit(.fileError(path: settings.path.pushing(report.folder), reason: report.reason))
         }
         return settler.stuckFolders.most(Self.shownFolders).map { report in
-            IntakeStatus.Unsettled(path: settings.path.pushing(report.folder), busy: false, why: report.reason)
+            RootStatus.Unsettled(path: settings.path.pushing(report.folder), busy: false, why: report.reason)
         }
     }
 }

@@ -23,19 +23,10 @@ final class RootSupervisor: Service {
     /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
 
-    init(_ shared: Shared, _ places: Settler.Places) throws {
+    init(_ shared: Shared, _ places: Settler.Places) throws(SystemError) {
         (self.shared, self.places) = (shared, places)
-        let entries = try shared.settings.watch.map { try make($0, shared.settings.routes, after: nil) }
-        state.withLock { $0 = State(entries: entries, new: entries) }
-        enter(entries)
-    }
-
-    private func enter(_ entries: [WatchedEntry]) {
-        for entry in entries {
-            guard let runner = entry.fixed else { continue }
-            shared.roots.set(.unknown, entry.settings.path)
-            shared.roots.enter(runner.mailbox)
-        }
+        let plan = IntakePlan(from: [], to: shared.settings.watch, isRouted: false)
+        begin(try prepare(plan), plan)
     }
 
     func run() async throws {
@@ -55,28 +46,28 @@ final class RootSupervisor: Service {
 
     // MARK: - Changes
 
-    /// Makes what `plan` begins, before anything is changed; by `routes`.
+    /// Makes what `plan` begins, before anything is changed.
     ///
-    /// - Throws: `SystemError` when the system gives no descriptors.
-    func prepare(_ plan: IntakePlan, _ routes: RouteTable) throws -> [WatchedEntry] {
+    /// - Throws: when the system gives no descriptors.
+    func prepare(_ plan: IntakePlan) throws(SystemError) -> [WatchedEntry] {
         let entries = state.withLock(\.entries)
-        return try plan.begins.map { root in
-            try make(root, routes, after: entries.first { $0.settings.path == root.path }?.ended)
+        return try plan.begins.map { (root) throws(SystemError) in
+            let last = entries.first { $0.settings.path == root.path }
+            return try WatchedEntry(root, shared, places, after: last?.ended)
         }
     }
 
     /// Ends what `plan` ends. What they have admitted goes on; what has settled only in memory is found again by whoever
     /// watches the folder next. - Returns: once they have ended, or in a while.
     func end(_ plan: IntakePlan) async {
-        let (leaving, unborn) = state.withLock { state in
-            let unborn = state.new.filter { plan.ends.contains($0.settings.path) }
-            let leaving = state.entries.filter { plan.ends.contains($0.settings.path) }
-            state.entries.removeAll { plan.ends.contains($0.settings.path) }
-            state.new.removeAll { plan.ends.contains($0.settings.path) }
-            return (leaving, unborn)
+        func isLeaving(_ entry: WatchedEntry) -> Bool { plan.ends.contains(entry.settings.path) }
+        let leaving = state.withLock { state in
+            // Nobody runs those any more that are new, and nobody is to wait for them.
+            for entry in state.new where isLeaving(entry) { entry.ended.set() }
+            state.new.removeAll(where: isLeaving)
+            defer { state.entries.removeAll(where: isLeaving) }
+            return state.entries.filter(isLeaving)
         }
-        // Nobody runs them any more, and nobody is to wait for that.
-        for entry in unborn { entry.ended.set() }
         for entry in leaving {
             shared.health.heartbeat.forget(.intake(entry.settings.path))
             entry.asked.set()
@@ -84,9 +75,8 @@ final class RootSupervisor: Service {
         let end = ContinuousClock.now.advanced(by: Self.patience)
         let returning = Set(plan.begins.map(\.path))
         for entry in leaving {
-            // One that was never run ends nowhere.
-            if entry.hasBegun { await entry.ended.wait(until: end) }
-            guard let runner = entry.fixed else { continue }
+            await entry.ended.wait(until: end)
+            guard let runner = entry.runner else { continue }
             shared.roots.leave(runner.mailbox)
             if !returning.contains(entry.settings.path) { shared.roots.set(nil, entry.settings.path) }
         }
@@ -94,8 +84,11 @@ final class RootSupervisor: Service {
 
     /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
     func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
-        enter(entries)
-        for entry in entries where entry.fixed != nil { shared.health.heartbeat.expect(.intake(entry.settings.path)) }
+        for case let runner? in entries.map(\.runner) {
+            shared.roots.set(.unknown, runner.settings.path)
+            shared.roots.enter(runner.mailbox)
+            shared.health.heartbeat.expect(.intake(runner.settings.path))
+        }
         let renewed = state.withLock { state in
             state.entries += entries
             state.new += entries
@@ -104,45 +97,39 @@ final class RootSupervisor: Service {
         for entry in renewed { entry.volumes?.renew() }
         signal.raise()
     }
-
-    private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
-        guard let pattern = root.pattern else {
-            return WatchedEntry(root, try RootRunner(root, Admission(shared, by: routes), places), after: after)
-        }
-        let volumes = try VolumeRoots(root, pattern, shared) { [shared, places] root, place in
-            try RootRunner(root, Admission(shared), places, passing: place)
-        }
-        return WatchedEntry(root, volumes, after: after)
-    }
 }
 
 /// One entry of `watch:` that is watched, until it is asked to end.
 final class WatchedEntry: Sendable {
     let settings: WatchSettings
-    /// A `RootRunner`, or the `VolumeRoots` of a pattern.
-    private let service: any Service
+    /// nil for a pattern.
+    let runner: RootRunner?
+    /// nil for a folder that has a name of its own.
+    let volumes: VolumeRoots?
     /// The end of who watched it before: two at once would only be in each other's way.
     private let after: StopFlag?
     let asked = StopFlag()
     let ended = StopFlag()
-    private let begun = StopFlag()
 
-    init(_ settings: WatchSettings, _ service: any Service, after: StopFlag?) {
-        (self.settings, self.service, self.after) = (settings, service, after)
+    init(_ settings: WatchSettings, _ shared: Shared, _ places: Settler.Places, after: StopFlag?) throws(SystemError) {
+        (self.settings, self.after) = (settings, after)
+        if let pattern = settings.pattern {
+            (runner, volumes) = (nil, try VolumeRoots(settings, pattern, shared, places))
+        } else {
+            (runner, volumes) = (try RootRunner(settings, shared, places), nil)
+        }
     }
 
-    var fixed: RootRunner? { service as? RootRunner }
-    var volumes: VolumeRoots? { service as? VolumeRoots }
-    var hasBegun: Bool { begun.isSet }
-
     func run(_ restarts: ServiceRestarts) async {
-        begun.set()
         defer { ended.set() }
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.after?.wait()
                 if Task.isCancelled { return }
-                await restarts.keep("watching \(self.settings.path.display)") { try await self.service.run() }
+                await restarts.keep("watching \(self.settings.path.display)") {
+                    await self.runner?.run()
+                    await self.volumes?.run()
+                }
             }
             await asked.wait()
             group.cancelAll()
@@ -163,24 +150,19 @@ struct IntakePlan: Sendable {
     ///   that no route took may have one now, and what a file waited for may be another thing.
     init(from old: [WatchSettings], to new: [WatchSettings], isRouted: Bool) {
         let wanted = Dictionary(new.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
-        let known = Dictionary(old.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        let known = Set(old.map(\.path))
         for root in old {
-            guard let next = wanted[root.path] else {
-                ends.append(root.path)
-                continue
-            }
+            let next = wanted[root.path]
             if next == root, !isRouted { continue }
             if next == root, root.pattern != nil {
                 renews.append(root.path)
             } else {
                 ends.append(root.path)
-                begins.append(next)
+                if let next { begins.append(next) }
             }
         }
-        begins += new.filter { known[$0.path] == nil }
+        begins += new.filter { !known.contains($0.path) }
     }
-
-    var isEmpty: Bool { ends.isEmpty && begins.isEmpty && renews.isEmpty }
 }
 
 /// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted

@@ -64,9 +64,16 @@ struct RootWatch: ~Copyable {
     mutating func read() throws(SystemError) -> [FileEvent] {
         var events = waiting
         waiting = []
-        for record in try inotify.read() { translate(record, to: &events) }
-        events += try readMarks()
-        return events
+        for record in try inotify.read() {
+            if let directory = record.isOverflow ? "" : table.path(of: record.watch) {
+                events += translate(record, in: directory)
+            } else if record.mask.contains(.watchRemoved) {
+                links[record.watch] = nil
+            } else {
+                events += unfollow(record.watch)
+            }
+        }
+        return events + (try readMarks())
     }
 
     /// Blocks until something has happened, `waker` is woken or `deadline` has passed.
@@ -88,58 +95,41 @@ struct RootWatch: ~Copyable {
     }
 
     /// A file of a polled root is complete: the only sign of life that such a root gives.
-    mutating func noteSettled() { if polls.count > 0 { lastEvent = .now } }
+    mutating func noteSettled() { if !polls.book.isEmpty { lastEvent = .now } }
 
     private mutating func readMarks() throws(SystemError) -> [FileEvent] {
         guard let news = try fanotify?.read() else { return [] }
-        var events: [FileEvent] = []
-        for (record, directory) in news { translate(record, in: directory, to: &events) }
-        return events
+        return news.flatMap { translate($0.record, in: $0.directory) }
     }
 
-    private mutating func translate(_ record: InotifyRecord, to events: inout [FileEvent]) {
-        if let directory = record.isOverflow ? "" : table.path(of: record.watch) {
-            translate(record, in: directory, to: &events)
-        } else if record.mask.contains(.watchRemoved) {
-            links[record.watch] = nil
-        } else {
-            events += unfollow(record.watch)
-        }
-    }
-
-    private mutating func translate(
-        _ record: InotifyRecord, in directory: FilePath, to events: inout [FileEvent]
-    ) {
+    /// What a record says of the folder `directory`, or of a name in it. Of folders that have gone nothing is known any more.
+    private mutating func translate(_ record: InotifyRecord, in directory: FilePath) -> [FileEvent] {
         lastEvent = .now
-        if record.isOverflow { return events.append(.overflow) }
-        if record.mask.contains(.watchRemoved) { return table.remove(record.watch) }
-        if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
-            if directory.isEmpty {
-                events.append(.lost("removed, renamed or unmounted"))
-            } else if record.mask.contains(.unmounted) {
-                events.append(.folder(directory))
-            }
-        } else if let name = FilePath(bytes: record.nameBytes).lastComponent {
-            translate(record.mask, rename: record.cookie == 0 ? nil : record.cookie, directory.appending(name), &events)
+        let mask = record.mask
+        if record.isOverflow { return [.overflow] }
+        if mask.contains(.watchRemoved) {
+            table.remove(record.watch)
+            return []
         }
-    }
-
-    private mutating func translate(
-        _ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath, _ events: inout [FileEvent]
-    ) {
-        let event = FileEvent(mask, rename: rename, path)
-        events.append(event)
+        if !mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
+            if directory.isEmpty { return [.lost("removed, renamed or unmounted")] }
+            return mask.contains(.unmounted) ? [.folder(directory)] : []
+        }
+        guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return [] }
+        let path = directory.appending(name)
+        let event = FileEvent(mask, rename: record.cookie == 0 ? nil : record.cookie, path)
         switch event {
         case .left(_, isFolder: true, _):
-            if forgetLeft(path) || mask.contains(.movedTo) { events.append(.folder(path)) }
+            if forgetLeft(path) || mask.contains(.movedTo) { return [event, .folder(path)] }
         case .removed(_, isFolder: true):
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.
             table.remove(path)
-            polls.remove(path)
-            if mask.contains(.movedTo) { events.append(.created(path, isFolder: true)) }
+            polls.book.remove(path)
+            if mask.contains(.movedTo) { return [event, .created(path, isFolder: true)] }
         default: break
         }
+        return [event]
     }
 
     /// A folder has left this name. - Returns: whether another one has it, as when two change places.
@@ -156,7 +146,7 @@ struct RootWatch: ~Copyable {
 
     private mutating func forget(below path: FilePath) {
         for watch in table.remove(below: path) { inotify.remove(watch) }
-        polls.remove(below: path)
+        polls.book.remove(below: path)
     }
 
     // MARK: - Folders
@@ -164,19 +154,16 @@ struct RootWatch: ~Copyable {
     /// Sees to it that what happens in a folder is noticed. To be called before the folder is listed: what comes in between shows
     /// up in one of the two.
     mutating func follow(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
-        if modes.way(for: directory).way.isPolled { return try poll(directory, folder) }
-        do throws(SystemError) {
-            try watch(directory, folder)
-            polls.remove(directory)
-        } catch {
-            guard error.isWatchLimit else { throw error }
-            isLimited = true
-            try poll(directory, folder)
+        if !modes.way(for: directory).way.isPolled {
+            do throws(SystemError) {
+                try watch(directory, folder)
+                return polls.book.remove(directory)
+            } catch {
+                guard error.isWatchLimit else { throw error }
+                isLimited = true
+            }
         }
-    }
-
-    /// Remembers the folder, with its time of before it is listed.
-    private mutating func poll(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        // With its time of before it is listed.
         polls.add(directory, modified: try folder.identity().touched)
     }
 
@@ -185,7 +172,7 @@ struct RootWatch: ~Copyable {
         if try isMarked(directory, folder) {
             // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
             // file system is unmounted. Without a watch it is noticed at the next listing.
-            guard directory.isEmpty || fanotify?.begins(at: directory) ?? false,
+            guard directory.isEmpty || fanotify?.beginnings.contains(directory) ?? false,
                 let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return table.add(watch, directory)
@@ -269,7 +256,7 @@ struct RootWatch: ~Copyable {
         guard isLimited else { return isLimitSaid = false }
         if isLimitSaid { return }
         isLimitSaid = true
-        let all = table.count + polls.count
+        let (polled, all) = (polls.book.count, table.count + polls.book.count)
         if let refusal = inotify.refusal {
             return log.emit(
                 .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
@@ -278,7 +265,7 @@ struct RootWatch: ~Copyable {
         log.emit(
             .watchLimit(
                 root: settings.path,
-                reason: "\(table.count) of \(all) folders have a watch, the other \(polls.count) are polled; "
+                reason: "\(table.count) of \(all) folders have a watch, the other \(polled) are polled; "
                     + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known"), for all programs of user "
                     + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
     }
@@ -302,7 +289,7 @@ struct RootWatch: ~Copyable {
     mutating func nextPolled() -> PollPass.Step {
         let step = polls.step(ignore, modes)
         if case .directory(let path) = step,
-            table.contains(path) || polls.contains(path) || fanotify?.begins(at: path) ?? false
+            table.contains(path) || polls.book.contains(path) || fanotify?.beginnings.contains(path) ?? false
         {
             return .nothing
         }
@@ -319,11 +306,11 @@ struct RootWatch: ~Copyable {
         var isRefused = inotify.isSilent
         var taken = 0
         var turn = FolderTurn(settings.path)
-        for directory in polls.directories where !isRefused && taken < Self.mostAtOnce {
+        for directory in polls.book.directories where !isRefused && taken < Self.mostAtOnce {
             if modes.way(for: directory).way.isPolled { continue }
             do throws(SystemError) {
                 try watch(directory, try turn.folder(directory))
-                polls.handOver(directory)
+                polls.book.leave(directory)
                 taken += 1
             } catch {
                 // What else is wrong with it the pass will find.
@@ -336,7 +323,8 @@ struct RootWatch: ~Copyable {
 
     /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
     mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
-        guard polls.count > 0, isLimitSaid || polls.isHandingOver || modes.isPolled(inOrBelow: unit.folder) else {
+        guard !polls.book.isEmpty, isLimitSaid || polls.book.isBeingLeft || modes.isPolled(inOrBelow: unit.folder)
+        else {
             return nil
         }
         let now = ContinuousClock.now
@@ -357,25 +345,20 @@ struct RootWatch: ~Copyable {
     /// Folders that are watched, reported without a watch, or polled.
     var directories: Int {
         mutating get {
-            guard let marked = fanotify?.directories, marked > 0 else { return table.count + polls.count }
+            guard let marked = fanotify?.directories, marked > 0 else { return table.count + polls.book.count }
             // The first folder of each mount has a watch besides.
             let own = fanotify?.beginnings.count { table.contains($0) } ?? 0
-            return marked + max(0, table.count - own) + polls.count
+            return marked + max(0, table.count - own) + polls.book.count
         }
     }
 
-    mutating func describe(_ status: inout IntakeStatus) {
-        let directories = directories
-        status.directories = directories
-        status.polled = polls.count
-        status.watches = table.count
-        status.lastEvent = lastEvent
-        if directories == 0 {
-            status.mode = nil
-        } else if polls.count > 0 {
-            status.mode = polls.count >= directories ? .poll : .mixed
-        } else {
-            status.mode = (fanotify?.directories ?? 0) > 0 ? .fanotify : .inotify
+    mutating func describe(_ status: inout RootStatus) {
+        (status.directories, status.polled) = (directories, polls.book.count)
+        (status.watches, status.lastEvent) = (table.count, lastEvent)
+        if status.directories > 0 {
+            status.mode =
+                status.polled >= status.directories
+                ? .poll : status.polled > 0 ? .mixed : (fanotify?.directories ?? 0) > 0 ? .fanotify : .inotify
         }
     }
 }

@@ -50,7 +50,7 @@ extension RootLoop {
     /// before it have come by then. One that is found only now is looked at again once they have.
     private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
         do throws(SystemError) {
-            guard try admission.hasMarker(unit.folder) else {
+            if case .missing = try admission.inspector.look(at: unit.folder.appending(Completion.folderMarker)) {
                 markersFound.remove(unit.folder)
                 return false
             }
@@ -66,28 +66,20 @@ extension RootLoop {
     }
 
     /// Open units, for the status.
-    var openUnits: [IntakeStatus.Unsettled] {
+    var openUnits: [RootStatus.Unsettled] {
         units.open(Self.shown).map { folder, completion in
             let why =
                 switch completion {
                 case .quiet: "its files are sent when the folder is quiet"
                 case .marker: "waiting for its marker \(folder.appending(Completion.folderMarker).display)"
                 }
-            return IntakeStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
+            return RootStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
         }
     }
 }
 
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
-    /// The unit that the file at `path` says is complete.
-    func unitMarked(by path: FilePath) -> FilePath? { admitter.routes.unitMarked(by: path) }
-
-    /// The file whose marker is at `path`.
-    func fileMarked(by path: FilePath) -> FilePath? {
-        admitter.routes.belongings(of: path).first { $0.companion.kind == .marker }?.main
-    }
-
     /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
     func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
         guard admitter.routes.hasUnits else { return [] }
@@ -108,10 +100,6 @@ extension AdmissionStage {
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 
-    func hasMarker(_ unit: FilePath) throws(SystemError) -> Bool {
-        try inspector.look(at: unit.appending(Completion.folderMarker)) != .missing
-    }
-
     enum UnitEnd: Sendable {
         case closed
         /// It needs a marker, and there is none, or only one of files that went before.
@@ -120,7 +108,7 @@ extension AdmissionStage {
         case later
     }
 
-    /// Closes the unit, if its marker is there where it needs one.
+    /// Closes the unit, if its marker is there where it needs one: everything that `routes` took of it is sent.
     mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
         do {
             var marker: Arrival?
@@ -130,7 +118,19 @@ extension AdmissionStage {
                 marker = found
             }
             let labels = try await labels(of: unit, marker: marker?.path)
-            return try await close(unit, routes, marker: marker, labels: labels)
+            let (board, signals) = (admitter.board, admitter.shared.signals)
+            Failpoint.closingUnit.reached()
+            let batches = try await journal.closeUnit(
+                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
+                labels: labels, at: .now)
+            Failpoint.unitClosed.reached()
+            admitter.health.works()
+            for batch in batches { tell(batch, unit) }
+            if !batches.isEmpty {
+                signals.raiseDeliverable()
+                signals.raise(.finishable)
+            }
+            return .closed
         } catch let error as JournalError {
             admitter.health.fails(error)
         } catch {
@@ -141,28 +141,12 @@ extension AdmissionStage {
         return .later
     }
 
-    /// Everything that `routes` took of the unit is sent.
-    private func close(
-        _ unit: FilePath, _ routes: [String], marker: Arrival?, labels: [String: String]
-    ) async throws(JournalError) -> UnitEnd {
-        let (board, signals) = (admitter.board, admitter.shared.signals)
-        Failpoint.closingUnit.reached()
-        let batches = try await journal.closeUnit(
-            unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
-            labels: labels, at: .now)
-        Failpoint.unitClosed.reached()
-        admitter.health.works()
-        for batch in batches {
-            let files = batch.counts.values.reduce(0, +)
-            log.emit(.batchClosed(batch: batch.id, path: root.pushing(unit), route: batch.route, files: files))
-            guard batch.endedAt != nil else { continue }
-            log.emit(.batchEnded(batch))
-            signals.raise(.batch)
-        }
-        if batches.isEmpty { return .closed }
-        signals.raiseDeliverable()
-        signals.raise(.finishable)
-        return .closed
+    private func tell(_ batch: Batch, _ unit: FilePath) {
+        let files = batch.counts.values.reduce(0, +)
+        log.emit(.batchClosed(batch: batch.id, path: root.pushing(unit), route: batch.route, files: files))
+        guard batch.endedAt != nil else { return }
+        log.emit(.batchEnded(batch))
+        admitter.shared.signals.raise(.batch)
     }
 
     /// The unit's marker; nil while there is none, or only one of files that went before.

@@ -5,7 +5,7 @@ internal import InletPipelines
 package import SystemPackage
 
 /// What became of the files of a removable volume: of those that are on it, as they are now.
-package struct VolumeEnd: Sendable, Equatable {
+package struct VolumeReport: Sendable, Equatable {
     package var root: FilePath
     /// Its label, or UUID.
     package var volume: String
@@ -69,7 +69,7 @@ package struct VolumeEnd: Sendable, Equatable {
         }
     }
 
-    mutating func countOthers(_ all: WholeVolume.Count) {
+    mutating func countOthers(_ all: VolumeCount) {
         others = max(0, all.files - files - unproved - missing - unmarked)
         hasMore = all.isCut
     }
@@ -78,20 +78,17 @@ package struct VolumeEnd: Sendable, Equatable {
     var word: LastWord { LastWord(of: key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
 }
 
-/// All files of a file system, by their names.
-enum WholeVolume {
-    struct Count: Equatable {
-        var files = 0
-        /// Folders that could not be listed, or more files than are counted.
-        var isCut = false
-    }
+/// How many files a file system has, by their names.
+struct VolumeCount: Equatable {
+    private(set) var files = 0
+    /// Folders that could not be listed, or more files than are counted.
+    private(set) var isCut = false
 
     /// More are not counted: it blocks whoever watches the folder.
     private static let most = 100_000
 
-    /// Counts the files of the file system that is mounted around `root`, but not those of others below it. Blocks.
-    static func count(around root: FilePath, most: Int = most) -> Count {
-        var count = Count()
+    /// Counts those of the file system that is mounted around `root`, but not those of others below it. Blocks.
+    init(around root: FilePath) {
         do {
             let real = root.resolved
             let top = try Folder(MountTable.current().mount(of: real)?.point ?? real)
@@ -104,26 +101,25 @@ enum WholeVolume {
                     var names = try folder.list()
                     while let entry = try names.next() {
                         seen += 1
-                        if seen > most {
-                            count.isCut = true
-                            return count
+                        if seen > Self.most {
+                            isCut = true
+                            return
                         }
                         if entry.kind == .directory {
                             // The file system's own, which only root may list.
                             if entry.name.string != "lost+found" { waiting.append(path.appending(entry.name)) }
                         } else {
-                            count.files += 1
+                            files += 1
                         }
                     }
                 } catch {
-                    if !error.isMissing { count.isCut = true }
+                    if !error.isMissing { isCut = true }
                 }
             }
         } catch {
             // What is not seen is said not to be.
-            count.isCut = true
+            isCut = true
         }
-        return count
     }
 }
 
@@ -153,7 +149,7 @@ struct VolumeQuestion {
 /// What is asked, and was said, of the removable volume of a root.
 struct VolumeInquiry: Sendable {
     /// Last, without what is no news by itself.
-    var said: VolumeEnd?
+    var said: VolumeReport?
     var question = VolumeQuestion()
     var earlier: EarlierFiles
 }
@@ -177,7 +173,7 @@ extension RootLoop {
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await admission.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
-            if mayLeave { tell(try await volumeEnd(found, key)) }
+            if mayLeave { tell(try await volumeReport(found, key)) }
         } catch {
             // The journal cannot be read now; who admits says so.
             volume.question.asked(isAnswered: false, at: .now)
@@ -202,11 +198,11 @@ extension RootLoop {
     }
 
     private mutating func endFirstListing() async {
-        guard admission.adopter != nil, listing.isComplete, settler.count == 0 else { return }
-        let first = FirstListing(
-            journal: admission.journal, volume: admission.volume?.key, tolerance: admission.tolerance)
-        // A journal that does not take it now is asked again with the next look.
-        guard first.counts, (try? await first.end()) != nil else { return }
+        guard admission.adopter != nil, listing.isComplete, settler.count == 0,
+            let key = admission.volume?.firstListing(admission.tolerance),
+            // A journal that does not take it now is asked again with the next look.
+            (try? await admission.journal.setListed(key, at: .now)) != nil
+        else { return }
         admission.adopter = nil
     }
 
@@ -216,10 +212,10 @@ extension RootLoop {
     }
 
     /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
-    private mutating func volumeEnd(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeEnd {
+    private mutating func volumeReport(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeReport {
         let (root, earlier) = (settings.path, volume.earlier)
-        var end = VolumeEnd(root: root, volume: found)
-        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
+        var end = VolumeReport(root: root, volume: found)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.inspector.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
         end.unread = listing.unread + admission.inspector.unread
         var last = FilePath()
@@ -238,7 +234,7 @@ extension RootLoop {
         return end
     }
 
-    private mutating func tell(_ end: VolumeEnd) {
+    private mutating func tell(_ end: VolumeReport) {
         // What else is on it is told with what is to be told, but is no news by itself.
         var news = end
         news.ignored = 0
@@ -247,7 +243,7 @@ extension RootLoop {
         guard (try? watch.isDrained()) == true else { return volume.question.reopen() }
         volume.said = news
         var end = end
-        end.countOthers(WholeVolume.count(around: settings.path))
+        end.countOthers(VolumeCount(around: settings.path))
         log.emit(.volumeDone(end))
     }
 }

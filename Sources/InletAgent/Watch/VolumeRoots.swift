@@ -7,33 +7,26 @@ package import SystemPackage
 
 /// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with a runner of its own for as long as it is there. It
 /// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
-final class VolumeRoots: Service {
+final class VolumeRoots: Sendable {
     /// A folder that is watched now.
     private struct Entry {
         var runner: RootRunner
         var place: VolumePlace
         let since = ContinuousClock.now
-        var isEnding = false
-        /// How often it had been asked for a renewal before the runner was made.
-        var renewal: UInt64
     }
 
     private struct State {
         var entries: [FilePath: Entry] = [:]
         /// What was said last of folders that are not watched, or not as one would think.
         var remarks: [FilePath: String] = [:]
-        var isStopped = false
         /// Whether all that was there at the start has been taken up.
         var hasBegun = false
-        /// How often it was asked that every folder is watched anew. A runner of an earlier one goes by routes that may not
-        /// hold any more, whoever was making it meanwhile.
-        var renewal: UInt64 = 0
     }
 
     let settings: WatchSettings
     private let pattern: RootPattern
     private let shared: Shared
-    private let make: @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
+    private let places: Settler.Places
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
     private let state = Mutex(State())
@@ -46,36 +39,32 @@ final class VolumeRoots: Service {
     private static let blindPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, _ pattern: RootPattern, _ shared: Shared,
-        make: @escaping @Sendable (WatchSettings, VolumePlace) throws -> RootRunner
+        _ settings: WatchSettings, _ pattern: RootPattern, _ shared: Shared, _ places: Settler.Places
     ) throws(SystemError) {
-        (self.settings, self.pattern, self.shared, self.make) = (settings, pattern, shared, make)
+        (self.settings, self.pattern, self.shared, self.places) = (settings, pattern, shared, places)
         waker = try Waker()
     }
 
     /// Those of the folders that are there now.
     private var runners: [RootRunner] { state.withLock { $0.entries.values.map(\.runner) } }
 
-    func run() async throws {
+    func run() async {
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
                 await withTaskExecutorPreference(self.thread) { await self.follow() }
             } onCancel: {
-                self.state.withLock { $0.isStopped = true }
                 self.waker.wake()
             }
         }
     }
 
-    private var isStopped: Bool { state.withLock { $0.isStopped } }
-
     private func follow() async {
         await withDiscardingTaskGroup { group in
             var lastTrouble: String?
-            while !isStopped {
+            while !Task.isCancelled {
                 do {
                     var mounts = try MountWatch()
-                    while !isStopped { try await pass(&mounts, &group) }
+                    while !Task.isCancelled { try await pass(&mounts, &group) }
                 } catch {
                     let trouble = "\(error)"
                     if trouble != lastTrouble { shared.log.emit(.watchLost(root: settings.path, reason: trouble)) }
@@ -84,23 +73,22 @@ final class VolumeRoots: Service {
                     _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
                 }
             }
-            for runner in runners { runner.stop() }
+            for runner in runners { runner.mailbox.stop() }
         }
     }
 
     /// Takes up what has come, lets go of what has gone, and waits for the next change.
     private func pass(_ mounts: inout MountWatch, _ group: inout DiscardingTaskGroup) async throws {
-        var found = FoundRoots(pattern)
+        var (found, watched) = (FoundRoots(pattern), Set<FilePath>())
         // Watch first, then look: what comes in between shows up in one of the two.
         repeat {
-            mounts.watch(found.parents)
-            let again = FoundRoots(pattern)
-            if again.parents == found.parents { break }
-            found = again
-        } while true
-        found = FoundRoots(pattern)
+            watched = found.parents
+            mounts.watch(watched)
+            found = FoundRoots(pattern)
+        } while found.parents != watched
         for (root, entry) in state.withLock({ $0.entries }) {
-            if isStill(entry, at: root, found) { entry.runner.mountsChanged() } else { end(root) }
+            let mailbox = entry.runner.mailbox
+            if isStill(entry, at: root, found) { mailbox.put { $0.hasMountChange = true } } else { mailbox.stop() }
         }
         state.withLock {
             $0.remarks = $0.remarks.filter {
@@ -111,7 +99,7 @@ final class VolumeRoots: Service {
         for (folder, error) in found.unanswered { remark(folder, "\(error)") }
         var isWhole = found.unanswered.isEmpty
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
-            guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
+            guard !Task.isCancelled, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
         state.withLock { $0.hasBegun = true }
@@ -168,35 +156,21 @@ final class VolumeRoots: Service {
         if isNew, let text { shared.log.emit(.fileError(path: root, reason: text)) }
     }
 
-    private func end(_ root: FilePath) {
-        let runner = state.withLock { state -> RootRunner? in
-            if state.entries[root]?.isEnding == true { return nil }
-            state.entries[root]?.isEnding = true
-            return state.entries[root]?.runner
-        }
-        runner?.stop()
-    }
-
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
-            let (volume, arrivals) = (place.volume, VolumeArrivals(shared: shared))
+            let arrivals = VolumeArrivals(shared: shared)
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
-            let renewal = state.withLock(\.renewal)
-            let runner = try make(settings.at(root), place)
-            put(Entry(runner: runner, place: place, renewal: renewal), at: root)
+            let runner = try RootRunner(settings.at(root), shared, places, passing: place)
+            // Before it takes the routes that hold: from then on it can be renewed.
+            state.withLock { $0.entries[root] = Entry(runner: runner, place: place) }
+            shared.roots.enter(runner.mailbox)
             group.addTask(executorPreference: globalConcurrentExecutor) {
-                do {
-                    try await runner.run()
-                    while let next = try self.next(at: root) { try await next.run() }
-                } catch {
-                    // It is taken up anew with the next look at the pattern.
-                    self.shared.log.emit(.fileError(path: root, reason: "\(error)"))
-                }
-                arrivals.left(volume, root)
-                let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
-                if let last { self.shared.roots.leave(last.runner.mailbox) }
+                await runner.run()
+                arrivals.left(place.volume, root)
+                self.state.withLock { $0.entries[root] = nil }
+                self.shared.roots.leave(runner.mailbox)
                 self.waker.wake()
             }
             return true
@@ -208,44 +182,8 @@ final class VolumeRoots: Service {
         }
     }
 
-    // MARK: - Anew
-
     /// Has every folder watched anew, by the routes that hold now.
-    func renew() {
-        let runners = state.withLock { state in
-            state.renewal += 1
-            return state.entries.values.map(\.runner)
-        }
-        for runner in runners { runner.stop() }
-    }
-
-    /// One of an earlier renewal ends before it begins, and is made anew.
-    private func put(_ entry: Entry, at root: FilePath) {
-        let isOld = state.withLock { state in
-            state.entries[root] = entry
-            return entry.renewal != state.renewal
-        }
-        shared.roots.enter(entry.runner.mailbox)
-        if isOld { entry.runner.stop() }
-    }
-
-    /// The runner that goes on at `root`; nil when that has ended for good.
-    private func next(at root: FilePath) throws -> RootRunner? {
-        let (entry, renewal) = state.withLock { ($0.entries[root], $0.renewal) }
-        guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled else { return nil }
-        let next = try make(settings.at(root), entry.place)
-        let (isStill, isOld) = state.withLock { state in
-            guard !state.isStopped, state.entries[root]?.isEnding == false else { return (false, false) }
-            state.entries[root]?.runner = next
-            state.entries[root]?.renewal = renewal
-            return (true, state.renewal != renewal)
-        }
-        if isOld { next.stop() }
-        guard isStill else { return nil }
-        shared.roots.leave(entry.runner.mailbox)
-        shared.roots.enter(next.mailbox)
-        return next
-    }
+    func renew() { for runner in runners { runner.mailbox.renew() } }
 }
 
 /// The folders of a pattern that are there, and those in which more may come.

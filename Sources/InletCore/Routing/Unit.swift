@@ -28,11 +28,17 @@ extension Route {
     }
 }
 
+/// What a marker says is complete.
+package enum Marked: Sendable, Equatable {
+    case file(FilePath)
+    case unit(FilePath)
+}
+
 extension RouteTable {
-    /// The unit that the file at `path`, a `DONE`, says is complete; nil for every other file.
-    package func unitMarked(by path: FilePath) -> FilePath? {
-        guard hasUnits else { return nil }
-        return routes.lazy.compactMap { $0.unitMarked(by: path) }.first
+    /// What the file at `path` is the marker of; nil for every file that is none.
+    package func marked(by path: FilePath) -> Marked? {
+        if hasUnits, let unit = routes.lazy.compactMap({ $0.unitMarked(by: path) }).first { return .unit(unit) }
+        return belongings(of: path).first { $0.companion.kind == .marker }.map { .file($0.main) }
     }
 
     /// The route called `name`.

@@ -251,7 +251,7 @@ package struct StatusReport: Codable, Sendable {
         return report
     }
 
-    private static func root(_ status: IntakeStatus) -> Root {
+    private static func root(_ status: RootStatus) -> Root {
         let state =
             switch status.state {
             case .starting: "starting"

@@ -12,7 +12,7 @@ struct Readiness: Sendable, Equatable {
     ///   - journal: why it fails; nil when it does not.
     ///   - destinations: names, and states as `status` shows them.
     init(
-        journal: String?, roots: [(path: String, state: IntakeStatus.State)],
+        journal: String?, roots: [(path: String, state: RootStatus.State)],
         destinations: [(name: String, state: String)]
     ) {
         reasons = journal.map { ["the journal cannot be used: \(DisplayText.escape($0))"] } ?? []
