@@ -33,16 +33,13 @@ extension Journal {
         finishedBy time: WallTime, from place: HistoryPlace = HistoryPlace()
     ) async throws(JournalError) -> HistoryStep {
         var (files, step) = try await read { try Self.candidates(time, place, $0) }
-        if !files.isEmpty { step.files = try await moveToHistory(files, finishedBy: time) }
-        return step
-    }
-
-    private func moveToHistory(_ files: [Int64], finishedBy time: WallTime) async throws(JournalError) -> Int {
-        try await commit { database in
-            var move = HistoryMove(database, time)
+        if files.isEmpty { return step }
+        step.files = try await commit { [files] database in
+            var move = HistoryMove(database: database, time: time)
             for file in files { try move.take(file) }
             return move.files
         }
+        return step
     }
 
     private static func candidates(
@@ -85,22 +82,15 @@ extension Journal {
 
 /// Files on their way to the history, in one transaction.
 private struct HistoryMove {
-    private let database: Database
-    private let time: WallTime
-    private var words: HistoryWords
+    let database: Database
+    let time: WallTime
     /// Whether nothing of a batch needs it where it is.
-    private var batches: [Int64: Bool] = [:]
-    private(set) var files = 0
+    var batches: [Int64: Bool] = [:]
+    var files = 0
 
     /// Of one path, with all that followed it. Of more, the oldest go first, by themselves.
     private static let mostTogether = 200
     private static let states = Journal.statesOfHistory.literals
-
-    init(_ database: Database, _ time: WallTime) {
-        self.database = database
-        self.time = time
-        words = HistoryWords(database)
-    }
 
     /// Moves a file, with what must go before or with it; leaves it where it is while anything still needs it there.
     mutating func take(_ file: Int64) throws {
@@ -113,9 +103,7 @@ private struct HistoryMove {
             guard !(error is DatabaseError) else { throw error }
             return
         }
-        for job in jobs {
-            try HistoryRow(job, database).write(&words)
-        }
+        for job in jobs { try Journal.insertIntoHistory(job, database) }
         let list = "[\(group.map(String.init).joined(separator: ","))]"
         try database.change("DELETE FROM receipt WHERE file_id IN (SELECT value FROM json_each(?))", list)
         try database.change("DELETE FROM file WHERE id IN (SELECT value FROM json_each(?))", list)
@@ -284,10 +272,12 @@ extension Journal {
 
     private static func bringBack(_ files: [Int64], _ database: Database) throws {
         let jobs = try files.sorted().map { try job(self.file($0, database), database) }
-        for job in jobs { try HistoryRow(job, database).insertFileBack() }
-        let deliveries = jobs.flatMap { job in job.deliveries.map { (HistoryRow(job, database), $0) } }
+        for job in jobs { try insertBack(job.file, database) }
+        let deliveries = jobs.flatMap { job in job.deliveries.map { (file: job.file, row: $0) } }
         // In the order in which they were made: who waits for another comes after it.
-        for (row, delivery) in deliveries.sorted(by: { $0.1.id < $1.1.id }) { try row.insertBack(delivery) }
+        for delivery in deliveries.sorted(by: { $0.row.id < $1.row.id }) {
+            try insertBack(delivery.row, of: delivery.file, database)
+        }
     }
 
     /// Brings a file back of which something could be sent again, and what the history has of its batch. Without that it stays
@@ -298,9 +288,8 @@ extension Journal {
 
     /// Of the history: the file, if something of it could be sent again; or one of its batch, if it is back itself.
     static func undelivered(_ file: Int64, _ database: Database) throws -> [Int64] {
-        let undelivered = try database.row(
-            "SELECT 1 FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file
-        ) { _ in file }
+        let undelivered = try database.integer(
+            "SELECT file_id FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file)
         return try [undelivered, restOfBatch(of: file, database)].compactMap(\.self)
     }
 

@@ -6,15 +6,16 @@ package import SystemPackage
 
 /// A row of `file`: one arrival and its fate.
 package struct FileRow: Sendable, Equatable {
-    package var id: Int64
+    /// 0 until it has been inserted.
+    package var id: Int64 = 0
     package var root: FilePath
     /// Below `root`.
     package var path: FilePath
     package var identity: FileIdentity
-    package var state: FileState
+    package var state = FileState.pending
     package var route: String?
     package var category: String?
-    package var mediaType: String
+    package var mediaType = "application/octet-stream"
     package var policy: FilePolicy
     package var code: ErrorCode?
     package var reason: String?
@@ -30,9 +31,9 @@ package struct FileRow: Sendable, Equatable {
     /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
     package var role: String?
     /// The route's labels at admission, and over them those of its unit and its sidecar.
-    package var labels: [String: String]
+    package var labels: [String: String] = [:]
     /// Checksums of the content as it was read at admission, where the route asked for any.
-    package var digests: [Digest]
+    package var digests: [Digest] = []
     /// The removable volume that it is on (`Volume.key`).
     package var volume: String?
     /// Whether something of it could not be read, and was left out: see `init(_:from:showing:)`.
@@ -202,50 +203,34 @@ extension DeliveryRow {
     }
 }
 
-/// A row of `file` to be.
-struct NewFile {
-    var arrival: Arrival
-    var state = FileState.pending
-    var route: String?
-    var category: String?
-    var mediaType: String?
-    var policy: FilePolicy
-    var code: ErrorCode?
-    var reason: String?
-    var batch: Int64?
-    var role: String?
-    var labels: [String: String] = [:]
-    var digests: [Digest] = []
-
-    init(_ arrival: Arrival, route: String?, policy: FilePolicy) {
-        self.arrival = arrival
-        self.route = route
-        self.policy = policy
+/// Rows that are to be inserted.
+extension FileRow {
+    init(_ arrival: Arrival, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
+        (root, path, identity, volume) = (arrival.root, arrival.path, arrival.identity, arrival.volume?.key)
+        (self.route, self.policy, admittedAt) = (route, policy, now)
+        if let mediaType { self.mediaType = mediaType }
     }
 
-    init(_ admission: FileAdmission) {
-        self.init(
-            admission.arrival, route: admission.plan?.route ?? admission.rejection?.route.name,
-            policy: FilePolicy(
-                onSuccess: admission.plan?.onSuccess ?? .keep,
-                onFailure: admission.plan?.onFailure ?? admission.rejection?.route.onFailure ?? .keep,
-                retry: admission.plan?.retry ?? RetryPolicy()))
-        if let plan = admission.plan {
-            (policy.receipts, policy.dedupe, policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
-            policy.window = plan.window
-            (labels, digests, policy.ownLabels) = (plan.labels, plan.digests, plan.ownLabels)
-        } else if let route = admission.rejection?.route {
-            policy.receipts = route.receipts
+    init(_ admission: FileAdmission, at now: WallTime) {
+        let (plan, rejection) = (admission.plan, admission.rejection)
+        let policy = FilePolicy(
+            onSuccess: plan?.onSuccess ?? .keep, onFailure: plan?.onFailure ?? rejection?.route.onFailure ?? .keep,
+            retry: plan?.retry ?? RetryPolicy())
+        let route = plan?.route ?? rejection?.route.name
+        self.init(admission.arrival, route: route, policy: policy, mediaType: plan?.mediaType, at: now)
+        guard let plan else {
+            self.policy.receipts = rejection?.route.receipts ?? .none
+            reject(rejection?.reason, rejection?.code ?? .rejected)
+            return
         }
-        category = admission.plan?.category
-        mediaType = admission.plan?.mediaType
-        if admission.plan == nil { reject(admission.rejection?.reason, admission.rejection?.code ?? .rejected) }
+        (self.policy.receipts, self.policy.dedupe, self.policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
+        (self.policy.window, self.policy.ownLabels) = (plan.window, plan.ownLabels)
+        (category, labels, digests) = (plan.category, plan.labels, plan.digests)
     }
 
     mutating func reject(_ reason: String?, _ code: ErrorCode = .rejected) {
-        state = .rejected
-        self.code = reason == nil ? nil : code
-        self.reason = reason
+        (state, endedAt) = (.rejected, admittedAt)
+        (self.code, self.reason) = (reason == nil ? nil : code, reason)
     }
 }
 
@@ -262,30 +247,25 @@ struct NewDelivery {
     var nextAt: Int64
     var expiresAt: Int64?
     var closes: Int64?
-
-    init(file: Int64, destination: String, nextAt: Int64) {
-        self.file = file
-        self.destination = destination
-        self.nextAt = nextAt
-    }
 }
 
 extension Journal {
     /// The time of what waits for something else than time: the year 9999, in milliseconds.
     static let never: Int64 = 253_370_764_800_000
 
-    static func insert(_ file: NewFile, _ now: WallTime, _ database: Database) throws -> Int64 {
-        let identity = file.arrival.identity
+    static func insert(_ file: FileRow, _ database: Database) throws -> Int64 {
+        let identity = file.identity
         try database.change(
             """
-            INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
-                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests, volume)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, file.arrival.root, file.arrival.path, identity.size, identity.modified, identity.changed,
+            INSERT INTO file (id, root, path, size, modified, changed, inode, device, state, route, category, media_type,
+                policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role, labels,
+                digests, volume)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, file.id == 0 ? nil : file.id, file.root, file.path, identity.size, identity.modified, identity.changed,
             identity.inode, identity.device, file.state, file.route, file.category, file.mediaType,
-            try PolicyNotes.shared.note(file.policy), file.code, file.reason, now, file.state.isFinal ? now : nil,
-            file.batch, file.role, try JournalJSON.note(file.labels), try JournalJSON.note(file.digests),
-            file.arrival.volume?.key)
+            try PolicyNotes.shared.note(file.policy), file.code, file.reason, file.content?.note, file.admittedAt,
+            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
+            try JournalJSON.note(file.digests), file.volume)
         return database.lastInsertedRowID
     }
 

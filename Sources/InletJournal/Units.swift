@@ -150,11 +150,10 @@ extension Journal {
                 AND next_at = ? AND after_id IS NULL
             """, now, id, never)
         if let marker {
-            var new = NewFile(marker, route: file.route, policy: file.policy)
-            new.batch = id
-            new.role = unitMarkerRole
+            var new = FileRow(marker, route: file.route, policy: file.policy, at: now)
+            (new.batchID, new.role) = (id, unitMarkerRole)
             if new.policy.onSuccess == .delete, marker.identity.size > 0 { new.policy.onSuccess = .archive }
-            _ = try insert(new, now, database)
+            _ = try insert(new, database)
         }
         try insertClosings(of: id, to: closing, now, database)
         _ = try concludeBatch(id, now, database)
