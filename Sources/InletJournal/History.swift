@@ -13,7 +13,7 @@ internal import SystemPackage
 /// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
 /// asked of either (`Shelf`).
 enum HistorySchema {
-    static let statements = [words, files, deliveries, contents, fileView, deliveryView]
+    static let tables = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
     private static let words = """
         CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);

@@ -122,16 +122,13 @@ extension Journal {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
             for start in stride(from: 0, to: wanted.count, by: Self.readAtOnce) {
-                jobs += try await whole(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+                let some = Array(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+                jobs += try await self.jobs(some) { _ in true }.compactMap(\.self)
             }
             guard let next = part.next else { break }
             cursor = next
         }
         return jobs
-    }
-
-    private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
-        try await read { database in try ids.compactMap { try Self.shown($0, database) } }
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
@@ -161,11 +158,7 @@ extension Journal {
 
     /// Admission time of the oldest pending file.
     package func oldestPending() async throws(JournalError) -> WallTime? {
-        try await read { database in
-            try database.integer("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1").map {
-                WallTime(milliseconds: $0)
-            }
-        }
+        try await read { try $0.time("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1") }
     }
 
     /// Deliveries in `state`, by destination.
@@ -184,12 +177,7 @@ extension Journal {
         try await read { try $0.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery) }
     }
 
-    /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
-    package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
-        try await read { try Self.lastSent(path, to: destinations, $0) }
-    }
-
-    /// The same for many files in one read, in their order.
+    /// For each file the newest job for a single file that was sent to all of its `destinations` (rows with an empty root).
     package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
         if files.isEmpty { return [] }
         return try await read { database in
@@ -270,13 +258,12 @@ extension Journal {
 
     /// When the file was admitted that has waited longest.
     private static func eldest(of destination: String, _ database: Database) throws -> WallTime? {
-        try database.row(
+        try database.time(
             """
             SELECT admitted_at FROM file WHERE id = (
                 SELECT file_id FROM delivery INDEXED BY delivery_eldest
                 WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
-            """, destination
-        ) { $0.time(0) }
+            """, destination)
     }
 
     /// The condition of the index `delivery_eldest`, word by word.
@@ -328,16 +315,14 @@ extension Journal {
             }
             let rows = Array(found.sorted { $0.delivery.id < $1.delivery.id }.prefix(limit))
             if rows.count == limit { return (rows, rows.last?.delivery.id) }
-            let end = try Self.lastDelivery(database)
+            let end =
+                try database.integer(
+                    """
+                    SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))
+                    """) ?? 0
             let isMore = filter.isAnywhere && last + Self.stretch < end
             return (rows, isMore ? last + Self.stretch : nil)
         }
-    }
-
-    private static func lastDelivery(_ database: Database) throws -> Int64 {
-        try database.integer(
-            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))")
-            ?? 0
     }
 }
 

@@ -138,7 +138,7 @@ extension FileRow {
         policy = try Self.read(
             showing, &isDamaged, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
         ) {
-            try PolicyNotes.shared.policy(row.bytes(first + 12))
+            try FilePolicy(note: row.bytes(first + 12))
         }
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
@@ -263,7 +263,7 @@ extension Journal {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, file.id == 0 ? nil : file.id, file.root, file.path, identity.size, identity.modified, identity.changed,
             identity.inode, identity.device, file.state, file.route, file.category, file.mediaType,
-            try PolicyNotes.shared.note(file.policy), file.code, file.reason, file.content?.note, file.admittedAt,
+            try file.policy.note, file.code, file.reason, file.content?.note, file.admittedAt,
             file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
             try JournalJSON.note(file.digests), file.volume)
         return database.lastInsertedRowID
@@ -306,34 +306,20 @@ enum JournalJSON {
     }
 }
 
-/// The few policies that a configuration has, and their encodings: every file has one of them, and reading and writing JSON takes
-/// longer than all else about a row.
-final class PolicyNotes: Sendable {
-    static let shared = PolicyNotes()
-    /// More than routes have; beyond it, what is remembered is forgotten.
-    private static let mostKept = 512
+/// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
+/// than all else about a row.
+private final class Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private let known = Mutex<[Key: Value]>([:])
 
-    private let policies = Mutex<[[UInt8]: FilePolicy]>([:])
-    private let notes = Mutex<[FilePolicy: [UInt8]]>([:])
-
-    func note(_ policy: FilePolicy) throws -> [UInt8] {
-        if let known = notes.withLock({ $0[policy] }) { return known }
-        let note = try JournalJSON.encode(policy)
-        notes.withLock { notes in
-            if notes.count >= Self.mostKept { notes = [:] }
-            notes[policy] = note
+    func value(_ key: Key, _ make: (Key) throws -> Value) rethrows -> Value {
+        if let value = known.withLock({ $0[key] }) { return value }
+        let value = try make(key)
+        known.withLock { known in
+            // More than routes have.
+            if known.count >= 512 { known = [:] }
+            known[key] = value
         }
-        return note
-    }
-
-    func policy(_ data: [UInt8]) throws -> FilePolicy {
-        if let known = policies.withLock({ $0[data] }) { return known }
-        let policy: FilePolicy = try JournalJSON.decode(data)
-        policies.withLock { policies in
-            if policies.count >= Self.mostKept { policies = [:] }
-            policies[data] = policy
-        }
-        return policy
+        return value
     }
 }
 
@@ -354,6 +340,16 @@ package struct FilePolicy: Sendable, Hashable, Codable {
         self.onFailure = onFailure
         self.retry = retry
     }
+}
+
+extension FilePolicy {
+    private static let notes = Remembered<FilePolicy, [UInt8]>()
+    private static let policies = Remembered<[UInt8], FilePolicy>()
+
+    /// What the journal keeps of it.
+    var note: [UInt8] { get throws { try Self.notes.value(self) { try JournalJSON.encode($0) } } }
+
+    init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JournalJSON.decode($0) } }
 }
 
 /// Policies of earlier versions lack what came later; what is not asked for is not written.

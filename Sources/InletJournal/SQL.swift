@@ -1,7 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
 internal import InletCore
-internal import Synchronization
 internal import SystemPackage
 
 /// What goes into a statement as a value; nil is NULL.
@@ -198,40 +197,17 @@ extension Database {
 
 #if DEBUG
     extension Journal {
-        /// The statements that `body` has SQLite run here, each once, without those of triggers: tests ask for their plans.
-        package func statements(of body: () async throws -> Void) async throws -> [String] {
-            try await seen(in: body).texts.withLock(\.self)
-        }
-
-        /// How often `body` has SQLite run a statement that begins with `verb`, without those of triggers.
-        package func runs(of verb: String, in body: () async throws -> Void) async throws -> Int {
-            try await seen(in: body).runs.withLock { $0[verb] ?? 0 }
-        }
-
-        private func seen(in body: () async throws -> Void) async throws -> SeenStatements {
-            let seen = SeenStatements()
-            try await noteStatements(in: seen)
-            try await body()
-            try await noteStatements(in: nil)
-            return seen
-        }
-
-        private func noteStatements(in seen: SeenStatements?) async throws {
+        /// Has `note` told of each statement that SQLite runs here, without those of triggers, until this is called with nil:
+        /// tests ask for their plans.
+        package func trace(_ note: (@Sendable (String) -> Void)?) async throws {
             // Whatever waits for the connection is done before.
             try await database.writeWithoutTransaction { database in
-                guard let seen else { return database.trace(options: []) }
+                guard let note else { return database.trace(options: []) }
                 database.trace(options: .statement) { event in
                     guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                    seen.texts.withLock { if !$0.contains(statement.sql) { $0.append(statement.sql) } }
-                    seen.runs.withLock { $0[String(statement.sql.prefix { $0 != " " }), default: 0] += 1 }
+                    note(statement.sql)
                 }
             }
         }
-    }
-
-    private final class SeenStatements: Sendable {
-        let texts = Mutex<[String]>([])
-        /// By their first words.
-        let runs = Mutex<[String: Int]>([:])
     }
 #endif

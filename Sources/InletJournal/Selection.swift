@@ -117,7 +117,10 @@ private struct FileSearch {
         }
         if let route = filter.route { add("route = ?", route) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
-        addText()
+        if let text = filter.text {
+            add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
+        }
+        if let below = filter.below { add("id < ?", below) }
         if let destination = filter.destination {
             add("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
         }
@@ -125,13 +128,6 @@ private struct FileSearch {
             add("(code = ? OR EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND code = ?))", code)
             values.append(code)
         }
-    }
-
-    private mutating func addText() {
-        if let text = filter.text {
-            add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
-        }
-        if let below = filter.below { add("id < ?", below) }
     }
 
     private mutating func add(_ condition: String, _ value: any SQLValue) {

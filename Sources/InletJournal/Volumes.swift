@@ -131,43 +131,27 @@ extension Journal {
     /// Takes note that files have another inode or device, as after each mount of FAT, or another ctime by a rename of ours.
     /// What is being delivered keeps what it began with.
     package func refresh(_ identities: [(id: Int64, identity: FileIdentity)]) async throws(JournalError) {
-        try await refresh(identities, sparing: "0")
-    }
-
-    /// - Parameter spared: the condition for rows that stay as they are.
-    private func refresh(
-        _ identities: [(id: Int64, identity: FileIdentity)], sparing spared: String
-    ) async throws(JournalError) {
         try await commit { database in
-            for (id, identity) in identities { try Self.refresh(id, identity, sparing: spared, database) }
+            for (id, identity) in identities { try Self.refresh(id, identity, database) }
         }
     }
 
+    /// - Parameter spared: the condition for rows that stay as they are.
     /// - Returns: whether it was taken note of.
     @discardableResult
     static func refresh(
-        _ id: Int64, _ identity: FileIdentity, sparing spared: String, _ database: Database
+        _ id: Int64, _ identity: FileIdentity, sparing spared: String = "0", _ database: Database
     ) throws -> Bool {
-        let isHere = try refresh(
-            "file",
-            """
-             AND NOT (\(spared))
-            AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
-            """, id, identity, database)
-        return try isHere || refresh("history_file", "", id, identity, database)
-    }
-
-    static func refresh(_ id: Int64, _ identity: FileIdentity, _ database: Database) throws {
-        try refresh("file", "", id, identity, database)
-    }
-
-    @discardableResult
-    private static func refresh(
-        _ table: String, _ condition: String, _ id: Int64, _ identity: FileIdentity, _ database: Database
-    ) throws -> Bool {
-        try database.change(
-            "UPDATE \(table) SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?" + condition,
-            identity.modified, identity.changed, identity.inode, identity.device, id) > 0
+        let values: [any SQLValue] = [identity.modified, identity.changed, identity.inode, identity.device, id]
+        let isHere =
+            try database.change(
+                """
+                UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ? AND NOT (\(spared))
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
+                """, values) > 0
+        if isHere { return true }
+        return try database.change(
+            "UPDATE history_file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?", values) > 0
     }
 
     /// Whether no file of a volume needs it to stay in.
@@ -330,20 +314,19 @@ extension Journal {
     /// By what the folder was recognised when it was watched last; nil when it never was.
     package func mark(of root: FilePath) async throws(JournalError) -> RootMark? {
         try await read { database in
-            let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) {
-                $0.optionalBytes(0)
-            }
-            return try (mark ?? nil).map { try JournalJSON.decode($0) }
+            let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) { $0.optionalBytes(0) } ?? nil
+            return try mark.map { try JournalJSON.decode($0) }
         }
     }
 
     package func setMark(_ mark: RootMark, of root: FilePath, at now: WallTime) async throws(JournalError) {
-        try await commit {
-            try $0.change(
+        try await commit { database in
+            let note = try JournalJSON.encode(mark)
+            try database.change(
                 """
                 INSERT INTO root (path, first_seen, mark) VALUES (?, ?, ?)
                 ON CONFLICT(path) DO UPDATE SET mark = excluded.mark
-                """, root, now, try JournalJSON.encode(mark))
+                """, root, now, note)
         }
     }
 
@@ -351,14 +334,12 @@ extension Journal {
     /// move or delete ourselves counts for nothing, because that may have been done.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
-            let past = try database.row("SELECT 1 FROM history_place WHERE name = ? AND kept > 0", root) {
-                _ in true
-            }
-            if past != nil { return true }
-            return try database.exists(
+            try database.exists(
                 """
-                SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ? AND volume IS NULL
-                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1
+                SELECT 1 FROM history_place WHERE name = ?1 AND kept > 0
+                UNION ALL SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ?1 AND volume IS NULL
+                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)')
+                LIMIT 1
                 """, root)
         }
     }
