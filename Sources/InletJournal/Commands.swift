@@ -204,7 +204,7 @@ extension Journal {
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await reviveAhead { try [Self.fileInHistory(of: delivery, $0)].compactMap(\.self) }
         try await commit { database in
-            try Self.revive(fileOf: delivery, database)
+            if let file = try Self.fileInHistory(of: delivery, database) { try Self.revive(file, database) }
             try database.change(
                 "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'", try JournalJSON.encode(proof),
                 delivery)

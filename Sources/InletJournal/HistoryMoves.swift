@@ -175,20 +175,15 @@ private struct HistoryMove {
 /// Which files come back from the history with others: those of the same batch, what any of them comes after, and all that is
 /// newer under the same paths. A path may have been written to for years, and a unit may have any number of files: there may
 /// be more than one transaction should bring back.
-struct Revival {
-    private let database: Database
-    private let most: Int
-    private var met: Set<Int64> = []
-    private var batches: Set<Int64> = []
+private struct Revival {
+    let database: Database
+    /// How many to look for at most.
+    var most = Int.max
+    var met: Set<Int64> = []
+    var batches: Set<Int64> = []
     /// In an order of which each beginning may come back without the rest: what is newer before what is older, what others
     /// come after before them.
-    private(set) var files: [Int64] = []
-
-    /// - Parameter most: how many to look for at most.
-    init(_ database: Database, most: Int = .max) {
-        self.database = database
-        self.most = most
-    }
+    var files: [Int64] = []
 
     /// Whether there may be more than it looked for.
     var isFull: Bool { files.count >= most }
@@ -254,7 +249,7 @@ extension Journal {
 
     /// - Returns: whether there may be more to bring back; nothing was where one transaction can bring all of it.
     static func revivePart(of files: [Int64], _ database: Database) throws -> Bool {
-        var revival = Revival(database, most: revivedAtOnce)
+        var revival = Revival(database: database, most: revivedAtOnce)
         for file in files where !revival.isFull { try revival.add(file) }
         if revival.isFull { try bringBack(revival.files, database) }
         return revival.isFull
@@ -264,7 +259,7 @@ extension Journal {
     /// - Returns: whether it was in the history.
     @discardableResult
     static func revive(_ file: Int64, _ database: Database) throws -> Bool {
-        var revival = Revival(database)
+        var revival = Revival(database: database)
         try revival.add(file)
         try bringBack(revival.files, database)
         return !revival.files.isEmpty
@@ -297,11 +292,6 @@ extension Journal {
     static func restOfBatch(of file: Int64, _ database: Database) throws -> Int64? {
         try database.integer(
             "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1", file)
-    }
-
-    /// Brings the file of a delivery back.
-    static func revive(fileOf delivery: Int64, _ database: Database) throws {
-        if let file = try fileInHistory(of: delivery, database) { try revive(file, database) }
     }
 
     static func fileInHistory(of delivery: Int64, _ database: Database) throws -> Int64? {

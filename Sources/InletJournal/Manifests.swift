@@ -18,21 +18,18 @@ package struct ManifestOrder: Sendable, Equatable {
 extension Journal {
     /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this covers.
     static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
-        guard batch.unit != nil, let rule = try manifestRule(of: batch.id, database) else { return }
-        try database.change(
-            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
-            batch.generation, try JournalJSON.encode(rule), now)
-    }
-
-    private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
+        guard batch.unit != nil else { return }
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
-            batch
+            batch.id
         ) { row in
             // They are all of one route; one that cannot be read must not keep the unit from its end.
             try? FilePolicy(note: row.bytes(0))
         }
-        return policies.lazy.compactMap(\.self).first?.manifest
+        guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
+        try database.change(
+            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
+            batch.generation, try JournalJSON.encode(rule), now)
     }
 
     /// The list that has been due longest; nil when none is.

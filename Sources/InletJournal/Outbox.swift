@@ -71,7 +71,7 @@ extension Journal {
     /// by triggers of this connection: without receivers there are none, and nothing costs anything.
     package func setSinks(_ sinks: [NoticeSink], at now: WallTime) async throws(JournalError) -> SinkChange {
         try await commit { database in
-            for sql in Self.noTriggers { try database.execute(sql: sql) }
+            try database.execute(sql: Self.noTriggers)
             try database.change("DELETE FROM sink")
             for sink in sinks {
                 for event in sink.events {
@@ -91,9 +91,8 @@ extension Journal {
         }
     }
 
-    private static let noTriggers = [
-        "DROP TRIGGER IF EXISTS temp.notice_of_file", "DROP TRIGGER IF EXISTS temp.notice_of_batch",
-    ]
+    private static let noTriggers =
+        "DROP TRIGGER IF EXISTS temp.notice_of_file; DROP TRIGGER IF EXISTS temp.notice_of_batch;"
 
     /// A file is finished when its receipt is written: whoever finishes one cannot forget to tell. The marker of a unit is
     /// nobody's file.

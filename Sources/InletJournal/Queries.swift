@@ -74,19 +74,14 @@ package struct DeliveredFilter: Sendable, Equatable {
     fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
 
     /// What must hold of a delivery and its file, as SQL.
-    fileprivate func question(after last: Int64) -> (conditions: [String], values: [any SQLValue]) {
-        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
-        var values: [any SQLValue] = [last]
-        func add(_ condition: String, _ value: any SQLValue) {
-            conditions.append(condition)
-            values.append(value)
-        }
-        if isAnywhere { add("delivery.id <= ?", last + Journal.stretch) }
-        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
-        if let since { add("delivery.ended_at >= ?", since.milliseconds) }
-        if let destination { add("destination = ?", destination) }
-        if let batch { add("batch_id = ?", batch) }
-        return (conditions, values)
+    fileprivate func question(after last: Int64) -> (conditions: String, values: [any SQLValue]) {
+        var parts: [(String, [any SQLValue])] = [("delivery.id > ? AND delivery.state = 'delivered'", [last])]
+        if isAnywhere { parts.append(("delivery.id <= ?", [last + Journal.stretch])) }
+        if !jobs.isEmpty { parts.append(("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))", [])) }
+        if let since { parts.append(("delivery.ended_at >= ?", [since])) }
+        if let destination { parts.append(("destination = ?", [destination])) }
+        if let batch { parts.append(("batch_id = ?", [batch])) }
+        return (parts.map(\.0).joined(separator: " AND "), parts.flatMap(\.1))
     }
 }
 
@@ -112,9 +107,9 @@ extension Journal {
     /// Bounds how long others wait for files that are read whole.
     static let readAtOnce = 256
 
-    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is looked
-    /// through by itself, and of those that are let through only so many are read at once: a long list, or a long history in
-    /// which hardly anything is let through, keeps nobody from the journal.
+    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is
+    /// looked through by itself, and of those that are let through only so many are read at once: a long list, or a long
+    /// history in which hardly anything is let through, keeps nobody from the journal.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         var cursor = filter.below
@@ -181,16 +176,16 @@ extension Journal {
     package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
         if files.isEmpty { return [] }
         return try await read { database in
-            try files.map { try Self.lastSent($0.path, to: $0.destinations, database) }
-        }
-    }
-
-    private static func lastSent(_ path: FilePath, to destinations: [String], _ database: Database) throws -> Job? {
-        let current = try FileRow.all(database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [path])
-        let past = try FileRow.all(
-            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20", [FilePath(), path])
-        return try (current + past).lazy.map { try job($0, database) }.first { job in
-            Set(destinations) == Set(job.deliveries.map(\.destination))
+            try files.map { file in
+                let current = try FileRow.all(
+                    database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [file.path])
+                let past = try FileRow.all(
+                    database, from: .history, "WHERE \(Self.placeInHistory) ORDER BY id DESC LIMIT 20",
+                    [FilePath(), file.path])
+                return try (current + past).lazy.map { try Self.job($0, database) }.first { job in
+                    Set(file.destinations) == Set(job.deliveries.map(\.destination))
+                }
+            }
         }
     }
 
@@ -305,7 +300,7 @@ extension Journal {
                     """
                     SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
                     FROM \(shelf.deliveries) JOIN \(shelf.files) ON file.id = delivery.file_id
-                    WHERE \(conditions.joined(separator: " AND ")) ORDER BY delivery.id LIMIT \(limit)
+                    WHERE \(conditions) ORDER BY delivery.id LIMIT \(limit)
                     """, values
                 ) { row in
                     Delivered(
@@ -343,19 +338,6 @@ extension FileRow {
             if let found { return found }
         }
         return nil
-    }
-
-    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
-    static func read<Value>(
-        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
-    ) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            guard showing else { throw error }
-            isDamaged = true
-            return fallback
-        }
     }
 }
 

@@ -40,12 +40,12 @@ package struct CrashedDelivery: Sendable, Equatable {
 extension Journal {
     /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
     ///
-    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small files
-    /// do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
-    /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
-    /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last. Bytes
-    /// that have arrived take its crashes back: there are only so many of them. Where the whole machine went down, no crash
-    /// is counted.
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small
+    /// files do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be
+    /// visible. The next time its beginning is noted (`begin`), so that only those count as crashes again that were really
+    /// under way. One that ends the process again and again comes later each time, alone if possible, and ends as failed at
+    /// last. Bytes that have arrived take its crashes back: there are only so many of them. Where the whole machine went
+    /// down, no crash is counted.
     ///
     /// - Parameter boot: what tells this run of the machine from the one before; nil = not known.
     package func recover(

@@ -135,16 +135,12 @@ extension FileRow {
         route = row.text(first + 9)
         category = row.text(first + 10)
         mediaType = row.text(first + 11) ?? "application/octet-stream"
-        policy = try Self.read(
-            showing, &isDamaged, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
-        ) {
-            try FilePolicy(note: row.bytes(first + 12))
-        }
+        policy =
+            try row.note(first + 12, isWanted: true, showing, &isDamaged) { try FilePolicy(note: $0) }
+            ?? FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
-        content = try Self.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 15).map { try ContentHash(note: $0) }
-        }
+        content = try row.note(first + 15, showing, &isDamaged) { try ContentHash(note: $0) }
         admittedAt = row.time(first + 16)
         endedAt = row.optionalTime(first + 17)
         finishedAt = row.optionalTime(first + 18)
@@ -152,12 +148,8 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
-        labels = try Self.read(showing, &isDamaged, else: [:]) {
-            try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
-        }
-        digests = try Self.read(showing, &isDamaged, else: []) {
-            try row.optionalBytes(first + 24).map { try [Digest](note: $0) } ?? []
-        }
+        labels = try row.note(first + 23, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
+        digests = try row.note(first + 24, showing, &isDamaged) { try [Digest](note: $0) } ?? []
         volume = row.text(first + 25)
     }
 }
@@ -182,24 +174,37 @@ extension DeliveryRow {
         destination = row.text(first + 3) ?? ""
         let key = row.text(first + 4)
         self.key = key
-        fields = try FileRow.read(showing, &isDamaged, else: [:]) {
-            try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
-        }
+        fields = try row.note(first + 5, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
         attempts = row.int(first + 7)
         nextAt = row.time(first + 8)
         expiresAt = row.optionalInteger(first + 9)
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
-        proof = try FileRow.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 12).map { try Proof(note: $0, of: key) }
-        }
+        proof = try row.note(first + 12, showing, &isDamaged) { try Proof(note: $0, of: key) }
         endedAt = row.optionalTime(first + 13)
         waits = row.int(first + 14)
         closes = row.optionalInteger(first + 15)
         startedAt = row.optionalTime(first + 16)
         crashes = row.int(first + 17)
         priority = Priority(rank: row.int(first + 18))
+    }
+}
+
+extension SQLRow {
+    /// A structured column; nil for NULL, unless something `isWanted` there.
+    /// - Parameter isDamaged: set where it was left out, which only happens `showing`.
+    fileprivate func note<Value>(
+        _ column: Int32, isWanted: Bool = false, _ showing: Bool, _ isDamaged: inout Bool,
+        _ decode: ([UInt8]) throws -> Value
+    ) throws -> Value? {
+        do {
+            return try isWanted ? decode(bytes(column)) : optionalBytes(column).map(decode)
+        } catch {
+            guard showing else { throw error }
+            isDamaged = true
+            return nil
+        }
     }
 }
 
@@ -334,12 +339,6 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var window: DeliveryWindow?
     /// The labels that its sidecar gave it, by name: those of its unit do not replace them.
     package var ownLabels: Set<String> = []
-
-    package init(onSuccess: Route.OnSuccess, onFailure: Route.OnFailure, retry: RetryPolicy) {
-        self.onSuccess = onSuccess
-        self.onFailure = onFailure
-        self.retry = retry
-    }
 }
 
 extension FilePolicy {

@@ -139,7 +139,8 @@ extension Database {
 
     private func step(_ sql: String, _ values: [any SQLValue], _ body: (SQLRow) throws -> Void) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
-        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no values.
+        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no
+        // values.
         sqlite3_reset(statement)
         defer {
             sqlite3_reset(statement)
@@ -148,7 +149,8 @@ extension Database {
         // A value that is missing would be NULL, and the statement change nothing without a word.
         guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
         for (index, value) in values.enumerated() {
-            try check(Self.bind(value.stored, Int32(index + 1), statement), sql)
+            let code = Self.bind(value.stored, Int32(index + 1), statement)
+            if code != SQLITE_OK { throw failure(code, sql) }
         }
         while true {
             let code = sqlite3_step(statement)
@@ -181,10 +183,6 @@ extension Database {
 
     /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-
-    private func check(_ code: Int32, _ sql: String) throws {
-        if code != SQLITE_OK { throw failure(code, sql) }
-    }
 
     private func failure(_ code: Int32, _ sql: String) -> DatabaseError {
         // Not every refusal is one of the connection's own.

@@ -61,7 +61,9 @@ extension Journal {
         _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
     ) async throws(JournalError) -> Matches {
         try await read { database in
-            let searches = Self.searches(filter)
+            // The history has files of some states only.
+            let isInHistory = filter.states.isEmpty || filter.states.contains { Self.statesOfHistory.contains($0) }
+            let searches = (isInHistory ? Shelf.allCases : [.current]).map { FileSearch(filter, $0) }
             func next(after cursor: Int64?) throws -> Int64? {
                 let found = try searches.compactMap { try $0.next(after: cursor, newestFirst, database) }
                 return newestFirst ? found.max() : found.min()
@@ -77,12 +79,6 @@ extension Journal {
                 files: files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id },
                 next: try next(after: last) == nil ? nil : last)
         }
-    }
-
-    /// The history has files of some states only.
-    private static func searches(_ filter: FileFilter) -> [FileSearch] {
-        let isInHistory = filter.states.isEmpty || filter.states.contains { statesOfHistory.contains($0) }
-        return [FileSearch(filter, .current)] + (isInHistory ? [FileSearch(filter, .history)] : [])
     }
 }
 

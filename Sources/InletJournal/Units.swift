@@ -229,13 +229,12 @@ extension Journal {
     static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         var counts: [FileState: Int] = [:]
         for shelf in Shelf.allCases {
-            let found = try database.rows(
+            _ = try database.rows(
                 """
                 SELECT state, count(*) FROM \(shelf.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
                 """, id, unitMarkerRole
-            ) { (state: $0.text(0).flatMap(FileState.init), files: $0.int(1)) }
-            for part in found {
-                if let state = part.state { counts[state, default: 0] += part.files }
+            ) { row in
+                if let state = row.text(0).flatMap(FileState.init) { counts[state, default: 0] += row.int(1) }
             }
         }
         let batch = try database.row("SELECT \(Batch.columns) FROM batch WHERE id = ?", id) {

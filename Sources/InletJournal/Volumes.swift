@@ -13,25 +13,10 @@ package struct VolumeFile: Sendable, Equatable {
     package var isAdopted: Bool
     /// When it came to the last of them.
     package var deliveredAt: WallTime
-
-    /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
-    fileprivate init(_ row: SQLRow) {
-        id = row.integer(0)
-        path = row.path(1)
-        identity = row.identity(2)
-        (isDelivered, isAdopted) = (row.bool(7), row.bool(8))
-        deliveredAt = row.time(9)
-    }
 }
 
 /// Files on removable volumes: they are known by their volume, wherever that is mounted.
 extension Journal {
-    /// When the volume was first watched: now, the first time. Another card at the same mount point has a time of its own.
-    package func firstSeen(volume: String, now: WallTime) async throws(JournalError) -> WallTime {
-        // No path: those are absolute.
-        try await firstSeen(root: FilePath(volume), now: now)
-    }
-
     /// Whether all that the volume had on it when it was first watched has been taken in.
     package func wasListed(_ volume: String) async throws(JournalError) -> Bool {
         try await read { database in
@@ -180,13 +165,18 @@ extension Journal {
         try await read { database in
             let values: [any SQLValue] = [volume, last.bytes, limit]
             let found = try Shelf.allCases.flatMap { shelf in
-                try database.rows(Self.newest(shelf, proofs), values) { VolumeFile($0) }
+                try database.rows(Self.newest(shelf, proofs), values) { row in
+                    VolumeFile(
+                        id: row.integer(0), path: row.path(1), identity: row.identity(2), isDelivered: row.bool(7),
+                        isAdopted: row.bool(8), deliveredAt: row.time(9))
+                }
             }
             return Array(found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }.prefix(limit))
         }
     }
 
     /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
+    /// What has finished as it was admitted was adopted: delivering takes longer.
     private static func newest(_ shelf: Shelf, _ proofs: Int?) -> String {
         let condition =
             switch shelf {
@@ -232,8 +222,8 @@ extension Journal {
 /// Volumes that get a better name: their UUID where only the label, or the device, was known before, or a name at all where
 /// their folder was watched by its path.
 extension Journal {
-    /// Files of `root` that may be those of the volume that is mounted there now: the newest of each path, in the order of their
-    /// paths, as far as they were left where they were. Whether they are is for the caller to see.
+    /// Files of `root` that may be those of the volume that is mounted there now: the newest of each path, in the order of
+    /// their paths, as far as they were left where they were. Whether they are is for the caller to see.
     ///
     /// - Parameters:
     ///   - weaker: other keys of the volume. Files that are known by their root's path are asked for besides.

@@ -97,7 +97,7 @@ import Testing
         func listing(_ volume: String?, _ tolerance: Int64) -> FirstListing {
             FirstListing(journal: journal, volume: volume, tolerance: tolerance)
         }
-        for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(volume: key, now: .now) }
+        for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(root: FilePath(key), now: .now) }
         let fat = listing("uuid:1/DCIM", 2_000_000_000)
         #expect(try await !fat.isOver())
         try await fat.end()
