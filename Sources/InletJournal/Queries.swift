@@ -268,8 +268,8 @@ extension Journal {
     package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
             // What is held or parked, be it a million, is not walked past.
-            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
-                name in
+            let names = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination))
+            let waiting = try names.flatMap { name in
                 try database.integers(
                     """
                     SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)

@@ -133,10 +133,7 @@ private struct FileSearch {
 
     /// What LIKE takes for nothing but itself.
     private static func literal(_ text: String) -> String {
-        text.reduce(into: "") { result, character in
-            if character == "%" || character == "_" || character == "\\" { result.append("\\") }
-            result.append(character)
-        }
+        text.map { "%_\\".contains($0) ? "\\\($0)" : String($0) }.joined()
     }
 
     /// The first id beyond `cursor` at which there may be a file; found in an index, without a look at any row.
