@@ -134,9 +134,9 @@ extension Journal {
         if let id = try returned(admission, previous, now, database) { return (.admitted(id: id), []) }
         let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
-        var file = NewFile(admission)
-        file.batch = batch?.id
-        let id = try insert(file, now, database)
+        var file = FileRow(admission, at: now)
+        file.batchID = batch?.id
+        let id = try insert(file, database)
         let links = try insertDeliveries(file: id, admission, batch, now, database)
         if let first = links.first {
             for link in links { try releaseRegistrations(after: link.delivery, now, database) }
@@ -347,7 +347,7 @@ extension Journal {
         let key = adoption.plan?.key ?? ""
         let places = try (adoption.plan?.destinations ?? []).map { ($0, try freeKey(key, $0, database)) }
         if adoption.needsKey, places.contains(where: { $0.1 != key }) { return .keyTaken }
-        let id = try insert(newFile(adoption), now, database)
+        let id = try insert(newFile(adoption, now), database)
         for (destination, place) in places {
             var delivery = NewDelivery(file: id, destination: destination, nextAt: now.milliseconds)
             delivery.key = place
@@ -356,17 +356,15 @@ extension Journal {
                 "UPDATE delivery SET state = 'delivered', proof = ?, ended_at = ? WHERE id = ?",
                 try JournalJSON.encode(proof), now, try insert(delivery, database))
         }
-        try database.change("UPDATE file SET finished_at = ?, disposition = ? WHERE id = ?", now, Disposition.kept, id)
         return .adopted(id: id)
     }
 
-    private static func newFile(_ adoption: FileAdoption) -> NewFile {
-        let policy = FilePolicy(onSuccess: .keep, onFailure: .keep, retry: adoption.plan?.retry ?? RetryPolicy())
-        var file = NewFile(adoption.arrival, route: adoption.plan?.route, policy: policy)
-        file.state = .delivered
-        (file.category, file.mediaType) = (adoption.plan?.category, adoption.plan?.mediaType)
-        file.role = adoption.role?.rawValue
-        file.labels = adoption.plan?.labels ?? [:]
+    private static func newFile(_ adoption: FileAdoption, _ now: WallTime) -> FileRow {
+        let plan = adoption.plan
+        let policy = FilePolicy(onSuccess: .keep, onFailure: .keep, retry: plan?.retry ?? RetryPolicy())
+        var file = FileRow(adoption.arrival, route: plan?.route, policy: policy, mediaType: plan?.mediaType, at: now)
+        (file.state, file.endedAt, file.finishedAt, file.disposition) = (.delivered, now, now, Disposition.kept)
+        (file.category, file.role, file.labels) = (plan?.category, adoption.role?.rawValue, plan?.labels ?? [:])
         return file
     }
 

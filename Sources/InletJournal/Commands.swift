@@ -147,10 +147,6 @@ extension Journal {
 
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
-    package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
-        try await commit { try Self.cancel(file, now, $0) }
-    }
-
     static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
         try handOverClosings(of: file, database)
         let open = try database.rows(
@@ -167,11 +163,6 @@ extension Journal {
     /// Removes an ended file from the journal; it is a new one if it is seen again, under another key if something may be
     /// under its own. False when it is not ended, or something of it is still to be let go: a running transfer, an upload
     /// to abort.
-    package func forget(_ file: Int64) async throws(JournalError) -> Bool {
-        try await reviveAhead { _ in [file] }
-        return try await commit { try Self.forget(file, $0) }
-    }
-
     static func forget(_ file: Int64, _ database: Database) throws -> Bool {
         try revive(file, database)
         let forgettable = """
@@ -213,7 +204,7 @@ extension Journal {
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await reviveAhead { try [Self.fileInHistory(of: delivery, $0)].compactMap(\.self) }
         try await commit { database in
-            try Self.revive(fileOf: delivery, database)
+            if let file = try Self.fileInHistory(of: delivery, database) { try Self.revive(file, database) }
             try database.change(
                 "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'", try JournalJSON.encode(proof),
                 delivery)
@@ -343,9 +334,8 @@ extension Journal {
         _ file: Int64, _ returned: [Int64: FileIdentity], _ database: Database
     ) throws -> Bool {
         guard let identity = returned[file] else {
-            return try database.row(
-                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", file
-            ) { _ in false } ?? true
+            return try !database.exists(
+                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", file)
         }
         try database.change(
             "UPDATE file SET intent = NULL, changed = ?, inode = ?, device = ? WHERE id = ? AND \(isQuarantined)",

@@ -111,12 +111,13 @@ final class CommitQueue: Sendable {
                 return .commit
             }
             // One that only looked has waited for no disk.
-            if database.totalChangesCount != changes { note(start.duration(to: .now)) }
+            if database.totalChangesCount != changes {
+                let time = start.duration(to: .now)
+                written.withLock { $0.add(time) }
+            }
             for answer in answers { answer() }
         } catch {
             for change in batch { change.fail(error) }
         }
     }
-
-    private func note(_ time: Duration) { written.withLock { $0.add(time) } }
 }

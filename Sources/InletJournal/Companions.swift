@@ -93,12 +93,12 @@ extension Journal {
         let carried = main.deliveries.filter { leader in
             admission.isCarried && !isLate && !stored.contains { $0.id == leader.id }
         }
-        var new = newFile(admission, main.file, isStored: !stored.isEmpty)
-        new.batch = batch.id
+        var new = newFile(admission, main.file, isStored: !stored.isEmpty, now)
+        new.batchID = batch.id
         if let reason = refusal(main.file, isLate: isLate, isTaken: !stored.isEmpty || !carried.isEmpty) {
             new.reject(reason)
         }
-        let companion = try insert(new, now, database)
+        let companion = try insert(new, database)
         guard !new.state.isFinal else { return .rejected(id: companion) }
         for leader in stored {
             let key = admission.companion.key(beside: leader.place ?? "", of: main.file.path)
@@ -120,10 +120,12 @@ extension Journal {
         return .admitted(id: companion)
     }
 
-    private static func newFile(_ admission: CompanionAdmission, _ main: FileRow, isStored: Bool) -> NewFile {
-        var new = NewFile(admission.arrival, route: main.route, policy: main.policy)
+    private static func newFile(
+        _ admission: CompanionAdmission, _ main: FileRow, isStored: Bool, _ now: WallTime
+    ) -> FileRow {
+        var new = FileRow(
+            admission.arrival, route: main.route, policy: main.policy, mediaType: admission.mediaType, at: now)
         new.category = admission.category
-        new.mediaType = admission.mediaType
         new.role = admission.companion.kind.rawValue
         if admission.companion.kind == .derived {
             // It can be made again; and it is nobody's but ours.

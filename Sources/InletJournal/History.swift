@@ -13,7 +13,7 @@ internal import SystemPackage
 /// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
 /// asked of either (`Shelf`).
 enum HistorySchema {
-    static let statements = [words, files, deliveries, contents, fileView, deliveryView]
+    static let tables = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
     private static let words = """
         CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);
@@ -83,40 +83,6 @@ enum HistorySchema {
     }
 }
 
-/// The numbers of words and places in the history, made where they are new. Good for one transaction: another may be
-/// taken back, and what it made.
-struct HistoryWords {
-    private let database: Database
-    /// By their tables.
-    private var known: [String: [AnyHashable: Int64]] = [:]
-
-    init(_ database: Database) { self.database = database }
-
-    mutating func number(_ word: String?) throws -> Int64? {
-        try word.map { try number($0, "history_word", "word") }
-    }
-
-    mutating func number(policy: [UInt8]) throws -> Int64 { try number(policy, "history_word", "word") }
-
-    mutating func number(place: [UInt8]) throws -> Int64 { try number(place, "history_place", "name") }
-
-    private mutating func number(
-        _ value: some SQLValue & Hashable, _ table: String, _ column: String
-    ) throws -> Int64 {
-        if let known = known[table]?[value] { return known }
-        let found = try database.integer("SELECT id FROM \(table) WHERE \(column) = ?", value)
-        if found == nil { try database.change("INSERT INTO \(table) (\(column)) VALUES (?)", value) }
-        let number = found ?? database.lastInsertedRowID
-        known[table, default: [:]][value] = number
-        return number
-    }
-}
-
-extension Disposition {
-    /// Whether many files have this one.
-    static func isCommon(_ text: String) -> Bool { text == kept || text == deleted }
-}
-
 extension Journal {
     /// By what a file is found in the history: its volume, or the folder that it was found in.
     static func placeName(_ root: FilePath, _ volume: String?) -> [UInt8] {
@@ -127,99 +93,88 @@ extension Journal {
     static let placeInHistory = "place = (SELECT id FROM history_place WHERE name = ?) AND path = ?"
 }
 
-/// A file with its deliveries, as the history has it and as it was before.
-struct HistoryRow {
-    private let file: FileRow
-    private let deliveries: [DeliveryRow]
-    private let database: Database
-
-    init(_ job: Job, _ database: Database) {
-        file = job.file
-        deliveries = job.deliveries
-        self.database = database
-    }
-
-    // MARK: - Into the history
-
-    /// Writes it into the history. The rows that it was made from are still there.
-    func write(_ words: inout HistoryWords) throws {
-        let place = try words.number(place: Journal.placeName(file.root, file.volume))
-        try insertFile(place, &words)
-        for delivery in deliveries { try insert(delivery, &words) }
-        if file.disposition == Disposition.kept { try keep(1, place) }
-    }
-
-    private func insertFile(_ place: Int64, _ words: inout HistoryWords) throws {
-        let identity = file.identity
-        let root = file.volume == nil ? nil : try words.number(place: file.root.bytes)
-        let isCommon = file.disposition.map(Disposition.isCommon) ?? false
-        let disposition: any SQLValue = isCommon ? try words.number(file.disposition) : file.disposition
+/// Rows on their way to the history, and back.
+extension Journal {
+    /// Writes a file with its deliveries into the history. The rows that it is made from are still there.
+    static func insertIntoHistory(_ job: Job, _ database: Database) throws {
+        try insertNames(of: job.file.id, database)
+        let digests = job.file.digests
         try database.change(
             """
             INSERT INTO history_file (id, place, path, root, size, modified, changed, inode, device, state, route, category,
                 media_type, policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role,
                 labels, digests)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, file.id, place, file.path, root, identity.size, identity.modified, identity.changed, identity.inode,
-            identity.device, try words.number(file.state.rawValue), try words.number(file.route),
-            try words.number(file.category), try words.number(file.mediaType),
-            try words.number(policy: PolicyNotes.shared.note(file.policy)), try words.number(file.code?.rawValue),
-            file.reason, file.content?.short, file.admittedAt, file.endedAt, file.finishedAt?.milliseconds ?? 0,
-            disposition, file.batchID, try words.number(file.role), try JournalJSON.note(file.labels),
-            file.digests.isEmpty ? nil : file.digests.short)
-    }
-
-    private func insert(_ row: DeliveryRow, _ words: inout HistoryWords) throws {
-        let destination = try words.number(row.destination)
-        try database.change(
-            """
-            INSERT INTO history_delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts,
-                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
-            SELECT id, file_id, after_id, ?, key, fields, lane, ?, attempts, interrupted, expires_at, ?, reason, ?,
-                ended_at, waits, closes, started_at, crashes, priority
-            FROM delivery WHERE id = ?
-            """, destination, try words.number(row.state.rawValue), try words.number(row.code?.rawValue),
-            try row.proof?.short(of: row.key), row.id)
-        guard file.digests.sha256 != nil else { return }
+            SELECT id, (SELECT id FROM history_place WHERE name = ifnull(CAST(volume AS BLOB), file.root)), path,
+                iif(volume IS NULL, NULL, (SELECT id FROM history_place WHERE name = file.root)), size, modified, changed,
+                inode, device, \(number("state")), \(number("route")), \(number("category")), \(number("media_type")),
+                \(number("policy")), \(number("code")), reason, ?, admitted_at, ended_at, finished_at,
+                ifnull(\(number("disposition")), disposition), batch_id, \(number("role")), labels, ?
+            FROM file WHERE id = ?
+            """, job.file.content?.short, digests.isEmpty ? nil : digests.short, job.file.id)
+        for delivery in job.deliveries {
+            try database.change(
+                """
+                INSERT INTO history_delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts,
+                    interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
+                SELECT id, file_id, after_id, \(number("destination")), key, fields, lane, \(number("state")), attempts,
+                    interrupted, expires_at, \(number("code")), reason, ?, ended_at, waits, closes, started_at, crashes,
+                    priority
+                FROM delivery WHERE id = ?
+                """, try delivery.proof?.short(of: delivery.key), delivery.id)
+        }
+        try countKept(1, job.file, database)
+        guard digests.sha256 != nil else { return }
         try database.change(
             """
             INSERT OR REPLACE INTO history_content (destination, digest, delivery_id)
-            SELECT ?, digest, delivery_id FROM content WHERE delivery_id = ?
-            """, destination, row.id)
+            SELECT \(number("destination")), digest, delivery_id FROM content
+            WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
+            """, job.file.id)
     }
 
-    private func keep(_ files: Int64, _ place: Int64) throws {
-        try database.change("UPDATE history_place SET kept = kept + ? WHERE id = ?", files, place)
-    }
-
-    // MARK: - And back
-
-    /// Puts the file back among those that are worked with. Its deliveries follow: they may wait for those of others.
-    func insertFileBack() throws {
-        let identity = file.identity
+    /// What the history has numbers for: words and places that are new to it.
+    private static func insertNames(of file: Int64, _ database: Database) throws {
         try database.change(
             """
-            INSERT INTO file (id, root, path, size, modified, changed, inode, device, state, route, category, media_type,
-                policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role, labels,
-                digests, volume)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, file.id, file.root, file.path, identity.size, identity.modified, identity.changed, identity.inode,
-            identity.device, file.state, file.route, file.category, file.mediaType,
-            try PolicyNotes.shared.note(file.policy), file.code, file.reason, file.content?.note, file.admittedAt,
-            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
-            try JournalJSON.note(file.digests), file.volume)
+            INSERT OR IGNORE INTO history_word (word)
+            SELECT state FROM file WHERE id = ?1 UNION ALL SELECT route FROM file WHERE id = ?1
+            UNION ALL SELECT category FROM file WHERE id = ?1 UNION ALL SELECT media_type FROM file WHERE id = ?1
+            UNION ALL SELECT policy FROM file WHERE id = ?1 UNION ALL SELECT code FROM file WHERE id = ?1
+            UNION ALL SELECT role FROM file WHERE id = ?1
+            UNION ALL SELECT disposition FROM file WHERE id = ?1 AND disposition IN ('kept', 'deleted')
+            UNION ALL SELECT destination FROM delivery WHERE file_id = ?1
+            UNION ALL SELECT state FROM delivery WHERE file_id = ?1
+            UNION ALL SELECT code FROM delivery WHERE file_id = ?1
+            """, file)
+        try database.change(
+            """
+            INSERT OR IGNORE INTO history_place (name)
+            SELECT root FROM file WHERE id = ?1 UNION ALL SELECT CAST(volume AS BLOB) FROM file WHERE id = ?1
+            """, file)
+    }
+
+    /// The number of the word in a column. The plus lets the index on words serve, which is of no type.
+    private static func number(_ column: String) -> String { "(SELECT id FROM history_word WHERE word = +\(column))" }
+
+    /// Counts a file of the history among those that were left at its place, or no longer.
+    private static func countKept(_ files: Int, _ file: FileRow, _ database: Database) throws {
+        guard file.disposition == Disposition.kept else { return }
+        try database.change(
+            "UPDATE history_place SET kept = kept + ? WHERE id = (SELECT place FROM history_file WHERE id = ?)", files,
+            file.id)
+    }
+
+    /// Puts the file back among those that are worked with. Its deliveries follow: they may wait for those of others.
+    static func insertBack(_ file: FileRow, _ database: Database) throws {
+        _ = try insert(file, database)
         // It was counted all the time.
-        try Journal.count(-1, file, database)
-        if file.disposition == Disposition.kept {
-            try database.change(
-                "UPDATE history_place SET kept = kept - 1 WHERE id = (SELECT place FROM history_file WHERE id = ?)",
-                file.id)
-        }
+        try count(-1, file, database)
+        try countKept(-1, file, database)
         try database.change("DELETE FROM history_file WHERE id = ?", file.id)
     }
 
     /// What it came after may have been forgotten since.
-    func insertBack(_ row: DeliveryRow) throws {
+    static func insertBack(_ row: DeliveryRow, of file: FileRow, _ database: Database) throws {
         try database.change(
             """
             INSERT INTO delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted,
@@ -231,17 +186,15 @@ struct HistoryRow {
             """, row.proof?.note, row.id)
         try database.change("DELETE FROM history_delivery WHERE id = ?", row.id)
         guard let digest = file.digests.sha256?.bytes else { return }
-        let holder = """
-            destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ? AND delivery_id = ?
+        let past = """
+            FROM history_content WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND digest = ?2
+                AND delivery_id = ?3
             """
-        let values: [any SQLValue] = [row.destination, digest, row.id]
-        guard try !database.rows("SELECT 1 FROM history_content WHERE \(holder)", values, read: { _ in true }).isEmpty
-        else { return }
         // Another may have brought it since this one was deleted there.
         try database.change(
-            "INSERT OR IGNORE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)", values[0], values[1],
-            values[2])
-        try database.change("DELETE FROM history_content WHERE \(holder)", values[0], values[1], values[2])
+            "INSERT OR IGNORE INTO content (destination, digest, delivery_id) SELECT ?1, digest, delivery_id \(past)",
+            row.destination, digest, row.id)
+        try database.change("DELETE \(past)", row.destination, digest, row.id)
     }
 }
 

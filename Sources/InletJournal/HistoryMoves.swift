@@ -33,16 +33,13 @@ extension Journal {
         finishedBy time: WallTime, from place: HistoryPlace = HistoryPlace()
     ) async throws(JournalError) -> HistoryStep {
         var (files, step) = try await read { try Self.candidates(time, place, $0) }
-        if !files.isEmpty { step.files = try await moveToHistory(files, finishedBy: time) }
-        return step
-    }
-
-    private func moveToHistory(_ files: [Int64], finishedBy time: WallTime) async throws(JournalError) -> Int {
-        try await commit { database in
-            var move = HistoryMove(database, time)
+        if files.isEmpty { return step }
+        step.files = try await commit { [files] database in
+            var move = HistoryMove(database: database, time: time)
             for file in files { try move.take(file) }
             return move.files
         }
+        return step
     }
 
     private static func candidates(
@@ -85,22 +82,15 @@ extension Journal {
 
 /// Files on their way to the history, in one transaction.
 private struct HistoryMove {
-    private let database: Database
-    private let time: WallTime
-    private var words: HistoryWords
+    let database: Database
+    let time: WallTime
     /// Whether nothing of a batch needs it where it is.
-    private var batches: [Int64: Bool] = [:]
-    private(set) var files = 0
+    var batches: [Int64: Bool] = [:]
+    var files = 0
 
     /// Of one path, with all that followed it. Of more, the oldest go first, by themselves.
     private static let mostTogether = 200
     private static let states = Journal.statesOfHistory.literals
-
-    init(_ database: Database, _ time: WallTime) {
-        self.database = database
-        self.time = time
-        words = HistoryWords(database)
-    }
 
     /// Moves a file, with what must go before or with it; leaves it where it is while anything still needs it there.
     mutating func take(_ file: Int64) throws {
@@ -113,9 +103,7 @@ private struct HistoryMove {
             guard !(error is DatabaseError) else { throw error }
             return
         }
-        for job in jobs {
-            try HistoryRow(job, database).write(&words)
-        }
+        for job in jobs { try Journal.insertIntoHistory(job, database) }
         let list = "[\(group.map(String.init).joined(separator: ","))]"
         try database.change("DELETE FROM receipt WHERE file_id IN (SELECT value FROM json_each(?))", list)
         try database.change("DELETE FROM file WHERE id IN (SELECT value FROM json_each(?))", list)
@@ -187,20 +175,15 @@ private struct HistoryMove {
 /// Which files come back from the history with others: those of the same batch, what any of them comes after, and all that is
 /// newer under the same paths. A path may have been written to for years, and a unit may have any number of files: there may
 /// be more than one transaction should bring back.
-struct Revival {
-    private let database: Database
-    private let most: Int
-    private var met: Set<Int64> = []
-    private var batches: Set<Int64> = []
+private struct Revival {
+    let database: Database
+    /// How many to look for at most.
+    var most = Int.max
+    var met: Set<Int64> = []
+    var batches: Set<Int64> = []
     /// In an order of which each beginning may come back without the rest: what is newer before what is older, what others
     /// come after before them.
-    private(set) var files: [Int64] = []
-
-    /// - Parameter most: how many to look for at most.
-    init(_ database: Database, most: Int = .max) {
-        self.database = database
-        self.most = most
-    }
+    var files: [Int64] = []
 
     /// Whether there may be more than it looked for.
     var isFull: Bool { files.count >= most }
@@ -266,7 +249,7 @@ extension Journal {
 
     /// - Returns: whether there may be more to bring back; nothing was where one transaction can bring all of it.
     static func revivePart(of files: [Int64], _ database: Database) throws -> Bool {
-        var revival = Revival(database, most: revivedAtOnce)
+        var revival = Revival(database: database, most: revivedAtOnce)
         for file in files where !revival.isFull { try revival.add(file) }
         if revival.isFull { try bringBack(revival.files, database) }
         return revival.isFull
@@ -276,7 +259,7 @@ extension Journal {
     /// - Returns: whether it was in the history.
     @discardableResult
     static func revive(_ file: Int64, _ database: Database) throws -> Bool {
-        var revival = Revival(database)
+        var revival = Revival(database: database)
         try revival.add(file)
         try bringBack(revival.files, database)
         return !revival.files.isEmpty
@@ -284,10 +267,12 @@ extension Journal {
 
     private static func bringBack(_ files: [Int64], _ database: Database) throws {
         let jobs = try files.sorted().map { try job(self.file($0, database), database) }
-        for job in jobs { try HistoryRow(job, database).insertFileBack() }
-        let deliveries = jobs.flatMap { job in job.deliveries.map { (HistoryRow(job, database), $0) } }
+        for job in jobs { try insertBack(job.file, database) }
+        let deliveries = jobs.flatMap { job in job.deliveries.map { (file: job.file, row: $0) } }
         // In the order in which they were made: who waits for another comes after it.
-        for (row, delivery) in deliveries.sorted(by: { $0.1.id < $1.1.id }) { try row.insertBack(delivery) }
+        for delivery in deliveries.sorted(by: { $0.row.id < $1.row.id }) {
+            try insertBack(delivery.row, of: delivery.file, database)
+        }
     }
 
     /// Brings a file back of which something could be sent again, and what the history has of its batch. Without that it stays
@@ -298,9 +283,8 @@ extension Journal {
 
     /// Of the history: the file, if something of it could be sent again; or one of its batch, if it is back itself.
     static func undelivered(_ file: Int64, _ database: Database) throws -> [Int64] {
-        let undelivered = try database.row(
-            "SELECT 1 FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file
-        ) { _ in file }
+        let undelivered = try database.integer(
+            "SELECT file_id FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file)
         return try [undelivered, restOfBatch(of: file, database)].compactMap(\.self)
     }
 
@@ -308,11 +292,6 @@ extension Journal {
     static func restOfBatch(of file: Int64, _ database: Database) throws -> Int64? {
         try database.integer(
             "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1", file)
-    }
-
-    /// Brings the file of a delivery back.
-    static func revive(fileOf delivery: Int64, _ database: Database) throws {
-        if let file = try fileInHistory(of: delivery, database) { try revive(file, database) }
     }
 
     static func fileInHistory(of delivery: Int64, _ database: Database) throws -> Int64? {

@@ -85,8 +85,9 @@ package final class Journal: Sendable {
         return configuration
     }
 
-    /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
-    /// file that is not ours to change is opened as it is.
+    /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm`
+    /// the same mode. An existing file that is not ours to change is opened as it is.
+    ///
     /// A symlink is not followed, nor one that is put there at this moment.
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
@@ -207,11 +208,7 @@ package final class Journal: Sendable {
     ) async throws(JournalError) -> Value {
         do {
             // A read is short and ends even in a cancelled task: "cancelled" would look like a failing journal.
-            return try await withCheckedThrowingContinuation { continuation in
-                database.asyncWriteWithoutTransaction { database in
-                    continuation.resume(with: Result { try Self.atOneMoment(database, body) })
-                }
-            }
+            return try await Self.on(database) { try Self.atOneMoment($0, body) }
         } catch {
             throw .from(error, at: path)
         }
@@ -281,20 +278,16 @@ extension Journal {
 
     /// Which files the database and its log are.
     struct Place: Sendable, Equatable {
-        private let files: [File]
-
-        private struct File: Sendable, Equatable {
-            var device: Int
-            var inode: Int
-        }
+        /// Device and inode of each.
+        private let numbers: [Int]
 
         init(of path: FilePath) throws {
-            files = try ["", "-wal"].map { suffix in
+            numbers = try ["", "-wal"].flatMap { suffix in
                 let found = try FileManager.default.attributesOfItem(atPath: path.string + suffix)
                 guard let device = found[.systemNumber] as? Int, let inode = found[.systemFileNumber] as? Int else {
                     throw CocoaError(.fileReadUnknown)
                 }
-                return File(device: device, inode: inode)
+                return [device, inode]
             }
         }
     }

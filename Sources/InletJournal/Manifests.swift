@@ -18,20 +18,18 @@ package struct ManifestOrder: Sendable, Equatable {
 extension Journal {
     /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this covers.
     static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
-        guard batch.unit != nil, let rule = try manifestRule(of: batch.id, database) else { return }
+        guard batch.unit != nil else { return }
+        let policies = try database.rows(
+            "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
+            batch.id
+        ) { row in
+            // They are all of one route; one that cannot be read must not keep the unit from its end.
+            try? FilePolicy(note: row.bytes(0))
+        }
+        guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
         try database.change(
             "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
             batch.generation, try JournalJSON.encode(rule), now)
-    }
-
-    private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
-        // They are all of one route; one that cannot be read must not keep the unit from its end.
-        let policies = try database.rows(
-            "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
-            batch
-            // As above.
-        ) { try? PolicyNotes.shared.policy($0.bytes(0)) }
-        return policies.lazy.compactMap(\.self).first?.manifest
     }
 
     /// The list that has been due longest; nil when none is.
@@ -76,26 +74,18 @@ extension Journal {
     package func hasOthers(
         besides batch: Int64, below folder: String, at destination: String
     ) async throws(JournalError) -> Bool {
-        // All keys that begin with "folder/": '0' is the character behind '/'.
-        let range: [any SQLValue] = [destination, folder + "/", folder + "0"]
-        return try await read { database in
-            let others = try database.rows(
+        try await read { database in
+            // All keys that begin with "folder/": '0' is the character behind '/'.
+            try database.exists(
                 """
                 SELECT 1 FROM delivery CROSS JOIN file ON file.id = file_id
-                WHERE destination = ? AND key > ? AND key < ? AND batch_id IS NOT ? LIMIT 1
-                """, range + [batch]
-            ) { _ in true }
-            let spent = try database.rows(
-                "SELECT 1 FROM spent_key WHERE destination = ? AND key > ? AND key < ? LIMIT 1", range
-            ) { _ in true }
-            let past = try database.rows(
-                """
-                SELECT 1 FROM history_delivery CROSS JOIN history_file AS file ON file.id = file_id
-                WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND key > ? AND key < ?
-                    AND batch_id IS NOT ? LIMIT 1
-                """, range + [batch]
-            ) { _ in true }
-            return !others.isEmpty || !spent.isEmpty || !past.isEmpty
+                WHERE destination = ?1 AND key > ?2 AND key < ?3 AND batch_id IS NOT ?4
+                UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key > ?2 AND key < ?3
+                UNION ALL SELECT 1 FROM history_delivery CROSS JOIN history_file AS file ON file.id = file_id
+                WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key > ?2 AND key < ?3
+                    AND batch_id IS NOT ?4
+                LIMIT 1
+                """, destination, folder + "/", folder + "0", batch)
         }
     }
 
@@ -128,18 +118,16 @@ extension Journal {
         var jobs: [Job] = []
         while true {
             let last = jobs.last?.file.id ?? 0
-            let page = try await read { try Self.page(ofBatch: batch, after: last, $0) }
+            let page = try await read { database in
+                let files = try Shelf.allCases.flatMap { shelf in
+                    try FileRow.all(
+                        database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
+                        [batch, last], showing: true)
+                }.sorted { $0.id < $1.id }
+                return try files.prefix(Self.page).map { try Self.job($0, database, showing: true) }
+            }
             jobs += page
             if page.count < Self.page { return jobs }
         }
-    }
-
-    private static func page(ofBatch batch: Int64, after last: Int64, _ database: Database) throws -> [Job] {
-        let files = try Shelf.allCases.flatMap { shelf in
-            try FileRow.all(
-                database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(page)",
-                [batch, last], showing: true)
-        }
-        return try files.sorted { $0.id < $1.id }.prefix(page).map { try job($0, database, showing: true) }
     }
 }

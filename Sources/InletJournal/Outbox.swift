@@ -35,19 +35,6 @@ package struct Notice: Sendable, Equatable {
     package var payload: [UInt8]
     /// Tries that failed.
     package var attempts: Int
-
-    package init(
-        id: Int64, sink: String, event: NoticeEvent, subject: Int64?, createdAt: WallTime, payload: [UInt8],
-        attempts: Int
-    ) {
-        self.id = id
-        self.sink = sink
-        self.event = event
-        self.subject = subject
-        self.createdAt = createdAt
-        self.payload = payload
-        self.attempts = attempts
-    }
 }
 
 /// What a receiver is to be told next.
@@ -77,11 +64,6 @@ package struct OutboxBacklog: Sendable, Equatable {
     package var waiting = 0
     /// Given up; kept for a while to be looked at.
     package var failed = 0
-
-    package init(waiting: Int = 0, failed: Int = 0) {
-        self.waiting = waiting
-        self.failed = failed
-    }
 }
 
 extension Journal {
@@ -89,7 +71,7 @@ extension Journal {
     /// by triggers of this connection: without receivers there are none, and nothing costs anything.
     package func setSinks(_ sinks: [NoticeSink], at now: WallTime) async throws(JournalError) -> SinkChange {
         try await commit { database in
-            for sql in Self.noTriggers { try database.execute(sql: sql) }
+            try database.execute(sql: Self.noTriggers)
             try database.change("DELETE FROM sink")
             for sink in sinks {
                 for event in sink.events {
@@ -109,9 +91,8 @@ extension Journal {
         }
     }
 
-    private static let noTriggers = [
-        "DROP TRIGGER IF EXISTS temp.notice_of_file", "DROP TRIGGER IF EXISTS temp.notice_of_batch",
-    ]
+    private static let noTriggers =
+        "DROP TRIGGER IF EXISTS temp.notice_of_file; DROP TRIGGER IF EXISTS temp.notice_of_batch;"
 
     /// A file is finished when its receipt is written: whoever finishes one cannot forget to tell. The marker of a unit is
     /// nobody's file.
@@ -151,11 +132,9 @@ extension Journal {
         }
         var dropped: [String: Int] = [:]
         for name in known where !names.contains(name) {
-            let waiting = try database.row(
-                "SELECT count(*) FROM outbox WHERE sink = ? AND state <> 'failed'", name
-            ) { $0.int(0) }
+            let waiting = try database.change("DELETE FROM outbox WHERE sink = ? AND state <> 'failed'", name)
             try database.change("DELETE FROM outbox WHERE sink = ?", name)
-            if let waiting, waiting > 0 { dropped[name] = waiting }
+            if waiting > 0 { dropped[name] = waiting }
         }
         return dropped
     }
@@ -193,8 +172,7 @@ extension Journal {
 
     /// Has the next word of this thing said, whatever was said last.
     package func forgetLastWord(of thing: String) async throws(JournalError) {
-        let name = LastWord(of: thing, "").name
-        try await change("DELETE FROM counter WHERE name = ?", name)
+        try await change("DELETE FROM counter WHERE name = ?", LastWord(of: thing, "").name)
     }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
@@ -252,12 +230,10 @@ extension Journal {
     /// - Returns: how many that still waited were dropped.
     package func boundOutbox(to limit: Int) async throws(JournalError) -> Int {
         // The numbers at both ends are found without counting, and there are never more rows than that.
-        let mayBeOver = try await read { database in
-            try database.row("SELECT (SELECT max(id) FROM outbox) - (SELECT min(id) FROM outbox)") {
-                $0.integer(0) >= Int64(limit)
-            } ?? false
+        let span = try await read {
+            try $0.integer("SELECT (SELECT max(id) FROM outbox) - (SELECT min(id) FROM outbox)")
         }
-        guard mayBeOver else { return 0 }
+        guard span ?? 0 >= limit else { return 0 }
         return try await commit { database in
             let count = try database.integer("SELECT count(*) FROM outbox") ?? 0
             guard count > Int64(limit) else { return 0 }
@@ -273,14 +249,9 @@ extension Journal {
 
     package func outboxBacklog() async throws(JournalError) -> OutboxBacklog {
         try await read { database in
-            var backlog = OutboxBacklog()
-            for (state, count) in try database.rows(
-                "SELECT state = 'failed', count(*) FROM outbox GROUP BY state = 'failed'",
-                read: { ($0.integer(0), $0.int(1)) })
-            {
-                if state == 1 { backlog.failed = count } else { backlog.waiting = count }
-            }
-            return backlog
+            try database.row("SELECT total(state <> 'failed'), total(state = 'failed') FROM outbox") {
+                OutboxBacklog(waiting: $0.int(0), failed: $0.int(1))
+            } ?? OutboxBacklog()
         }
     }
 

@@ -74,19 +74,14 @@ package struct DeliveredFilter: Sendable, Equatable {
     fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
 
     /// What must hold of a delivery and its file, as SQL.
-    fileprivate func question(after last: Int64) -> (conditions: [String], values: [any SQLValue]) {
-        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
-        var values: [any SQLValue] = [last]
-        func add(_ condition: String, _ value: any SQLValue) {
-            conditions.append(condition)
-            values.append(value)
-        }
-        if isAnywhere { add("delivery.id <= ?", last + Journal.stretch) }
-        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
-        if let since { add("delivery.ended_at >= ?", since.milliseconds) }
-        if let destination { add("destination = ?", destination) }
-        if let batch { add("batch_id = ?", batch) }
-        return (conditions, values)
+    fileprivate func question(after last: Int64) -> (conditions: String, values: [any SQLValue]) {
+        var parts: [(String, [any SQLValue])] = [("delivery.id > ? AND delivery.state = 'delivered'", [last])]
+        if isAnywhere { parts.append(("delivery.id <= ?", [last + Journal.stretch])) }
+        if !jobs.isEmpty { parts.append(("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))", [])) }
+        if let since { parts.append(("delivery.ended_at >= ?", [since])) }
+        if let destination { parts.append(("destination = ?", [destination])) }
+        if let batch { parts.append(("batch_id = ?", [batch])) }
+        return (parts.map(\.0).joined(separator: " AND "), parts.flatMap(\.1))
     }
 }
 
@@ -112,9 +107,9 @@ extension Journal {
     /// Bounds how long others wait for files that are read whole.
     static let readAtOnce = 256
 
-    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is looked
-    /// through by itself, and of those that are let through only so many are read at once: a long list, or a long history in
-    /// which hardly anything is let through, keeps nobody from the journal.
+    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is
+    /// looked through by itself, and of those that are let through only so many are read at once: a long list, or a long
+    /// history in which hardly anything is let through, keeps nobody from the journal.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         var cursor = filter.below
@@ -122,16 +117,13 @@ extension Journal {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
             for start in stride(from: 0, to: wanted.count, by: Self.readAtOnce) {
-                jobs += try await whole(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+                let some = Array(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+                jobs += try await self.jobs(some) { _ in true }.compactMap(\.self)
             }
             guard let next = part.next else { break }
             cursor = next
         }
         return jobs
-    }
-
-    private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
-        try await read { database in try ids.compactMap { try Self.shown($0, database) } }
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
@@ -161,11 +153,7 @@ extension Journal {
 
     /// Admission time of the oldest pending file.
     package func oldestPending() async throws(JournalError) -> WallTime? {
-        try await read { database in
-            try database.integer("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1").map {
-                WallTime(milliseconds: $0)
-            }
-        }
+        try await read { try $0.time("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1") }
     }
 
     /// Deliveries in `state`, by destination.
@@ -184,25 +172,20 @@ extension Journal {
         try await read { try $0.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery) }
     }
 
-    /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
-    package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
-        try await read { try Self.lastSent(path, to: destinations, $0) }
-    }
-
-    /// The same for many files in one read, in their order.
+    /// For each file the newest job for a single file that was sent to all of its `destinations` (rows with an empty root).
     package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
         if files.isEmpty { return [] }
         return try await read { database in
-            try files.map { try Self.lastSent($0.path, to: $0.destinations, database) }
-        }
-    }
-
-    private static func lastSent(_ path: FilePath, to destinations: [String], _ database: Database) throws -> Job? {
-        let current = try FileRow.all(database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [path])
-        let past = try FileRow.all(
-            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20", [FilePath(), path])
-        return try (current + past).lazy.map { try job($0, database) }.first { job in
-            Set(destinations) == Set(job.deliveries.map(\.destination))
+            try files.map { file in
+                let current = try FileRow.all(
+                    database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [file.path])
+                let past = try FileRow.all(
+                    database, from: .history, "WHERE \(Self.placeInHistory) ORDER BY id DESC LIMIT 20",
+                    [FilePath(), file.path])
+                return try (current + past).lazy.map { try Self.job($0, database) }.first { job in
+                    Set(file.destinations) == Set(job.deliveries.map(\.destination))
+                }
+            }
         }
     }
 
@@ -270,13 +253,12 @@ extension Journal {
 
     /// When the file was admitted that has waited longest.
     private static func eldest(of destination: String, _ database: Database) throws -> WallTime? {
-        try database.row(
+        try database.time(
             """
             SELECT admitted_at FROM file WHERE id = (
                 SELECT file_id FROM delivery INDEXED BY delivery_eldest
                 WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
-            """, destination
-        ) { $0.time(0) }
+            """, destination)
     }
 
     /// The condition of the index `delivery_eldest`, word by word.
@@ -286,8 +268,8 @@ extension Journal {
     package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
             // What is held or parked, be it a million, is not walked past.
-            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
-                name in
+            let names = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination))
+            let waiting = try names.flatMap { name in
                 try database.integers(
                     """
                     SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)
@@ -318,7 +300,7 @@ extension Journal {
                     """
                     SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
                     FROM \(shelf.deliveries) JOIN \(shelf.files) ON file.id = delivery.file_id
-                    WHERE \(conditions.joined(separator: " AND ")) ORDER BY delivery.id LIMIT \(limit)
+                    WHERE \(conditions) ORDER BY delivery.id LIMIT \(limit)
                     """, values
                 ) { row in
                     Delivered(
@@ -328,16 +310,14 @@ extension Journal {
             }
             let rows = Array(found.sorted { $0.delivery.id < $1.delivery.id }.prefix(limit))
             if rows.count == limit { return (rows, rows.last?.delivery.id) }
-            let end = try Self.lastDelivery(database)
+            let end =
+                try database.integer(
+                    """
+                    SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))
+                    """) ?? 0
             let isMore = filter.isAnywhere && last + Self.stretch < end
             return (rows, isMore ? last + Self.stretch : nil)
         }
-    }
-
-    private static func lastDelivery(_ database: Database) throws -> Int64 {
-        try database.integer(
-            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))")
-            ?? 0
     }
 }
 
@@ -358,19 +338,6 @@ extension FileRow {
             if let found { return found }
         }
         return nil
-    }
-
-    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
-    static func read<Value>(
-        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
-    ) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            guard showing else { throw error }
-            isDamaged = true
-            return fallback
-        }
     }
 }
 

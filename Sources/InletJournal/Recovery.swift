@@ -40,12 +40,12 @@ package struct CrashedDelivery: Sendable, Equatable {
 extension Journal {
     /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
     ///
-    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small files
-    /// do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
-    /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
-    /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last. Bytes
-    /// that have arrived take its crashes back: there are only so many of them. Where the whole machine went down, no crash
-    /// is counted.
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small
+    /// files do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be
+    /// visible. The next time its beginning is noted (`begin`), so that only those count as crashes again that were really
+    /// under way. One that ends the process again and again comes later each time, alone if possible, and ends as failed at
+    /// last. Bytes that have arrived take its crashes back: there are only so many of them. Where the whole machine went
+    /// down, no crash is counted.
     ///
     /// - Parameter boot: what tells this run of the machine from the one before; nil = not known.
     package func recover(
@@ -97,9 +97,15 @@ extension Journal {
     private static func arrange(
         _ destinations: [String], _ now: WallTime, _ database: Database
     ) throws -> (parked: Int, unparked: Int) {
+        // The counts say where any are: what waits for the others is not looked at.
+        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
+            destinations)
+        var parked = 0
+        for name in others {
+            parked += try database.change(
+                "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", name)
+        }
         let list = destinations.map { _ in "?" }.joined(separator: ", ")
-
-        let parked = try parkAll(except: destinations, database)
         // Of a destination that was away from the configuration, too.
         try database.change(
             """
@@ -110,17 +116,6 @@ extension Journal {
         let unparked = try database.change(
             "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))", destinations)
         return (parked, unparked)
-    }
-
-    /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.
-    private static func parkAll(except destinations: [String], _ database: Database) throws -> Int {
-        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
-            destinations)
-        return try others.reduce(0) { parked, name in
-            try parked
-                + database.change(
-                    "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", name)
-        }
     }
 
     /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
@@ -298,10 +293,8 @@ extension Journal {
         try database.execute(
             sql: """
                 INSERT OR IGNORE INTO checkpoint (delivery_id, name, value)
-                SELECT id, ?, x'' FROM delivery WHERE state <> 'delivered' AND key IS NOT NULL
-                """, arguments: [CheckpointNote.mayBeVisible])
-        try database.execute(
-            sql: """
+                SELECT id, '\(CheckpointNote.mayBeVisible)', x'' FROM delivery
+                WHERE state <> 'delivered' AND key IS NOT NULL;
                 UPDATE history_delivery SET interrupted = interrupted + 1
                 WHERE key IS NOT NULL AND state IS NOT (SELECT id FROM history_word WHERE word = 'delivered');
                 UPDATE counter SET value = value + \(leap) WHERE name = 'sequence';
@@ -366,9 +359,7 @@ extension Journal {
     }
 
     private static func newCopy(_ target: FilePath) throws -> DatabaseQueue {
-        guard !FileManager.default.fileExists(atPath: target.string) else {
-            throw JournalError.failed(target, "there is a file already")
-        }
+        if isThere(target) { throw JournalError.failed(target, "there is a file already") }
         makePrivate(target)
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = OFF; PRAGMA cache_size = -2048") }
@@ -376,7 +367,7 @@ extension Journal {
     }
 
     /// Runs `body` on the thread of `queue`, in its turn and outside of a transaction.
-    private static func on<Value: Sendable>(
+    static func on<Value: Sendable>(
         _ queue: DatabaseQueue, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in

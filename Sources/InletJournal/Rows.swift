@@ -6,15 +6,16 @@ package import SystemPackage
 
 /// A row of `file`: one arrival and its fate.
 package struct FileRow: Sendable, Equatable {
-    package var id: Int64
+    /// 0 until it has been inserted.
+    package var id: Int64 = 0
     package var root: FilePath
     /// Below `root`.
     package var path: FilePath
     package var identity: FileIdentity
-    package var state: FileState
+    package var state = FileState.pending
     package var route: String?
     package var category: String?
-    package var mediaType: String
+    package var mediaType = "application/octet-stream"
     package var policy: FilePolicy
     package var code: ErrorCode?
     package var reason: String?
@@ -30,9 +31,9 @@ package struct FileRow: Sendable, Equatable {
     /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
     package var role: String?
     /// The route's labels at admission, and over them those of its unit and its sidecar.
-    package var labels: [String: String]
+    package var labels: [String: String] = [:]
     /// Checksums of the content as it was read at admission, where the route asked for any.
-    package var digests: [Digest]
+    package var digests: [Digest] = []
     /// The removable volume that it is on (`Volume.key`).
     package var volume: String?
     /// Whether something of it could not be read, and was left out: see `init(_:from:showing:)`.
@@ -134,16 +135,12 @@ extension FileRow {
         route = row.text(first + 9)
         category = row.text(first + 10)
         mediaType = row.text(first + 11) ?? "application/octet-stream"
-        policy = try Self.read(
-            showing, &isDamaged, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
-        ) {
-            try PolicyNotes.shared.policy(row.bytes(first + 12))
-        }
+        policy =
+            try row.note(first + 12, isWanted: true, showing, &isDamaged) { try FilePolicy(note: $0) }
+            ?? FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
-        content = try Self.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 15).map { try ContentHash(note: $0) }
-        }
+        content = try row.note(first + 15, showing, &isDamaged) { try ContentHash(note: $0) }
         admittedAt = row.time(first + 16)
         endedAt = row.optionalTime(first + 17)
         finishedAt = row.optionalTime(first + 18)
@@ -151,12 +148,8 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
-        labels = try Self.read(showing, &isDamaged, else: [:]) {
-            try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
-        }
-        digests = try Self.read(showing, &isDamaged, else: []) {
-            try row.optionalBytes(first + 24).map { try [Digest](note: $0) } ?? []
-        }
+        labels = try row.note(first + 23, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
+        digests = try row.note(first + 24, showing, &isDamaged) { try [Digest](note: $0) } ?? []
         volume = row.text(first + 25)
     }
 }
@@ -181,18 +174,14 @@ extension DeliveryRow {
         destination = row.text(first + 3) ?? ""
         let key = row.text(first + 4)
         self.key = key
-        fields = try FileRow.read(showing, &isDamaged, else: [:]) {
-            try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
-        }
+        fields = try row.note(first + 5, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
         attempts = row.int(first + 7)
         nextAt = row.time(first + 8)
         expiresAt = row.optionalInteger(first + 9)
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
-        proof = try FileRow.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 12).map { try Proof(note: $0, of: key) }
-        }
+        proof = try row.note(first + 12, showing, &isDamaged) { try Proof(note: $0, of: key) }
         endedAt = row.optionalTime(first + 13)
         waits = row.int(first + 14)
         closes = row.optionalInteger(first + 15)
@@ -202,50 +191,51 @@ extension DeliveryRow {
     }
 }
 
-/// A row of `file` to be.
-struct NewFile {
-    var arrival: Arrival
-    var state = FileState.pending
-    var route: String?
-    var category: String?
-    var mediaType: String?
-    var policy: FilePolicy
-    var code: ErrorCode?
-    var reason: String?
-    var batch: Int64?
-    var role: String?
-    var labels: [String: String] = [:]
-    var digests: [Digest] = []
+extension SQLRow {
+    /// A structured column; nil for NULL, unless something `isWanted` there.
+    /// - Parameter isDamaged: set where it was left out, which only happens `showing`.
+    fileprivate func note<Value>(
+        _ column: Int32, isWanted: Bool = false, _ showing: Bool, _ isDamaged: inout Bool,
+        _ decode: ([UInt8]) throws -> Value
+    ) throws -> Value? {
+        do {
+            return try isWanted ? decode(bytes(column)) : optionalBytes(column).map(decode)
+        } catch {
+            guard showing else { throw error }
+            isDamaged = true
+            return nil
+        }
+    }
+}
 
-    init(_ arrival: Arrival, route: String?, policy: FilePolicy) {
-        self.arrival = arrival
-        self.route = route
-        self.policy = policy
+/// Rows that are to be inserted.
+extension FileRow {
+    init(_ arrival: Arrival, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
+        (root, path, identity, volume) = (arrival.root, arrival.path, arrival.identity, arrival.volume?.key)
+        (self.route, self.policy, admittedAt) = (route, policy, now)
+        if let mediaType { self.mediaType = mediaType }
     }
 
-    init(_ admission: FileAdmission) {
-        self.init(
-            admission.arrival, route: admission.plan?.route ?? admission.rejection?.route.name,
-            policy: FilePolicy(
-                onSuccess: admission.plan?.onSuccess ?? .keep,
-                onFailure: admission.plan?.onFailure ?? admission.rejection?.route.onFailure ?? .keep,
-                retry: admission.plan?.retry ?? RetryPolicy()))
-        if let plan = admission.plan {
-            (policy.receipts, policy.dedupe, policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
-            policy.window = plan.window
-            (labels, digests, policy.ownLabels) = (plan.labels, plan.digests, plan.ownLabels)
-        } else if let route = admission.rejection?.route {
-            policy.receipts = route.receipts
+    init(_ admission: FileAdmission, at now: WallTime) {
+        let (plan, rejection) = (admission.plan, admission.rejection)
+        let policy = FilePolicy(
+            onSuccess: plan?.onSuccess ?? .keep, onFailure: plan?.onFailure ?? rejection?.route.onFailure ?? .keep,
+            retry: plan?.retry ?? RetryPolicy())
+        let route = plan?.route ?? rejection?.route.name
+        self.init(admission.arrival, route: route, policy: policy, mediaType: plan?.mediaType, at: now)
+        guard let plan else {
+            self.policy.receipts = rejection?.route.receipts ?? .none
+            reject(rejection?.reason, rejection?.code ?? .rejected)
+            return
         }
-        category = admission.plan?.category
-        mediaType = admission.plan?.mediaType
-        if admission.plan == nil { reject(admission.rejection?.reason, admission.rejection?.code ?? .rejected) }
+        (self.policy.receipts, self.policy.dedupe, self.policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
+        (self.policy.window, self.policy.ownLabels) = (plan.window, plan.ownLabels)
+        (category, labels, digests) = (plan.category, plan.labels, plan.digests)
     }
 
     mutating func reject(_ reason: String?, _ code: ErrorCode = .rejected) {
-        state = .rejected
-        self.code = reason == nil ? nil : code
-        self.reason = reason
+        (state, endedAt) = (.rejected, admittedAt)
+        (self.code, self.reason) = (reason == nil ? nil : code, reason)
     }
 }
 
@@ -262,30 +252,25 @@ struct NewDelivery {
     var nextAt: Int64
     var expiresAt: Int64?
     var closes: Int64?
-
-    init(file: Int64, destination: String, nextAt: Int64) {
-        self.file = file
-        self.destination = destination
-        self.nextAt = nextAt
-    }
 }
 
 extension Journal {
     /// The time of what waits for something else than time: the year 9999, in milliseconds.
     static let never: Int64 = 253_370_764_800_000
 
-    static func insert(_ file: NewFile, _ now: WallTime, _ database: Database) throws -> Int64 {
-        let identity = file.arrival.identity
+    static func insert(_ file: FileRow, _ database: Database) throws -> Int64 {
+        let identity = file.identity
         try database.change(
             """
-            INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
-                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests, volume)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, file.arrival.root, file.arrival.path, identity.size, identity.modified, identity.changed,
+            INSERT INTO file (id, root, path, size, modified, changed, inode, device, state, route, category, media_type,
+                policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role, labels,
+                digests, volume)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, file.id == 0 ? nil : file.id, file.root, file.path, identity.size, identity.modified, identity.changed,
             identity.inode, identity.device, file.state, file.route, file.category, file.mediaType,
-            try PolicyNotes.shared.note(file.policy), file.code, file.reason, now, file.state.isFinal ? now : nil,
-            file.batch, file.role, try JournalJSON.note(file.labels), try JournalJSON.note(file.digests),
-            file.arrival.volume?.key)
+            try file.policy.note, file.code, file.reason, file.content?.note, file.admittedAt,
+            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
+            try JournalJSON.note(file.digests), file.volume)
         return database.lastInsertedRowID
     }
 
@@ -326,34 +311,20 @@ enum JournalJSON {
     }
 }
 
-/// The few policies that a configuration has, and their encodings: every file has one of them, and reading and writing JSON takes
-/// longer than all else about a row.
-final class PolicyNotes: Sendable {
-    static let shared = PolicyNotes()
-    /// More than routes have; beyond it, what is remembered is forgotten.
-    private static let mostKept = 512
+/// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
+/// than all else about a row.
+private final class Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private let known = Mutex<[Key: Value]>([:])
 
-    private let policies = Mutex<[[UInt8]: FilePolicy]>([:])
-    private let notes = Mutex<[FilePolicy: [UInt8]]>([:])
-
-    func note(_ policy: FilePolicy) throws -> [UInt8] {
-        if let known = notes.withLock({ $0[policy] }) { return known }
-        let note = try JournalJSON.encode(policy)
-        notes.withLock { notes in
-            if notes.count >= Self.mostKept { notes = [:] }
-            notes[policy] = note
+    func value(_ key: Key, _ make: (Key) throws -> Value) rethrows -> Value {
+        if let value = known.withLock({ $0[key] }) { return value }
+        let value = try make(key)
+        known.withLock { known in
+            // More than routes have.
+            if known.count >= 512 { known = [:] }
+            known[key] = value
         }
-        return note
-    }
-
-    func policy(_ data: [UInt8]) throws -> FilePolicy {
-        if let known = policies.withLock({ $0[data] }) { return known }
-        let policy: FilePolicy = try JournalJSON.decode(data)
-        policies.withLock { policies in
-            if policies.count >= Self.mostKept { policies = [:] }
-            policies[data] = policy
-        }
-        return policy
+        return value
     }
 }
 
@@ -368,12 +339,16 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var window: DeliveryWindow?
     /// The labels that its sidecar gave it, by name: those of its unit do not replace them.
     package var ownLabels: Set<String> = []
+}
 
-    package init(onSuccess: Route.OnSuccess, onFailure: Route.OnFailure, retry: RetryPolicy) {
-        self.onSuccess = onSuccess
-        self.onFailure = onFailure
-        self.retry = retry
-    }
+extension FilePolicy {
+    private static let notes = Remembered<FilePolicy, [UInt8]>()
+    private static let policies = Remembered<[UInt8], FilePolicy>()
+
+    /// What the journal keeps of it.
+    var note: [UInt8] { get throws { try Self.notes.value(self) { try JournalJSON.encode($0) } } }
+
+    init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JournalJSON.decode($0) } }
 }
 
 /// Policies of earlier versions lack what came later; what is not asked for is not written.

@@ -1,7 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
 internal import InletCore
-internal import Synchronization
 internal import SystemPackage
 
 /// What goes into a statement as a value; nil is NULL.
@@ -140,7 +139,8 @@ extension Database {
 
     private func step(_ sql: String, _ values: [any SQLValue], _ body: (SQLRow) throws -> Void) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
-        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no values.
+        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no
+        // values.
         sqlite3_reset(statement)
         defer {
             sqlite3_reset(statement)
@@ -149,7 +149,8 @@ extension Database {
         // A value that is missing would be NULL, and the statement change nothing without a word.
         guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
         for (index, value) in values.enumerated() {
-            try check(Self.bind(value.stored, Int32(index + 1), statement), sql)
+            let code = Self.bind(value.stored, Int32(index + 1), statement)
+            if code != SQLITE_OK { throw failure(code, sql) }
         }
         while true {
             let code = sqlite3_step(statement)
@@ -183,10 +184,6 @@ extension Database {
     /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    private func check(_ code: Int32, _ sql: String) throws {
-        if code != SQLITE_OK { throw failure(code, sql) }
-    }
-
     private func failure(_ code: Int32, _ sql: String) -> DatabaseError {
         // Not every refusal is one of the connection's own.
         let last = sqliteConnection.map(sqlite3_extended_errcode) ?? code
@@ -198,40 +195,17 @@ extension Database {
 
 #if DEBUG
     extension Journal {
-        /// The statements that `body` has SQLite run here, each once, without those of triggers: tests ask for their plans.
-        package func statements(of body: () async throws -> Void) async throws -> [String] {
-            try await seen(in: body).texts.withLock(\.self)
-        }
-
-        /// How often `body` has SQLite run a statement that begins with `verb`, without those of triggers.
-        package func runs(of verb: String, in body: () async throws -> Void) async throws -> Int {
-            try await seen(in: body).runs.withLock { $0[verb] ?? 0 }
-        }
-
-        private func seen(in body: () async throws -> Void) async throws -> SeenStatements {
-            let seen = SeenStatements()
-            try await noteStatements(in: seen)
-            try await body()
-            try await noteStatements(in: nil)
-            return seen
-        }
-
-        private func noteStatements(in seen: SeenStatements?) async throws {
+        /// Has `note` told of each statement that SQLite runs here, without those of triggers, until this is called with nil:
+        /// tests ask for their plans.
+        package func trace(_ note: (@Sendable (String) -> Void)?) async throws {
             // Whatever waits for the connection is done before.
             try await database.writeWithoutTransaction { database in
-                guard let seen else { return database.trace(options: []) }
+                guard let note else { return database.trace(options: []) }
                 database.trace(options: .statement) { event in
                     guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                    seen.texts.withLock { if !$0.contains(statement.sql) { $0.append(statement.sql) } }
-                    seen.runs.withLock { $0[String(statement.sql.prefix { $0 != " " }), default: 0] += 1 }
+                    note(statement.sql)
                 }
             }
         }
-    }
-
-    private final class SeenStatements: Sendable {
-        let texts = Mutex<[String]>([])
-        /// By their first words.
-        let runs = Mutex<[String: Int]>([:])
     }
 #endif

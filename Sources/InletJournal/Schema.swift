@@ -4,7 +4,7 @@ internal import GRDB
 enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1 files, deliveries, receipts") { try createFirstTables($0) }
+        migrator.registerMigration("1 files, deliveries, receipts") { try $0.execute(sql: firstTables) }
         migrator.registerMigration("2 spent keys") { try $0.execute(sql: spentKeys) }
         migrator.registerMigration("3 batches") { try $0.execute(sql: batches) }
         migrator.registerMigration("4 waits and closings") { try $0.execute(sql: waits) }
@@ -12,19 +12,15 @@ enum Schema {
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
         // Without a look at every row's references, which these two do not touch: they are millions.
-        migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try addPriorities($0) }
-        migrator.registerMigration("9 history", foreignKeyChecks: .immediate) { database in
-            for statement in HistorySchema.statements { try database.execute(sql: statement) }
+        migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try $0.execute(sql: priorities) }
+        migrator.registerMigration("9 history", foreignKeyChecks: .immediate) {
+            try $0.execute(sql: HistorySchema.tables)
         }
         migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
         return migrator
     }
 
-    private static func createFirstTables(_ database: Database) throws {
-        for statement in [files, deliveries, checkpoints, receipts, destinations, tallies] {
-            try database.execute(sql: statement)
-        }
-    }
+    private static let firstTables = [files, deliveries, checkpoints, receipts, destinations, tallies].joined()
 
     /// `batch` groups files that belong together; `file` is one arrival: the same path with other content is a new row.
     /// `finished_at` is durable point 3; `intent` is what the finisher was about to do when the process died, `finish_at`
@@ -49,7 +45,8 @@ enum Schema {
         """
 
     /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder has let go. `after_id`
-    /// waits for another delivery: its `next_at` is far away until that one is delivered. A key is taken for good once its row exists; NULL gives it back.
+    /// waits for another delivery: its `next_at` is far away until that one is delivered. A key is taken for good once its row
+    /// exists; NULL gives it back.
     private static let deliveries = """
         CREATE TABLE delivery (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -217,24 +214,21 @@ extension Schema {
     /// second one of what has an owner is for those only that were cancelled meanwhile.
     ///
     /// Some 3 s for a million that wait, less for what has ended.
-    static func addPriorities(_ database: Database) throws {
-        try database.execute(
-            sql: """
-                ALTER TABLE delivery ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
-                DROP INDEX delivery_ready;
-                CREATE INDEX delivery_ready ON delivery(destination, lane, priority, next_at, id) WHERE state = 'ready';
-                CREATE INDEX delivery_eldest ON delivery(destination, id)
-                    WHERE state = 'ready' AND next_at < \(never) AND (waits = 0 OR code IS NOT NULL);
-                DROP INDEX delivery_owned;
-                CREATE INDEX delivery_owned ON delivery(id) WHERE owner IS NOT NULL AND state <> 'claimed';
-                CREATE TABLE queue_tally (
-                    destination TEXT NOT NULL, place TEXT NOT NULL, deliveries INTEGER NOT NULL,
-                    PRIMARY KEY (destination, place)) WITHOUT ROWID;
-                INSERT INTO queue_tally
-                SELECT destination, \(place(of: "delivery")), count(*) FROM delivery WHERE state IN \(open) GROUP BY 1, 2;
-                """)
-        for trigger in queueTriggers { try database.execute(sql: trigger) }
-    }
+    private static let priorities = """
+        ALTER TABLE delivery ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
+        DROP INDEX delivery_ready;
+        CREATE INDEX delivery_ready ON delivery(destination, lane, priority, next_at, id) WHERE state = 'ready';
+        CREATE INDEX delivery_eldest ON delivery(destination, id)
+            WHERE state = 'ready' AND next_at < \(never) AND (waits = 0 OR code IS NOT NULL);
+        DROP INDEX delivery_owned;
+        CREATE INDEX delivery_owned ON delivery(id) WHERE owner IS NOT NULL AND state <> 'claimed';
+        CREATE TABLE queue_tally (
+            destination TEXT NOT NULL, place TEXT NOT NULL, deliveries INTEGER NOT NULL,
+            PRIMARY KEY (destination, place)) WITHOUT ROWID;
+        INSERT INTO queue_tally
+        SELECT destination, \(place(of: "delivery")), count(*) FROM delivery WHERE state IN \(open) GROUP BY 1, 2;
+        \(queueTriggers)
+        """
 
     private static let never = 253_370_764_800_000
 
@@ -251,31 +245,21 @@ extension Schema {
 
     /// Whatever statement changes a delivery, its place is counted in the same transaction. Each trigger is for one kind of
     /// change, so that a change costs no more than it must: some 5 µs for an admission, as much for a claim.
-    private static let queueTriggers = [
-        """
+    private static let queueTriggers = """
         CREATE TRIGGER queue_insert AFTER INSERT ON delivery WHEN new.state IN \(open)
-        BEGIN \(enter) END
-        """,
-        """
+        BEGIN \(enter) END;
         CREATE TRIGGER queue_delete AFTER DELETE ON delivery WHEN old.state IN \(open)
-        BEGIN \(leave) END
-        """,
-        """
+        BEGIN \(leave) END;
         CREATE TRIGGER queue_leave AFTER UPDATE OF state ON delivery
         WHEN old.state IN \(open) AND new.state NOT IN \(open)
-        BEGIN \(leave) END
-        """,
-        """
+        BEGIN \(leave) END;
         CREATE TRIGGER queue_enter AFTER UPDATE OF state ON delivery
         WHEN old.state NOT IN \(open) AND new.state IN \(open)
-        BEGIN \(enter) END
-        """,
-        """
+        BEGIN \(enter) END;
         CREATE TRIGGER queue_move AFTER UPDATE OF state, next_at, code, waits ON delivery
         WHEN old.state IN \(open) AND new.state IN \(open) AND \(place(of: "old")) <> \(place(of: "new"))
-        BEGIN \(leave) \(enter) END
-        """,
-    ]
+        BEGIN \(leave) \(enter) END;
+        """
 
     private static let enter = """
         INSERT INTO queue_tally VALUES (new.destination, \(place(of: "new")), 1)

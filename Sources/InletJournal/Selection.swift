@@ -61,7 +61,9 @@ extension Journal {
         _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
     ) async throws(JournalError) -> Matches {
         try await read { database in
-            let searches = Self.searches(filter)
+            // The history has files of some states only.
+            let isInHistory = filter.states.isEmpty || filter.states.contains { Self.statesOfHistory.contains($0) }
+            let searches = (isInHistory ? Shelf.allCases : [.current]).map { FileSearch(filter, $0) }
             func next(after cursor: Int64?) throws -> Int64? {
                 let found = try searches.compactMap { try $0.next(after: cursor, newestFirst, database) }
                 return newestFirst ? found.max() : found.min()
@@ -77,12 +79,6 @@ extension Journal {
                 files: files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id },
                 next: try next(after: last) == nil ? nil : last)
         }
-    }
-
-    /// The history has files of some states only.
-    private static func searches(_ filter: FileFilter) -> [FileSearch] {
-        let isInHistory = filter.states.isEmpty || filter.states.contains { statesOfHistory.contains($0) }
-        return [FileSearch(filter, .current)] + (isInHistory ? [FileSearch(filter, .history)] : [])
     }
 }
 
@@ -117,7 +113,10 @@ private struct FileSearch {
         }
         if let route = filter.route { add("route = ?", route) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
-        addText()
+        if let text = filter.text {
+            add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
+        }
+        if let below = filter.below { add("id < ?", below) }
         if let destination = filter.destination {
             add("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
         }
@@ -127,13 +126,6 @@ private struct FileSearch {
         }
     }
 
-    private mutating func addText() {
-        if let text = filter.text {
-            add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
-        }
-        if let below = filter.below { add("id < ?", below) }
-    }
-
     private mutating func add(_ condition: String, _ value: any SQLValue) {
         conditions.append(condition)
         values.append(value)
@@ -141,10 +133,7 @@ private struct FileSearch {
 
     /// What LIKE takes for nothing but itself.
     private static func literal(_ text: String) -> String {
-        text.reduce(into: "") { result, character in
-            if character == "%" || character == "_" || character == "\\" { result.append("\\") }
-            result.append(character)
-        }
+        text.map { "%_\\".contains($0) ? "\\\($0)" : String($0) }.joined()
     }
 
     /// The first id beyond `cursor` at which there may be a file; found in an index, without a look at any row.

@@ -105,22 +105,17 @@ extension Journal {
         exceptOf watch: [WatchSettings], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
-            let open = try database.rows("SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL") {
-                (id: $0.integer(0), root: $0.bytes(1))
-            }
-            let left = try open.filter { unit in
-                let root = FilePath(bytes: unit.root)
-                return try !watch.contains { $0.covers(root) } && !Self.isOnVolume(unit.id, database)
-            }
+            // Nobody closes a unit on a removable volume while that is away.
+            let open = try database.rows(
+                """
+                SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = batch.id AND volume IS NOT NULL)
+                """
+            ) { (id: $0.integer(0), root: $0.path(1)) }
+            let left = open.filter { unit in !watch.contains { $0.covers(unit.root) } }
             for unit in left { _ = try Self.close(unit.id, nil, uptimes, closing, now, database) }
             return left.count
         }
-    }
-
-    /// Nobody closes a unit on a removable volume while that is away.
-    private static func isOnVolume(_ batch: Int64, _ database: Database) throws -> Bool {
-        try database.exists(
-            "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL LIMIT 1", batch)
     }
 
     private static func close(
@@ -150,11 +145,10 @@ extension Journal {
                 AND next_at = ? AND after_id IS NULL
             """, now, id, never)
         if let marker {
-            var new = NewFile(marker, route: file.route, policy: file.policy)
-            new.batch = id
-            new.role = unitMarkerRole
+            var new = FileRow(marker, route: file.route, policy: file.policy, at: now)
+            (new.batchID, new.role) = (id, unitMarkerRole)
             if new.policy.onSuccess == .delete, marker.identity.size > 0 { new.policy.onSuccess = .archive }
-            _ = try insert(new, now, database)
+            _ = try insert(new, database)
         }
         try insertClosings(of: id, to: closing, now, database)
         _ = try concludeBatch(id, now, database)
@@ -235,13 +229,12 @@ extension Journal {
     static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         var counts: [FileState: Int] = [:]
         for shelf in Shelf.allCases {
-            let found = try database.rows(
+            _ = try database.rows(
                 """
                 SELECT state, count(*) FROM \(shelf.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
                 """, id, unitMarkerRole
-            ) { (state: $0.text(0).flatMap(FileState.init), files: $0.int(1)) }
-            for part in found {
-                if let state = part.state { counts[state, default: 0] += part.files }
+            ) { row in
+                if let state = row.text(0).flatMap(FileState.init) { counts[state, default: 0] += row.int(1) }
             }
         }
         let batch = try database.row("SELECT \(Batch.columns) FROM batch WHERE id = ?", id) {
@@ -261,7 +254,7 @@ extension Journal {
         ) { row in (id: row.integer(0), labels: row.optionalBytes(1), policy: row.bytes(2)) }
         for file in files {
             // What cannot be read is said when the file's turn comes.
-            guard let policy = try? PolicyNotes.shared.policy(file.policy) else { continue }
+            guard let policy = try? FilePolicy(note: file.policy) else { continue }
             let old: [String: String] = file.labels.flatMap { try? JournalJSON.decode($0) } ?? [:]
             let new = old.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
             try database.change("UPDATE file SET labels = ? WHERE id = ?", try JournalJSON.encode(new), file.id)
@@ -279,15 +272,16 @@ extension Journal {
         let unit = try database.row("SELECT name FROM batch WHERE id = ?", batch) { $0.text(0) ?? "" }
         guard let unit else { return }
         for destination in destinations {
-            let first = try database.integer(
+            let first = try DeliveryRow.all(
+                database,
                 """
-                SELECT delivery.id FROM file CROSS JOIN delivery ON file_id = file.id
-                WHERE batch_id = ? AND role IS NULL AND destination = ?
-                    AND delivery.state IN ('ready', 'claimed', 'parked')
-                ORDER BY file.id LIMIT 1
+                WHERE id = (
+                    SELECT delivery.id FROM file CROSS JOIN delivery ON file_id = file.id
+                    WHERE batch_id = ? AND role IS NULL AND destination = ?
+                        AND delivery.state IN ('ready', 'claimed', 'parked')
+                    ORDER BY file.id LIMIT 1)
                 """, batch, destination)
-            guard let first else { continue }
-            let member = try delivery(first, database)
+            guard let member = first.first else { continue }
             var closing = NewDelivery(file: member.fileID, destination: destination, nextAt: never)
             closing.key = try freeKey("\(unit)/session", destination, database)
             closing.fields = member.fields

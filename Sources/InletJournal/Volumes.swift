@@ -13,25 +13,10 @@ package struct VolumeFile: Sendable, Equatable {
     package var isAdopted: Bool
     /// When it came to the last of them.
     package var deliveredAt: WallTime
-
-    /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
-    fileprivate init(_ row: SQLRow) {
-        id = row.integer(0)
-        path = row.path(1)
-        identity = row.identity(2)
-        (isDelivered, isAdopted) = (row.bool(7), row.bool(8))
-        deliveredAt = row.time(9)
-    }
 }
 
 /// Files on removable volumes: they are known by their volume, wherever that is mounted.
 extension Journal {
-    /// When the volume was first watched: now, the first time. Another card at the same mount point has a time of its own.
-    package func firstSeen(volume: String, now: WallTime) async throws(JournalError) -> WallTime {
-        // No path: those are absolute.
-        try await firstSeen(root: FilePath(volume), now: now)
-    }
-
     /// Whether all that the volume had on it when it was first watched has been taken in.
     package func wasListed(_ volume: String) async throws(JournalError) -> Bool {
         try await read { database in
@@ -131,43 +116,27 @@ extension Journal {
     /// Takes note that files have another inode or device, as after each mount of FAT, or another ctime by a rename of ours.
     /// What is being delivered keeps what it began with.
     package func refresh(_ identities: [(id: Int64, identity: FileIdentity)]) async throws(JournalError) {
-        try await refresh(identities, sparing: "0")
-    }
-
-    /// - Parameter spared: the condition for rows that stay as they are.
-    private func refresh(
-        _ identities: [(id: Int64, identity: FileIdentity)], sparing spared: String
-    ) async throws(JournalError) {
         try await commit { database in
-            for (id, identity) in identities { try Self.refresh(id, identity, sparing: spared, database) }
+            for (id, identity) in identities { try Self.refresh(id, identity, database) }
         }
     }
 
+    /// - Parameter spared: the condition for rows that stay as they are.
     /// - Returns: whether it was taken note of.
     @discardableResult
     static func refresh(
-        _ id: Int64, _ identity: FileIdentity, sparing spared: String, _ database: Database
+        _ id: Int64, _ identity: FileIdentity, sparing spared: String = "0", _ database: Database
     ) throws -> Bool {
-        let isHere = try refresh(
-            "file",
-            """
-             AND NOT (\(spared))
-            AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
-            """, id, identity, database)
-        return try isHere || refresh("history_file", "", id, identity, database)
-    }
-
-    static func refresh(_ id: Int64, _ identity: FileIdentity, _ database: Database) throws {
-        try refresh("file", "", id, identity, database)
-    }
-
-    @discardableResult
-    private static func refresh(
-        _ table: String, _ condition: String, _ id: Int64, _ identity: FileIdentity, _ database: Database
-    ) throws -> Bool {
-        try database.change(
-            "UPDATE \(table) SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?" + condition,
-            identity.modified, identity.changed, identity.inode, identity.device, id) > 0
+        let values: [any SQLValue] = [identity.modified, identity.changed, identity.inode, identity.device, id]
+        let isHere =
+            try database.change(
+                """
+                UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ? AND NOT (\(spared))
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
+                """, values) > 0
+        if isHere { return true }
+        return try database.change(
+            "UPDATE history_file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?", values) > 0
     }
 
     /// Whether no file of a volume needs it to stay in.
@@ -196,13 +165,18 @@ extension Journal {
         try await read { database in
             let values: [any SQLValue] = [volume, last.bytes, limit]
             let found = try Shelf.allCases.flatMap { shelf in
-                try database.rows(Self.newest(shelf, proofs), values) { VolumeFile($0) }
+                try database.rows(Self.newest(shelf, proofs), values) { row in
+                    VolumeFile(
+                        id: row.integer(0), path: row.path(1), identity: row.identity(2), isDelivered: row.bool(7),
+                        isAdopted: row.bool(8), deliveredAt: row.time(9))
+                }
             }
             return Array(found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }.prefix(limit))
         }
     }
 
     /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
+    /// What has finished as it was admitted was adopted: delivering takes longer.
     private static func newest(_ shelf: Shelf, _ proofs: Int?) -> String {
         let condition =
             switch shelf {
@@ -248,8 +222,8 @@ extension Journal {
 /// Volumes that get a better name: their UUID where only the label, or the device, was known before, or a name at all where
 /// their folder was watched by its path.
 extension Journal {
-    /// Files of `root` that may be those of the volume that is mounted there now: the newest of each path, in the order of their
-    /// paths, as far as they were left where they were. Whether they are is for the caller to see.
+    /// Files of `root` that may be those of the volume that is mounted there now: the newest of each path, in the order of
+    /// their paths, as far as they were left where they were. Whether they are is for the caller to see.
     ///
     /// - Parameters:
     ///   - weaker: other keys of the volume. Files that are known by their root's path are asked for besides.
@@ -330,20 +304,19 @@ extension Journal {
     /// By what the folder was recognised when it was watched last; nil when it never was.
     package func mark(of root: FilePath) async throws(JournalError) -> RootMark? {
         try await read { database in
-            let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) {
-                $0.optionalBytes(0)
-            }
-            return try (mark ?? nil).map { try JournalJSON.decode($0) }
+            let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) { $0.optionalBytes(0) } ?? nil
+            return try mark.map { try JournalJSON.decode($0) }
         }
     }
 
     package func setMark(_ mark: RootMark, of root: FilePath, at now: WallTime) async throws(JournalError) {
-        try await commit {
-            try $0.change(
+        try await commit { database in
+            let note = try JournalJSON.encode(mark)
+            try database.change(
                 """
                 INSERT INTO root (path, first_seen, mark) VALUES (?, ?, ?)
                 ON CONFLICT(path) DO UPDATE SET mark = excluded.mark
-                """, root, now, try JournalJSON.encode(mark))
+                """, root, now, note)
         }
     }
 
@@ -351,14 +324,12 @@ extension Journal {
     /// move or delete ourselves counts for nothing, because that may have been done.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
-            let past = try database.row("SELECT 1 FROM history_place WHERE name = ? AND kept > 0", root) {
-                _ in true
-            }
-            if past != nil { return true }
-            return try database.exists(
+            try database.exists(
                 """
-                SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ? AND volume IS NULL
-                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1
+                SELECT 1 FROM history_place WHERE name = ?1 AND kept > 0
+                UNION ALL SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ?1 AND volume IS NULL
+                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)')
+                LIMIT 1
                 """, root)
         }
     }

@@ -200,7 +200,7 @@ import Testing
         guard case .wait(_, let note) = try await bench.dispose() else { throw Unexpected() }
         #expect(note == "waiting: job \(other) needs the file")
         #expect(isThere(bench.file))
-        _ = try await bench.journal.cancel(other, at: .now)
+        _ = try await bench.journal.act(.cancel, on: [other], at: .now)
         #expect(try await bench.dispose().disposition == Disposition.deleted)
     }
 

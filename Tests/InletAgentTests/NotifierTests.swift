@@ -1,6 +1,5 @@
 import Foundation
 import InletCore
-import InletJournal
 import InletJournalSupport
 import InletLinux
 import InletPipelines
@@ -9,6 +8,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletJournal
 
 @Suite struct NotifierTests {
     private func hook(

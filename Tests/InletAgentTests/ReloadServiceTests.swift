@@ -1,5 +1,4 @@
 import InletCore
-import InletJournal
 import InletLinux
 import InletTestSupport
 import Synchronization
@@ -7,6 +6,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletJournal
 
 /// What runs beside the deliveries, by another configuration.
 @Suite struct ReloadServiceTests {

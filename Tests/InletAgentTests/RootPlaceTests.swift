@@ -94,7 +94,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(volume: key, now: .now) }
+        for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(root: FilePath(key), now: .now) }
         let card = Volume(name: "X", key: "uuid:1/DCIM")
         let fat = try #require(card.firstListing(2_000_000_000))
         #expect(try await !journal.wasListed(fat))

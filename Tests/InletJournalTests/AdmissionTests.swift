@@ -1,7 +1,8 @@
 import InletCore
-import InletJournal
 import SystemPackage
 import Testing
+
+@testable import InletJournal
 
 @Suite(.seated) struct AdmissionTests {
     @Test func `the same file is admitted once, however often it is offered`() async throws {

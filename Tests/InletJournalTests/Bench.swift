@@ -188,6 +188,47 @@ extension Journal {
     }
 }
 
+/// What a person does to one file.
+extension Journal {
+    /// - Returns: the deliveries that were running; nil when nothing was open.
+    func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
+        let (outcomes, running) = try await act(.cancel, on: [file], at: now)
+        return outcomes == [.done] ? running : nil
+    }
+
+    func forget(_ file: Int64) async throws(JournalError) -> Bool {
+        try await act(.forget, on: [file], at: Bench.start).outcomes == [.done]
+    }
+}
+
+#if DEBUG
+    extension Journal {
+        /// The statements that `body` has SQLite run here, each once, without those of triggers.
+        func statements(of body: () async throws -> Void) async throws -> [String] {
+            try await seen(in: body).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        }
+
+        /// How often `body` has SQLite run a statement that begins with `verb`, without those of triggers.
+        func runs(of verb: String, in body: () async throws -> Void) async throws -> Int {
+            try await seen(in: body).count { $0.prefix { $0 != " " } == verb }
+        }
+
+        private func seen(in body: () async throws -> Void) async throws -> [String] {
+            let seen = SeenStatements()
+            try await trace { seen.add($0) }
+            try await body()
+            try await trace(nil)
+            return seen.all
+        }
+    }
+
+    private final class SeenStatements: Sendable {
+        private let texts = Mutex<[String]>([])
+        var all: [String] { texts.withLock(\.self) }
+        func add(_ text: String) { texts.withLock { $0.append(text) } }
+    }
+#endif
+
 /// How the files of a volume stand, as the journal knows them.
 struct VolumeStanding: Equatable {
     var proved = 0

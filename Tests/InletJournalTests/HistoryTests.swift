@@ -139,8 +139,8 @@ import Testing
         admission.arrival.root = ""
         let id = try await bench.deliver(admission)
         #expect(try await bench.prune() == 1)
-        #expect(try await bench.journal.lastSent("tmp/a.txt", to: ["r2"])?.file.id == id)
-        #expect(try await bench.journal.lastSent("tmp/a.txt", to: ["s3"]) == nil)
+        #expect(try await bench.journal.lastSent([("tmp/a.txt", ["r2"])]).map { $0?.file.id } == [id])
+        #expect(try await bench.journal.lastSent([("tmp/a.txt", ["s3"])]) == [nil])
         let many = try await bench.journal.lastSent([("tmp/b.txt", ["r2"]), ("tmp/a.txt", ["r2"])])
         #expect(many.map { $0?.file.id } == [nil, id])
     }

@@ -143,9 +143,9 @@ import Testing
         let bench = try Bench()
         let later = Bench.start + .seconds(9)
         #expect(try await bench.journal.firstSeen(root: "/media/A", now: Bench.start) == Bench.start)
-        #expect(try await bench.journal.firstSeen(volume: Self.card, now: later) == later)
-        #expect(try await bench.journal.firstSeen(volume: Self.card, now: later + .seconds(9)) == later)
-        #expect(try await bench.journal.firstSeen(volume: Self.other, now: Bench.start) == Bench.start)
+        #expect(try await bench.journal.firstSeen(root: FilePath(Self.card), now: later) == later)
+        #expect(try await bench.journal.firstSeen(root: FilePath(Self.card), now: later + .seconds(9)) == later)
+        #expect(try await bench.journal.firstSeen(root: FilePath(Self.other), now: Bench.start) == Bench.start)
     }
 
     @Test func `a card that gets a better name keeps its files, and its first day`() async throws {
@@ -160,8 +160,8 @@ import Testing
             fixed.arrival.volume = Volume(name: "EOS")
             _ = try await bench.journal.admit(fixed, at: Bench.start)
         }
-        _ = try await bench.journal.firstSeen(volume: label, now: Bench.start)
-        _ = try await bench.journal.firstSeen(volume: Self.card, now: Bench.start + .seconds(9))
+        _ = try await bench.journal.firstSeen(root: FilePath(label), now: Bench.start)
+        _ = try await bench.journal.firstSeen(root: FilePath(Self.card), now: Bench.start + .seconds(9))
         try await bench.journal.setListed(label, at: Bench.start)
         #expect(try await !bench.journal.wasListed(Self.card))
         func inheritance(after last: FilePath, limit: Int = 10) async throws -> [FileRow] {
@@ -180,7 +180,8 @@ import Testing
             let arrival = admission(path, on: Self.card, at: "/media/B").arrival
             #expect(try await bench.journal.recall([arrival], tolerance: 0) == [.known])
         }
-        #expect(try await bench.journal.firstSeen(volume: Self.card, now: Bench.start + .seconds(9)) == Bench.start)
+        #expect(
+            try await bench.journal.firstSeen(root: FilePath(Self.card), now: Bench.start + .seconds(9)) == Bench.start)
     }
 
     @Test func `what was taken away from a folder is not inherited by a card`() async throws {

@@ -1,9 +1,10 @@
 import Foundation
 import InletCore
-import InletJournal
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletJournal
 
 /// Deliveries that may begin at some hours only.
 @Suite(.seated) struct WindowTests {

@@ -169,7 +169,7 @@ struct ManifestWriter: Service {
             return try ManifestFolder(folder).writeList(content, format, stem: stem)
         }
         guard let path = written?.path, let identity = try FileLook.look(at: path).identity else { return }
-        let last = try await journal.lastSent(path, to: [destination])
+        let last = try await journal.lastSent([(path, [destination])]).first ?? nil
         if let last, identity.isKnown(as: last.file.identity) { return }
         let prefix = delivered.folder.isEmpty ? "" : delivered.folder + "/"
         let plan = Plan(

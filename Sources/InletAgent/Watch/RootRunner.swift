@@ -129,10 +129,9 @@ final class RootRunner: Sendable {
 
     private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: shared.roots) }
 
-    /// Of a removable volume: when that was first seen, wherever it was mounted.
+    /// Of a removable volume: when that was first seen, wherever it was mounted. Its key is no path: those are absolute.
     private func firstSeen() async throws(JournalError) -> WallTime {
-        guard let key = passing?.volume.key else { return try await journal.firstSeen(root: settings.path, now: .now) }
-        return try await journal.firstSeen(volume: key, now: .now)
+        try await journal.firstSeen(root: passing?.volume.key.map { FilePath($0) } ?? settings.path, now: .now)
     }
 
     /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
