@@ -153,8 +153,7 @@ package struct Settler: Sendable {
             entry.hinder(isFailing: true, at: now)
             if next <= now { next = now.advanced(by: entry.failingWait(at: now)) }
         case .file(let identity, let isBusy, let quiet, let why):
-            entry.why = why
-            let since = entry.see(identity, isBusy, at: now)
+            let since = entry.see(identity, isBusy, why, at: now)
             if next > now { break }
             if entry.isBusy {
                 next = now.advanced(by: max(entry.busyWait, entry.isStuck ? crowdWait : .zero))
@@ -281,8 +280,9 @@ extension Settler {
 
         /// Takes in what a look found. - Returns: since when the file is as it is now.
         mutating func see(
-            _ identity: FileIdentity, _ isBusy: Bool, at now: ContinuousClock.Instant
+            _ identity: FileIdentity, _ isBusy: Bool, _ why: String?, at now: ContinuousClock.Instant
         ) -> ContinuousClock.Instant {
+            self.why = why
             let isChanged = look.map { $0.identity != identity } ?? false
             if isChanged { changes += 1 }
             if isBusy || isChanged {
