@@ -22,6 +22,8 @@ package struct FileAdmission: Sendable {
     /// Of the plan's destinations, those that only register the file, with the one that must have it first.
     package var storages: [String: String] = [:]
 
+    /// The name of the one that takes or refuses it.
+    package var route: String { plan?.route ?? rejection?.route.name ?? "" }
     /// The deliveries that it is admitted with.
     package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
 
@@ -37,12 +39,15 @@ package struct FileAdmission: Sendable {
     package init(_ arrival: Arrival, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
         self.arrival = arrival
         rejection = (route, reason, code)
+        unit = route.unit(of: arrival.path)
         lanes = [:]
         uptimes = [:]
     }
 }
 
-/// What `admit` did.
+/// What `admit` did with a file, and with its companions, in their order.
+package typealias AdmittedFile = (main: AdmissionOutcome, companions: [AdmissionOutcome])
+
 package enum AdmissionOutcome: Sendable, Equatable {
     /// A new row; the file is the journal's now.
     case admitted(id: Int64)
@@ -83,55 +88,39 @@ package struct FileAdoption: Sendable {
 }
 
 extension Journal {
-    /// Durable point 1: from here on the file is delivered or its failure is on record. Idempotent.
-    package func admit(_ admission: FileAdmission, at now: WallTime) async throws(JournalError) -> AdmissionOutcome {
-        try await admitSet(admission, at: now).main
-    }
-
-    /// The same for many files in one transaction: all of them, or none. Once there is no room for one, those after it have
-    /// none either: they are not to overtake it.
+    /// Durable point 1: from here on each file is delivered or its failure is on record. Idempotent. One transaction with all of
+    /// them and their companions, or none. Once there is no room for one, those after it have none either: they are not to
+    /// overtake it.
     ///
     /// - Parameter durable: told of the outcomes before any of the files can be claimed.
+    /// - Returns: what became of each, in their order.
     package func admit(
         _ admissions: [FileAdmission], within limit: QueueLimit = QueueLimit(), at now: WallTime,
-        durable: @escaping @Sendable ([AdmissionOutcome]) -> Void = { _ in }
-    ) async throws(JournalError) -> [AdmissionOutcome] {
+        durable: @escaping @Sendable ([AdmittedFile]) -> Void = { _ in }
+    ) async throws(JournalError) -> [AdmittedFile] {
         try await commit(
             { database in
                 var isFull = false
-                return try admissions.map { try Self.admit($0, limit, &isFull, now, database).main }
+                return try admissions.map { try Self.admit($0, limit, &isFull, now, database) }
             }, durable: durable)
-    }
-
-    /// The same for a file with its companions. - Returns: what became of each, in their order.
-    package func admitSet(
-        _ admission: FileAdmission, within limit: QueueLimit = QueueLimit(), at now: WallTime,
-        durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
-    ) async throws(JournalError) -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
-        try await commit(
-            { database in
-                var isFull = false
-                return try Self.admit(admission, limit, &isFull, now, database)
-            }, durable: { durable($0.main, $0.companions) })
     }
 
     private static func admit(
         _ admission: FileAdmission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
-    ) throws -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
-        let arrival = admission.arrival
+    ) throws -> AdmittedFile {
+        var previous: Remembered?
         if let last = admission.newerThan {
             // Asked for twice at once: the first has just been admitted.
             if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
+        } else {
+            previous = try remembered(admission.arrival, database)
         }
-        let previous =
-            admission.newerThan == nil
-            ? try remembered(arrival.root, arrival.path, arrival.volume?.key, database) : nil
-        if let previous, let obstacle = try obstacle(previous, to: arrival, now, database) { return (obstacle, []) }
+        if let obstacle = try obstacle(previous, to: admission.arrival, now, database) { return (obstacle, []) }
         if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, database) {
             isFull = true
             return (.full, [])
         }
-        if let id = try returned(admission, previous, now, database) { return (.admitted(id: id), []) }
+        if let previous, let id = try returned(admission, previous, now, database) { return (.admitted(id: id), []) }
         let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
         var file = FileRow(admission, at: now)
@@ -153,7 +142,7 @@ extension Journal {
     private static func withoutNeedless(
         _ admission: FileAdmission, _ now: WallTime, _ database: Database
     ) throws -> FileAdmission {
-        guard let plan = admission.plan, plan.dedupe != .off, admission.unit == nil, !admission.companions.isEmpty,
+        guard let plan = admission.plan, admission.unit == nil, !admission.companions.isEmpty,
             admission.companions.allSatisfy({ $0.companion.kind == .derived })
         else { return admission }
         for step in admission.steps.steps {
@@ -171,19 +160,32 @@ extension Journal {
         file id: Int64, _ admission: FileAdmission, _ batch: (id: Int64, isOpen: Bool)?, _ now: WallTime,
         _ database: Database
     ) throws -> [Link] {
+        guard let plan = admission.plan else { return [] }
+        let isHeld = batch?.isOpen ?? false
         var leaders: [String: (id: Int64, key: String)] = [:]
         var links: [Link] = []
         for step in admission.steps.steps {
             // What belongs to others waits for its turn with them, and is looked at then.
             let isStoredAnew = step.after.map { leader in !links.contains { $0.destination == leader } } ?? false
-            if batch == nil, !isStoredAnew, let link = try link(file: id, step, admission, now, database) {
+            if batch == nil, !isStoredAnew, let link = try link(file: id, step, admission, plan, now, database) {
                 links.append(link)
                 leaders[step.destination] = (link.delivery, link.original.proof.key)
                 continue
             }
-            leaders[step.destination] = try insertDelivery(
-                file: id, step, after: step.after.flatMap { leaders[$0] }, admission, isHeld: batch?.isOpen ?? false,
-                now, database)
+            let leader = step.after.flatMap { leaders[$0] }
+            let key = try freeKey(leader?.key ?? plan.key, step.destination, database)
+            var delivery = NewDelivery(file: id, destination: step.destination, nextAt: now.milliseconds)
+            (delivery.key, delivery.after) = (key, leader?.id)
+            (delivery.fields, delivery.priority) = (plan.with, plan.priority)
+            // A registration sends no bytes of the file.
+            delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
+            if isHeld || leader != nil {
+                // How long a unit stays open, or a file is on its way to its storage, is nobody's fault: the time begins later.
+                delivery.nextAt = never
+            } else {
+                delivery.expiresAt = firstExpiry(admission, uptime: admission.uptimes[step.destination] ?? 0, now)
+            }
+            leaders[step.destination] = (try insert(delivery, database), key)
         }
         return links
     }
@@ -194,28 +196,27 @@ extension Journal {
         var original: Original
     }
 
-    /// The delivery of a step whose destination has the content already; nil where it is to be sent.
+    /// The delivery of a step whose destination has the content already, delivered without a key of its own; nil where the file
+    /// is to be sent.
     private static func link(
-        file: Int64, _ step: DeliverySteps.Step, _ admission: FileAdmission, _ now: WallTime, _ database: Database
+        file: Int64, _ step: DeliverySteps.Step, _ admission: FileAdmission, _ plan: Plan, _ now: WallTime,
+        _ database: Database
     ) throws -> Link? {
-        guard let plan = admission.plan, plan.dedupe != .off,
-            let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
+        guard let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
             case .brought(let original) = try standing(of: wanted, at: now, database)
         else { return nil }
-        let id = try insertLinked(file: file, step.destination, original, fields: plan.with, now, database)
+        var delivery = NewDelivery(file: file, destination: step.destination, nextAt: now.milliseconds)
+        delivery.fields = plan.with
+        let id = try insert(delivery, database)
+        _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
         return Link(destination: step.destination, delivery: id, original: original)
     }
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
-    static func obstacle(to arrival: Arrival, _ now: WallTime, _ database: Database) throws -> AdmissionOutcome? {
-        try remembered(arrival.root, arrival.path, arrival.volume?.key, database).flatMap {
-            try obstacle($0, to: arrival, now, database)
-        }
-    }
-
-    private static func obstacle(
-        _ previous: Remembered, to arrival: Arrival, _ now: WallTime, _ database: Database
+    static func obstacle(
+        _ previous: Remembered?, to arrival: Arrival, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
+        guard let previous else { return nil }
         if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
@@ -224,11 +225,11 @@ extension Journal {
     /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
     /// has, and what had been is not sent a second time. nil for every other.
     private static func returned(
-        _ admission: FileAdmission, _ previous: Remembered?, _ now: WallTime, _ database: Database
+        _ admission: FileAdmission, _ previous: Remembered, _ now: WallTime, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
-        guard let plan = admission.plan, admission.newerThan == nil, admission.companions.isEmpty,
-            let last = previous, last.state == .gone, arrival.identity.isKnown(as: last.identity),
+        guard let plan = admission.plan, admission.companions.isEmpty, previous.state == .gone,
+            arrival.identity.isKnown(as: previous.identity),
             let file = try latest(arrival.root, arrival.path, arrival.volume?.key, database), file.route == plan.route
         else { return nil }
         let deliveries = try job(file, database).deliveries
@@ -273,28 +274,6 @@ extension Journal {
                 id, .superseded, code: .sourceChanged, reason: "the file changed before it was sent", now, database)
         }
         return true
-    }
-
-    private static func insertDelivery(
-        file: Int64, _ step: DeliverySteps.Step, after leader: (id: Int64, key: String)?, _ admission: FileAdmission,
-        isHeld: Bool, _ now: WallTime, _ database: Database
-    ) throws -> (id: Int64, key: String)? {
-        guard let plan = admission.plan else { return nil }
-        let key = try freeKey(leader?.key ?? plan.key, step.destination, database)
-        var delivery = NewDelivery(file: file, destination: step.destination, nextAt: now.milliseconds)
-        delivery.key = key
-        delivery.after = leader?.id
-        delivery.fields = plan.with
-        delivery.priority = plan.priority
-        // A registration sends no bytes of the file.
-        delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
-        delivery.expiresAt = firstExpiry(admission, uptime: admission.uptimes[step.destination] ?? 0, now)
-        if isHeld || leader != nil {
-            // How long a unit stays open, or a file is on its way to its storage, is nobody's fault: the time begins later.
-            delivery.nextAt = never
-            delivery.expiresAt = nil
-        }
-        return (try insert(delivery, database), key)
     }
 
     /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has or had: the first, if they have
@@ -343,7 +322,7 @@ extension Journal {
         _ adoption: FileAdoption, _ now: WallTime, _ database: Database
     ) throws -> FileAdoption.Outcome {
         let arrival = adoption.arrival
-        if try obstacle(to: arrival, now, database) != nil { return .known }
+        if try obstacle(remembered(arrival, database), to: arrival, now, database) != nil { return .known }
         let key = adoption.plan?.key ?? ""
         let places = try (adoption.plan?.destinations ?? []).map { ($0, try freeKey(key, $0, database)) }
         if adoption.needsKey, places.contains(where: { $0.1 != key }) { return .keyTaken }

@@ -86,7 +86,8 @@ extension Journal {
         _ admission: CompanionAdmission, of id: Int64, isLate: Bool, _ uptimes: [String: Int64], _ now: WallTime,
         _ database: Database
     ) throws -> AdmissionOutcome {
-        if let obstacle = try obstacle(to: admission.arrival, now, database) { return obstacle }
+        let previous = try remembered(admission.arrival, database)
+        if let obstacle = try obstacle(previous, to: admission.arrival, now, database) { return obstacle }
         let batch = try set(of: file(id, database), now, database)
         let main = try job(file(id, database), database)
         let stored = main.deliveries.filter { $0.place != nil && admission.lanes[$0.destination] != nil }

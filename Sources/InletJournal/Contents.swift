@@ -247,18 +247,6 @@ extension Journal {
             """, wanted.destination, wanted.digest)
     }
 
-    /// A delivery that has nothing to send, of a file that is admitted now: delivered, without a key of its own.
-    static func insertLinked(
-        file: Int64, _ destination: String, _ original: Original, fields: [String: String], _ now: WallTime,
-        _ database: Database
-    ) throws -> Int64 {
-        var delivery = NewDelivery(file: file, destination: destination, nextAt: now.milliseconds)
-        delivery.fields = fields
-        let id = try insert(delivery, database)
-        _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
-        return id
-    }
-
     /// Why a delivery is delivered that sent nothing; nil for one that did.
     static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
         guard let job = proof.sameAs else { return nil }

@@ -26,9 +26,7 @@ extension Journal {
     package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
-                guard let last = try Self.remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
-                    return .new
-                }
+                guard let last = try Self.remembered(arrival, database) else { return .new }
                 return switch last.standing(of: arrival, tolerance) {
                 case .new: .new
                 case .known: .known
@@ -67,12 +65,10 @@ extension Journal {
         }
     }
 
-    static func remembered(
-        _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
-    ) throws -> Remembered? {
+    static func remembered(_ arrival: Arrival, _ database: Database) throws -> Remembered? {
         try newest(
-            "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", root, path, volume,
-            database
+            "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", arrival.root,
+            arrival.path, arrival.volume?.key, database
         ) { row in
             Remembered(
                 id: row.integer(0), identity: row.identity(1), state: row.text(6).flatMap(FileState.init) ?? .failed,
@@ -189,7 +185,7 @@ extension Journal {
                 guard let row = try Self.latest(root, path, volume?.key, database) else { return nil }
                 guard let identity else { return (row, false) }
                 let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
-                let last = try Self.remembered(root, path, volume?.key, database)
+                let last = try Self.remembered(arrival, database)
                 return (row, last.map { $0.standing(of: arrival, tolerance) != .new } ?? false)
             }
         }
@@ -284,13 +280,6 @@ extension Journal {
 /// A journal that is only looked at, whoever works with it: no lock is asked for, nothing of it changes, and no file comes to
 /// be beside it.
 package struct JournalGlance {
-    /// How the journal stands to a file.
-    package enum Standing: Sendable, Equatable {
-        case new
-        /// Admitted before, as it is; where only inode, device or ctime differ, its content would be compared.
-        case known(job: Int64, state: FileState)
-    }
-
     private let path: FilePath
     private var database: DatabaseQueue
     private var readsLog: Bool
@@ -308,27 +297,27 @@ package struct JournalGlance {
         database = try Self.open(path, withLog: readsLog)
     }
 
-    /// How the journal stands to each of these files. Blocks.
+    /// Which of these files were admitted before, as they are; where only inode, device or ctime differ, the content would be
+    /// compared. Blocks.
     ///
     /// - Parameter tolerance: nanoseconds that their file system's mtime may be off.
-    package mutating func recall(_ arrivals: [Arrival], tolerance: Int64) throws(JournalError) -> [Standing] {
+    /// - Returns: nil for those that are new.
+    package mutating func recall(
+        _ arrivals: [Arrival], tolerance: Int64
+    ) throws(JournalError) -> [(job: Int64, state: FileState)?] {
         try read { database in
             try arrivals.map { arrival in
-                guard let last = try Journal.remembered(arrival.root, arrival.path, arrival.volume?.key, database)
-                else { return .new }
-                if case .new = last.standing(of: arrival, tolerance) { return .new }
-                return .known(job: last.id, state: last.state)
+                guard let last = try Journal.remembered(arrival, database),
+                    last.standing(of: arrival, tolerance) != .new
+                else { return nil }
+                return (last.id, last.state)
             }
         }
     }
 
     /// When a watched folder was first seen, or a volume by its key; nil = never. Blocks.
     package mutating func firstSeen(_ root: FilePath) throws(JournalError) -> WallTime? {
-        try read { database in
-            try database.row("SELECT first_seen FROM root WHERE path = ?", root) {
-                $0.time(0)
-            }
-        }
+        try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
     }
 
     /// Whether there is a journal with anything in it. One that we may not see is not one that is not there: every file would
@@ -393,5 +382,4 @@ package struct JournalGlance {
             }
         }.joined()
     }
-
 }

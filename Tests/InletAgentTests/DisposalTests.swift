@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage

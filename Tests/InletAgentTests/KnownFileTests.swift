@@ -46,16 +46,17 @@ import Testing
         var files = try AdmissionStage.alone(in: directory.path, journal, limit: QueueLimit(files: 1))
         let one = try #require(try FileLook.look(at: try directory.write([1], to: "one")).identity)
         let two = try #require(try FileLook.look(at: try directory.write([2], to: "two")).identity)
-        files.queue("one", one)
-        #expect(await files.admitQueued().refused.isEmpty)
-        files.queue("two", two)
-        #expect(await files.admitQueued().refused == ["two"])
-        files.queue("two", two)
-        #expect(files.takeQueued().map { $0.facts.sha256 != nil } == [true])
+        func admit(_ path: FilePath, _ identity: FileIdentity) async -> [AdmissionResult.Outcome] {
+            let results = await files.admitter.admit([files.candidate(path, identity)], .found, files.hashing)
+            for result in results { files.remember(result) }
+            return results.map(\.outcome)
+        }
+        #expect(await admit("one", one) == [.journal(.admitted(id: 1))])
+        #expect(await admit("two", two) == [.journal(.full)])
+        #expect(files.candidate("two", two).facts.sha256 != nil)
         var edited = two
         edited.changed += 1
-        files.queue("two", edited)
-        #expect(files.takeQueued().map { $0.facts.sha256 != nil } == [false])
+        #expect(files.candidate("two", edited).facts.sha256 == nil)
     }
 }
 

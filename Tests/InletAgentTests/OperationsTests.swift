@@ -144,12 +144,13 @@ import Testing
         var files = try AdmissionStage.alone(in: directory.path, journal)
         let heartbeat = files.admitter.shared.health.heartbeat
         let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
-        files.queue("a", try #require(try FileLook.look(at: file).identity))
+        let candidate = files.candidate("a", try #require(try FileLook.look(at: file).identity))
         heartbeat.beat(.journal)
         heartbeat.beat(.workers)
         var last: [Heartbeat.Part: Int] = [:]
         #expect(!heartbeat.haveAllPassed(since: &last))
-        #expect(await files.admitQueued().later.isEmpty)
+        let results = await files.admitter.admit([candidate], .found, files.hashing)
+        #expect(results.map(\.outcome) == [.journal(.admitted(id: 1))])
         #expect(heartbeat.haveAllPassed(since: &last))
     }
 
@@ -205,11 +206,12 @@ import Testing
 extension AdmissionStage {
     /// Those of a folder without an agent; their keys are their checksums.
     static func alone(
-        in root: FilePath, _ journal: Journal, limit: QueueLimit = QueueLimit()
+        in root: FilePath, _ journal: Journal, _ route: Route? = nil, limit: QueueLimit = QueueLimit(),
+        settle: Duration = .zero
     ) throws -> AdmissionStage {
-        let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
+        let route = try route ?? Route(name: "all", key: KeyTemplate("{sha256}"), to: ["here"])
         var watch = WatchSettings(path: root)
-        (watch.settle, watch.settleEmpty) = (.zero, .zero)
+        (watch.settle, watch.settleEmpty) = (settle, .zero)
         let shared = Shared.test(journal, try EventLog(nil), [.scripted("here", ScriptedPipeline())]) {
             $0.watch = [watch]
             $0.routes = [route]

@@ -35,10 +35,7 @@ import Testing
         try scene.drop("clip.mp4.yaml", "label: x")
         let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
         defer { journal.close() }
-        let rule = CompanionRule(routes: RouteTable([scene.route]), settle: .seconds(5), skipBefore: nil)
-        let finder = CompanionFinder(
-            root: scene.root, volume: nil, tolerance: 0, sources: SourceRule(), rule: rule, journal: journal)
-        var turn = FolderTurn(scene.root)
+        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
         // The metadata is written now; its file was `delay` seconds ago.
         let written = try #require(try FileLook.look(at: scene.root.appending("clip.mp4.yaml")).identity)
         let start = WallTime(nanoseconds: max(written.modified, written.changed)) + .milliseconds(1)
@@ -46,7 +43,7 @@ import Testing
             let now = start + .seconds(second)
             let age = Duration.seconds(second + delay)
             let clip = try arrival(scene, "clip.mp4", age: age, at: now)
-            let status = try await finder.find(of: [clip], &turn, at: now).first?.get()
+            let status = try await files.findCompanions(of: [clip], at: now).first?.get()
             guard case .main(let found, let isWhole, let quiet)? = status else {
                 Issue.record("no main file")
                 return
@@ -54,6 +51,28 @@ import Testing
             #expect(isWhole == (second >= 5) && found.count == (isWhole ? 1 : 0), "after \(second) s")
             if !isWhole { #expect(age < quiet, "it went without its metadata after \(second) s") }
         }
+    }
+
+    @Test func `a companion that was written to between the look and the probe has to be quiet anew`() throws {
+        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
+        try scene.drop("clip.mp4")
+        try scene.drop("clip.mp4.yaml", "label: x")
+        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        defer { journal.close() }
+        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        let now = WallTime.now
+        let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: now)
+        // As the first look found it, before its writer wrote the rest and closed it.
+        var facts = CompanionFacts()
+        facts["clip.mp4.yaml"] = CompanionFacts.File(
+            try arrival(scene, "clip.mp4.yaml", age: .seconds(60), at: now).identity)
+        #expect(files.companions.probed(for: clip, facts, at: now).map(\.path) == ["clip.mp4.yaml"])
+        try files.probeCompanions(of: clip, &facts, at: now)
+        guard case .main(let found, isWhole: false, _) = files.companions.status(of: clip, facts, at: now) else {
+            Issue.record("it goes with its file")
+            return
+        }
+        #expect(found.isEmpty)
     }
 
     // MARK: - Markers

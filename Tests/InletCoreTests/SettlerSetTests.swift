@@ -22,7 +22,7 @@ struct SettlerSetTests {
             #expect(settler.observe("a", at: at(0)) == true)
             #expect(settler.due(at: at(1)) == ["a"])
             let identity = identity(written)
-            let look = Settler.Look.bound(identity, busy: false, quiet: .seconds(10), why: "sidecars")
+            let look = Settler.Look.file(identity, busy: false, quiet: .seconds(10), why: "sidecars")
             let verdict = settler.judge("a", look, at: at(1), wall: wall(1))
             if complete <= 1 {
                 #expect(verdict == .settled(identity))

@@ -19,7 +19,7 @@ struct SettlerTests {
     }
 
     private func identity(_ look: Settler.Look) -> FileIdentity? {
-        if case .file(let identity, _) = look { identity } else { nil }
+        if case .file(let identity, _, _, _) = look { identity } else { nil }
     }
 
     private func expectSettled(_ verdict: Settler.Verdict, _ look: Settler.Look) {

@@ -174,7 +174,7 @@ struct SettlerWriterTests {
         #expect(complete(.file(quiet, busy: false)) == quiet)
         #expect(complete(.file(quiet, busy: true)) == nil)
         #expect(complete(.file(quiet, busy: false), .seconds(7)) == nil)
-        #expect(complete(.bound(quiet, busy: false, quiet: .seconds(7), why: "x")) == nil)
+        #expect(complete(.file(quiet, busy: false, quiet: .seconds(7), why: "x")) == nil)
         #expect(complete(.file(identity(1, size: 1), busy: false), .zero) == nil)
         #expect(complete(.gone) == nil && complete(.waiting(for: .zero, why: "x")) == nil)
         // The clock is put forward now: nothing is as old as it looks.

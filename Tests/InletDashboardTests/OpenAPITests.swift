@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletLinux
 import InletTestSupport
 import SystemPackage

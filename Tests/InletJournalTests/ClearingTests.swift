@@ -1,4 +1,5 @@
 import InletCore
+import InletJournalSupport
 import InletTestSupport
 import Testing
 

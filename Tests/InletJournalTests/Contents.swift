@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 
 /// Words for files whose contents are known.

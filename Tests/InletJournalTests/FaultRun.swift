@@ -1,5 +1,6 @@
 import CFaultVFS
 import InletCore
+import InletJournalSupport
 import SystemPackage
 
 @testable import InletJournal

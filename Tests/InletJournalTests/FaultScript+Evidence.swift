@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 
 /// A day of notices, checksum lists and files of the same content.

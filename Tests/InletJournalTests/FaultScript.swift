@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 
 /// Days in a journal's life. No step takes anything from another but rows by their numbers, so that each can be repeated;

@@ -2,6 +2,7 @@ import CFaultVFS
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletJournalSupport
 import Synchronization
 import SystemPackage
 import Testing
@@ -34,7 +35,7 @@ import Testing
             for number in 0..<200 {
                 group.addTask {
                     _ = try await bench.journal.admit([.test("\(number)")], at: Bench.start) { outcomes in
-                        for case .admitted(let id) in outcomes { told.ids.withLock { _ = $0.insert(id) } }
+                        for case .admitted(let id) in outcomes.map(\.main) { told.ids.withLock { _ = $0.insert(id) } }
                     }
                     let wish = ClaimWish(lane: .big, rooms: [.test("r2", 1000)], most: 1000)
                     let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims

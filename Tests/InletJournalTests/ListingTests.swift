@@ -1,5 +1,6 @@
 #if DEBUG
     import InletCore
+    import InletJournalSupport
     import InletTestSupport
     import Testing
 

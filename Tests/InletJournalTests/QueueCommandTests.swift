@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import Testing
 
 @Suite(.seated) struct QueueCommandTests {

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import InletTestSupport
 
 /// What is done to a journal and to `QueueModel`. Plain values, so that a sequence can be shortened and played again.

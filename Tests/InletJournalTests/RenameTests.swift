@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 import Testing
 

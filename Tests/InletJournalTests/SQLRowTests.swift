@@ -1,4 +1,5 @@
 import InletCore
+import InletJournalSupport
 import Testing
 
 @testable import InletJournal

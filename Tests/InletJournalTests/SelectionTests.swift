@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
 import SystemPackage
 import Testing
 
@@ -170,18 +171,18 @@ import Testing
             [
                 .test("a"), .test("big", .test(size: 2000)), .test("b"), .refused("no"), .test("c"),
             ], within: limit, at: Bench.start)
-        #expect(outcomes == [.admitted(id: 1), .full, .full, .rejected(id: 2), .full])
+        #expect(outcomes.map(\.main) == [.admitted(id: 1), .full, .full, .rejected(id: 2), .full])
         try await bench.settle(.test(.delivered))
         // Into an empty queue everything goes.
         #expect(
-            try await bench.journal.admit([.test("big", .test(size: 2000))], within: limit, at: Bench.start)
-                == [.admitted(id: 3)])
+            try await bench.journal.admit([.test("big", .test(size: 2000))], within: limit, at: Bench.start)[0].main
+                == .admitted(id: 3))
         try await bench.settle(.test(.delivered))
         var unit = (0..<4).map { FileAdmission.test("u/\($0)") }
         for index in unit.indices { unit[index].unit = "u" }
         let taken = try await bench.journal.admit(unit, within: limit, at: Bench.start)
-        #expect(taken.allSatisfy { if case .admitted = $0 { true } else { false } })
-        #expect(try await bench.journal.admit([.test("z")], within: limit, at: Bench.start) == [.full])
+        #expect(taken.allSatisfy { if case .admitted = $0.main { true } else { false } })
+        #expect(try await bench.journal.admit([.test("z")], within: limit, at: Bench.start)[0].main == .full)
         #expect(try await bench.journal.pending().files == 4)
     }
 

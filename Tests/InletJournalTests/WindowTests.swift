@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletJournalSupport
 import InletTestSupport
 import SystemPackage
 import Testing

@@ -43,4 +43,14 @@ extension Journal {
     package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws -> WallTime? {
         try await exchange([], for: ClaimWish(lane: lane, rooms: rooms, most: 0), at: WallTime(milliseconds: 0)).nextDue
     }
+
+    /// Admits one file, with its companions.
+    package func admitSet(_ admission: FileAdmission, at now: WallTime) async throws(JournalError) -> AdmittedFile {
+        try await admit([admission], at: now)[0]
+    }
+
+    /// Admits one file.
+    package func admit(_ admission: FileAdmission, at now: WallTime) async throws(JournalError) -> AdmissionOutcome {
+        try await admitSet(admission, at: now).main
+    }
 }

@@ -22,31 +22,35 @@ struct Admission: Sendable {
     var log: EventLog { shared.log }
     var health: JournalHealth { shared.health.journal }
 
-    private typealias Outcome = AdmissionResult.Outcome
-
     /// Takes files into the journal, those that are known by name first.
     ///
     /// - Parameter hashing: where the others are read.
-    /// - Returns: what came of each, in any order.
+    /// - Returns: what came of each, in their order.
     func admit(_ candidates: [Candidate], _ rules: AdmissionRules, _ hashing: Hashing) async -> [AdmissionResult] {
         let (named, others) = split(candidates, rules)
-        return await admit(named, rules) + admit(others: others, rules, hashing)
+        var results = await commit(named, rules)
+        if others.isEmpty { return results }
+        results += await admit(others: others, rules, hashing)
+        let all = Dictionary(results.map { ($0.arrival.path, $0) }) { $1 }
+        return candidates.compactMap { all[$0.arrival.path] }
     }
 
     /// Apart: those of which the routes need to know no more than their names, nearly all of the thousands that come at once,
     /// and those that must be read, have companions, or something is made of.
-    func split(_ candidates: [Candidate], _ rules: AdmissionRules) -> (named: [PlannedFile], others: [Candidate]) {
-        var named: [PlannedFile] = []
+    func split(_ candidates: [Candidate], _ rules: AdmissionRules) -> (named: [FileAdmission], others: [Candidate]) {
+        var named: [FileAdmission] = []
         var others: [Candidate] = []
         for candidate in candidates {
-            if let file = byName(candidate, rules) { named.append(file) } else { others.append(candidate) }
+            if case .main(let companions) = candidate.role, companions.isEmpty,
+                deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
+                case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
+            {
+                named.append(planned(candidate.arrival, plan, rules))
+            } else {
+                others.append(candidate)
+            }
         }
         return (named, others)
-    }
-
-    /// Many in one transaction.
-    func admit(_ named: [PlannedFile], _ rules: AdmissionRules) async -> [AdmissionResult] {
-        zip(named, await commit(named, rules)).map { AdmissionResult(arrival: $0.record.arrival, outcome: $1) }
     }
 
     /// Side by side: one that must be read holds no other up.
@@ -70,15 +74,6 @@ struct Admission: Sendable {
 
     // MARK: - Where a file goes
 
-    /// nil for a file of which more than its name must be known, or that has companions.
-    private func byName(_ candidate: Candidate, _ rules: AdmissionRules) -> PlannedFile? {
-        guard case .main(let companions) = candidate.role, companions.isEmpty,
-            deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
-            case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
-        else { return nil }
-        return planned(candidate.arrival, plan, rules)
-    }
-
     /// What `routes` say of a file, with every fact that they ask for.
     func decide(
         _ arrival: Arrival, by routes: RouteTable, at place: RootedPath, _ facts: inout Facts, _ hashing: Hashing
@@ -91,16 +86,19 @@ struct Admission: Sendable {
         }
     }
 
+    /// Blocks for a look at the folder of a name that can be spelled in several ways.
+    ///
     /// - Parameter arrival: the file as its routes see it.
-    func planned(_ arrival: Arrival, _ plan: Plan, _ rules: AdmissionRules) -> PlannedFile {
+    func planned(_ arrival: Arrival, _ plan: Plan, _ rules: AdmissionRules) -> FileAdmission {
         let size = arrival.identity.size
         let storages = board.storages(plan.destinations, path: arrival.path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
         let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, board.lane(of: size, to: $0)) })
-        var record = FileAdmission(rules.row(of: arrival), plan: plan, lanes: lanes, uptimes: board.uptimes())
-        record.storages = storages
-        if rules.takesOthers { record.unit = routes.named(plan.route)?.unit(of: arrival.path) }
-        return PlannedFile(record, plan)
+        var file = FileAdmission(rules.row(of: arrival), plan: plan, lanes: lanes, uptimes: board.uptimes())
+        file.storages = storages
+        if !rules.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
+        if let note = file.arrival.normalizationConflict { file.plan?.notes.append(note) }
+        return file
     }
 
     // MARK: - One by one
@@ -108,11 +106,12 @@ struct Admission: Sendable {
     private func admitAlone(_ candidate: Candidate, _ rules: AdmissionRules, _ hashing: Hashing) async
         -> AdmissionResult
     {
-        var result = AdmissionResult(arrival: candidate.arrival, outcome: .gone, facts: candidate.facts)
+        var facts = candidate.facts
+        var result = AdmissionResult(arrival: candidate.arrival, outcome: .later)
         do {
             switch candidate.role {
             case .late(let companion, let main): result.outcome = await admitLate(candidate.arrival, companion, main)
-            case .main(let companions): try await admit(&result, companions, candidate.rule, rules, hashing)
+            case .main(let companions): result = try await admit(candidate, companions, rules, hashing, &facts)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             result.outcome = .gone
@@ -122,34 +121,36 @@ struct Admission: Sendable {
             result.outcome = .unreadable(why: "\(error)")
         } catch {
             log.emit(.fileError(path: candidate.arrival.root.pushing(candidate.arrival.path), reason: "\(error)"))
-            result.outcome = .unwritten
         }
         // Whatever it came to: what was made of it is needed only while the file comes back.
         if !result.outcome.comesBack { deriver?.close(candidate.arrival.path, kept: []) }
+        result.facts = facts
         return result
     }
 
     private func admit(
-        _ result: inout AdmissionResult, _ companions: [FoundCompanion], _ rule: SourceRule, _ rules: AdmissionRules,
-        _ hashing: Hashing
-    ) async throws {
-        let arrival = result.arrival
-        try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &result.facts)
-        let mediaType = result.facts.mediaType
-        if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType) {
+        _ candidate: Candidate, _ companions: [FoundCompanion], _ rules: AdmissionRules, _ hashing: Hashing,
+        _ facts: inout Facts
+    ) async throws -> AdmissionResult {
+        let arrival = candidate.arrival
+        try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
+        if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {
-                result.facts.add(try await sidecar(among: companions, rule, hashing.pool))
+                facts.add(try await sidecar(among: companions, candidate.rule, hashing.pool))
             } catch let error as ConfigErrors {
-                return await reject(&result, route, SidecarFile.reason(error), .badSidecar, companions)
+                let reason = SidecarFile.reason(error)
+                return await commit(
+                    FileAdmission(arrival, rejectedBy: route, reason: reason, code: .badSidecar), companions, rules)
             }
         }
-        guard let derived = derived(of: arrival, result.facts) else {
-            return result.outcome = .later(after: .seconds(30), why: "waiting for its derived files")
+        guard let derived = derived(of: arrival, facts) else {
+            return AdmissionResult(arrival: arrival, outcome: .later)
         }
-        switch try await decide(arrival, by: routes, at: arrival.place, &result.facts, hashing) {
-        case .plan(let plan): await commit(&result, planned(arrival, plan, rules), companions + derived, rules)
-        case .rejected(let route, let reason): await reject(&result, route, reason, .rejected, companions)
-        case .unmatched, .needs: result.outcome = .unmatched
+        switch try await decide(arrival, by: routes, at: arrival.place, &facts, hashing) {
+        case .plan(let plan): return await commit(planned(arrival, plan, rules), companions + derived, rules)
+        case .rejected(let route, let reason):
+            return await commit(FileAdmission(arrival, rejectedBy: route, reason: reason), companions, rules)
+        case .unmatched, .needs: return AdmissionResult(arrival: arrival, outcome: .unmatched)
         }
     }
 
@@ -180,96 +181,57 @@ struct Admission: Sendable {
 
     // MARK: - Durable point 1
 
-    /// Of files that stand for themselves, and what is said of it. - Returns: what came of each, in their order.
-    func commit(_ files: [PlannedFile], _ rules: AdmissionRules) async -> [AdmissionResult.Outcome] {
-        let limit = rules.isLimited ? shared.room.limit : QueueLimit()
-        var outcomes: [Outcome] = []
+    /// - Returns: what came of each, in their order.
+    func commit(_ files: [FileAdmission], _ rules: AdmissionRules) async -> [AdmissionResult] {
+        let limit = rules.isAsked ? QueueLimit() : shared.room.limit
+        var results: [AdmissionResult] = []
         for start in stride(from: 0, to: files.count, by: rules.group) {
-            outcomes += await commit(Array(files[start..<min(start + rules.group, files.count)]), within: limit)
+            results += await commit(Array(files[start..<min(start + rules.group, files.count)]), within: limit)
         }
-        return outcomes
+        return results
     }
 
-    private func commit(_ files: [PlannedFile], within limit: QueueLimit) async -> [Outcome] {
-        do {
+    private func commit(_ files: [FileAdmission], within limit: QueueLimit) async -> [AdmissionResult] {
+        var results: [AdmissionResult] = []
+        do throws(JournalError) {
             Failpoint.admitting.reached()
-            let outcomes = try await journal.admit(files.map(\.record), within: limit, at: .now) { tell(files, $0) }
+            let admitted = try await journal.admit(files, within: limit, at: .now) { tell(files, $0) }
             health.works()
-            return outcomes.map { Outcome($0) }
+            for (file, admitted) in zip(files, admitted) {
+                var result = AdmissionResult(arrival: file.arrival, outcome: .journal(admitted.main))
+                closeDerived(of: file, admitted)
+                result.companions = await conclude(file.companions, admitted.companions, file.route)
+                results.append(result)
+            }
         } catch {
             // One that the journal refuses must not keep the others out.
-            var outcomes: [Outcome] = []
-            for file in files {
-                let (main, _) = await commit(file.record, within: limit) { main, _ in tell([file], [main]) }
-                outcomes.append(main)
+            if files.count > 1 {
+                for file in files { results += await commit([file], within: limit) }
+            } else {
+                health.fails(error)
+                results = files.map { AdmissionResult(arrival: $0.arrival, outcome: .later) }
             }
-            return outcomes
         }
-    }
-
-    /// Of a file with its companions.
-    ///
-    /// - Parameter durable: told of the outcomes before any of the files can be claimed.
-    private func commit(
-        _ record: FileAdmission, within limit: QueueLimit,
-        durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
-    ) async -> (main: Outcome, companions: [AdmissionOutcome]) {
-        do {
-            Failpoint.admitting.reached()
-            let (main, companions) = try await journal.admitSet(record, within: limit, at: .now, durable: durable)
-            health.works()
-            return (Outcome(main), companions)
-        } catch {
-            health.fails(error)
-            return (.unwritten, [])
-        }
+        return results
     }
 
     private func commit(
-        _ result: inout AdmissionResult, _ file: PlannedFile, _ companions: [FoundCompanion], _ rules: AdmissionRules
-    ) async {
+        _ file: FileAdmission, _ companions: [FoundCompanion], _ rules: AdmissionRules
+    ) async -> AdmissionResult {
         var file = file
-        file.record.companions = companions.map { companion(of: $0.companion, $0.arrival) }
-        let (told, route, destinations) = (file, file.plan.route, file.record.steps.destinations)
-        let (main, others) = await commit(file.record, within: rules.isLimited ? shared.room.limit : QueueLimit()) {
-            main, others in
-            tell([told], [main])
-            if case .admitted = main { tell(companions, others, route, destinations) }
-        }
-        result.outcome = main
-        closeDerived(of: result, zip(companions, others))
-        if case .admitted = main { result.companions = await conclude(companions, others, route) }
-    }
-
-    private func reject(
-        _ result: inout AdmissionResult, _ route: Route, _ reason: String, _ code: ErrorCode,
-        _ companions: [FoundCompanion]
-    ) async {
-        let arrival = result.arrival
-        var record = FileAdmission(arrival, rejectedBy: route, reason: reason, code: code)
-        record.companions = companions.map { companion(of: $0.companion, $0.arrival) }
-        record.unit = route.unit(of: arrival.path)
-        let (main, others) = await commit(record, within: QueueLimit())
-        result.outcome = main
-        guard case .rejected(let id) = main else { return }
-        Failpoint.admitted.reached()
-        log.emit(
-            .fileRejected(job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
-        shared.signals.raise(.finishable)
-        tell(companions, others, route.name, [])
-        result.companions = await conclude(companions, others, route.name)
+        file.companions = companions.map { companion(of: $0.companion, $0.arrival) }
+        return await commit([file], rules)[0]
     }
 
     /// What the journal has taken stays until it is delivered; the rest is not needed any more.
-    private func closeDerived(
-        of result: AdmissionResult, _ companions: some Sequence<(FoundCompanion, AdmissionOutcome)>
-    ) {
-        guard let deriver, !result.outcome.comesBack else { return }
+    private func closeDerived(of file: FileAdmission, _ admitted: AdmittedFile) {
+        guard let deriver, !AdmissionResult.Outcome.journal(admitted.main).comesBack else { return }
         var kept: Set<FilePath> = []
-        for (found, outcome) in companions where found.companion.kind == .derived {
-            if case .admitted = outcome { kept.insert(found.arrival.path) }
+        for (companion, outcome) in zip(file.companions, admitted.companions) where companion.companion.kind == .derived
+        {
+            if case .admitted = outcome { kept.insert(companion.arrival.path) }
         }
-        deriver.close(result.arrival.path, kept: kept)
+        deriver.close(file.arrival.path, kept: kept)
     }
 
     private func companion(of companion: Companion, _ arrival: Arrival) -> CompanionAdmission {
@@ -280,116 +242,105 @@ struct Admission: Sendable {
     }
 
     /// Of a companion whose file is in the journal.
-    private func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
-        let found = FoundCompanion(companion: companion, arrival: arrival)
+    private func admitLate(
+        _ arrival: Arrival, _ companion: Companion, _ main: Int64
+    ) async -> AdmissionResult.Outcome {
+        let companion = self.companion(of: companion, arrival)
         do throws(JournalError) {
             Failpoint.admitting.reached()
-            let outcome = try await journal.admitLate(
-                self.companion(of: companion, arrival), main: main, uptimes: board.uptimes(), at: .now
-            ) { outcome, job in
-                if outcome.isNew { Failpoint.admitted.reached() }
+            let outcome = try await journal.admitLate(companion, main: main, uptimes: board.uptimes(), at: .now) {
+                outcome, job in
+                switch outcome {
+                case .admitted, .rejected, .duplicate: Failpoint.admitted.reached()
+                case .known, .busy, .full: break
+                }
                 guard let job else { return }
-                tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
+                log.emit(
+                    Self.events([companion], [outcome], job.file.route ?? "", job.deliveries.map(\.destination)))
             }
             health.works()
-            if !Outcome(outcome).comesBack {
-                _ = await conclude([found], [outcome], try await journal.job(main)?.file.route ?? "")
+            if !AdmissionResult.Outcome.journal(outcome).comesBack {
+                _ = await conclude([companion], [outcome], try await journal.job(main)?.file.route ?? "")
             }
-            return Outcome(outcome)
+            return .journal(outcome)
         } catch {
             health.fails(error)
-            return .unwritten
+            return .later
         }
     }
 
     // MARK: - What is said of files once they are in the journal, and who is woken by it
 
-    /// Says that files are in the journal, before anybody can claim them: on the thread that writes it, so that it is quick. All
+    /// Says what became of files, before anybody can claim them: on the thread that writes the journal, so that it is quick. All
     /// lines before any signal, for who is woken by it.
-    func tell(_ files: [PlannedFile], _ outcomes: [AdmissionOutcome]) {
-        var admitted: [(id: Int64, file: PlannedFile)] = []
-        for (file, outcome) in zip(files, outcomes) {
-            switch outcome {
-            case .admitted(let id): admitted.append((id, file))
-            case .duplicate(let id, let first): tellDuplicate(id, file, sameAs: first)
-            case .rejected, .known, .busy, .full: break
+    private func tell(_ files: [FileAdmission], _ outcomes: [AdmittedFile]) {
+        var events: [AgentEvent] = []
+        var signals: [Signals.Signal] = []
+        var destinations: [String] = []
+        for (file, admitted) in zip(files, outcomes) {
+            let path = file.arrival.root.pushing(file.arrival.path)
+            let (route, steps) = (file.route, file.steps)
+            switch admitted.main {
+            case .admitted(let id):
+                events.append(
+                    .jobAdmitted(
+                        job: id, path: path, route: route, size: file.arrival.identity.size,
+                        deliveries: steps.destinations, labels: file.plan?.labels ?? [:]))
+                events += (file.plan?.notes ?? []).map { .fileNote(job: id, path: path, route: route, note: $0) }
+                events += Self.events(file.companions, admitted.companions, route, steps.destinations)
+                destinations += steps.destinations
+                signals += steps.first.map { .deliverable(LaneID(destination: $0, lane: file.lanes[$0] ?? .big)) }
+            case .duplicate(let id, let first):
+                events.append(
+                    .jobDuplicate(job: id, path: path, route: route, destinations: steps.destinations, sameAs: first))
+                signals.append(.finishable)
+            case .rejected(let id):
+                let reason = file.rejection?.reason ?? ""
+                events.append(.fileRejected(job: id, path: path, route: route, reason: reason))
+                signals.append(.finishable)
+            case .known, .busy, .full: continue
             }
+            Failpoint.admitted.reached()
         }
-        for _ in admitted { Failpoint.admitted.reached() }
-        log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
-        for (_, file) in admitted {
-            let steps = file.record.steps
-            for name in steps.first {
-                let lane = LaneID(destination: name, lane: file.record.lanes[name] ?? .big)
-                shared.signals.raise(.deliverable(lane))
-            }
-            board.admitted(for: steps.destinations)
-        }
+        log.emit(events)
+        for signal in signals { shared.signals.raise(signal) }
+        board.admitted(for: destinations)
     }
 
-    private static func events(_ id: Int64, _ file: PlannedFile) -> [AgentEvent] {
-        let (arrival, plan) = (file.record.arrival, file.plan)
-        let path = arrival.root.pushing(arrival.path)
-        let admitted = AgentEvent.jobAdmitted(
-            job: id, path: path, route: plan.route, size: arrival.identity.size,
-            deliveries: file.record.steps.destinations, labels: plan.labels)
-        return [admitted] + file.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
-    }
-
-    private func tellDuplicate(_ id: Int64, _ file: PlannedFile, sameAs first: Int64) {
-        Failpoint.admitted.reached()
-        let arrival = file.record.arrival
-        log.emit(
-            .jobDuplicate(
-                job: id, path: arrival.root.pushing(arrival.path), route: file.plan.route,
-                destinations: file.record.steps.destinations, sameAs: first))
-        shared.signals.raise(.finishable)
-    }
-
-    /// The same of companions.
-    func tell(
-        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
-    ) {
-        for (found, outcome) in zip(companions, outcomes) {
-            guard case .admitted(let id) = outcome else { continue }
-            log.emit(
-                .jobAdmitted(
-                    job: id, path: found.arrival.root.pushing(found.arrival.path), route: route,
-                    size: found.arrival.identity.size, deliveries: destinations))
+    private static func events(
+        _ companions: [CompanionAdmission], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
+    ) -> [AgentEvent] {
+        zip(companions, outcomes).compactMap { companion, outcome in
+            guard case .admitted(let id) = outcome else { return nil }
+            let arrival = companion.arrival
+            return .jobAdmitted(
+                job: id, path: arrival.root.pushing(arrival.path), route: route, size: arrival.identity.size,
+                deliveries: destinations)
         }
     }
 
     /// Says which companions were rejected, and wakes who has to do with all of them. - Returns: those that the journal has now.
-    func conclude(
-        _ companions: [FoundCompanion], _ outcomes: [AdmissionOutcome], _ route: String
+    private func conclude(
+        _ companions: [CompanionAdmission], _ outcomes: [AdmissionOutcome], _ route: String
     ) async -> [FilePath] {
         var known: [FilePath] = []
-        for (found, outcome) in zip(companions, outcomes) {
+        for (companion, outcome) in zip(companions, outcomes) {
+            let arrival = companion.arrival
             switch outcome {
             case .busy, .full: continue
             case .known, .duplicate, .admitted: break
             case .rejected(let id):
                 // The file is rejected, and status says why; only this line of the log lacks the reason.
                 let reason = try? await journal.job(id)?.file.reason
-                let path = found.arrival.root.pushing(found.arrival.path)
+                let path = arrival.root.pushing(arrival.path)
                 log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
             }
-            known.append(found.arrival.path)
+            known.append(arrival.path)
         }
-        if !companions.isEmpty {
+        if !outcomes.isEmpty {
             shared.signals.raiseDeliverable()
             shared.signals.raise(.finishable)
         }
         return known
-    }
-}
-
-extension AdmissionOutcome {
-    /// Whether the journal has a row for the file that it had not before.
-    var isNew: Bool {
-        switch self {
-        case .admitted, .rejected, .duplicate: true
-        case .known, .busy, .full: false
-        }
     }
 }

@@ -20,17 +20,16 @@ struct AdmissionStage: Sendable {
     let tolerance: Int64
     let admitter: Admission
     let hashing: Hashing
+    /// When the root was.
+    let firstSeen: WallTime
     var inspector: Inspector
-    let companions: CompanionFinder
-    let renamer: RenameFollower
+    let companions: CompanionRule
     var renames = Renames()
     /// With `existing: adopt`.
-    var adopter: Adoption?
+    var adopter: AdoptionCheck?
     /// Files taken over since it was last said how many.
-    private var adopted: (files: Int, bytes: Int64) = (0, 0)
+    var adopted: (files: Int, bytes: Int64) = (0, 0)
 
-    /// Complete files, for the next admission.
-    private var queued: [Candidate] = []
     /// What the files under consideration belong to; those that stand for themselves are left out.
     private var roles: [FilePath: Candidate.Role] = [:]
     private var wakes: [(companion: FilePath, main: FilePath)] = []
@@ -53,21 +52,14 @@ struct AdmissionStage: Sendable {
         volume: Volume? = nil, firstSeen: WallTime = .now, adopts: Bool = false
     ) {
         (self.settings, self.volume, self.tolerance, self.admitter) = (settings, volume, tolerance, admitter)
+        self.firstSeen = firstSeen
         let (root, heartbeat) = (settings.path, admitter.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
         // A long hash holds up the loop, but it is not a loop that hangs.
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         inspector = Inspector(settings, volume, admitter, skipBefore: skipBefore)
-        companions = CompanionFinder(
-            root: root, volume: volume, tolerance: tolerance, sources: settings.sources,
-            rule: CompanionRule(routes: admitter.routes, settle: settings.settle, skipBefore: skipBefore),
-            journal: admitter.journal)
-        renamer = RenameFollower(root: root, admission: admitter, hashing: self.hashing)
-        if adopts {
-            adopter = Adoption(
-                root: root, volume: volume, before: firstSeen, isChecked: settings.adoptCheck, admission: admitter,
-                hashing: self.hashing)
-        }
+        companions = CompanionRule(routes: admitter.routes, settle: settings.settle, skipBefore: skipBefore)
+        if adopts { adopter = AdoptionCheck(admitter.board) }
     }
 
     var root: FilePath { settings.path }
@@ -78,17 +70,8 @@ struct AdmissionStage: Sendable {
 
     /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
     mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
-        let looks = look(paths)
-        return await consider(looks, await admitter.recall(looks.arrivals, tolerance: tolerance))
-    }
-
-    /// Blocks.
-    mutating func look(_ paths: [FilePath]) -> Inspector.Looks {
         let looks = inspector.look(paths)
-        if let deriver = admitter.deriver {
-            for case (let path, .look(.gone)) in looks.judged { deriver.close(path, kept: []) }
-        }
-        return looks
+        return await consider(looks, await admitter.recall(looks.arrivals, tolerance: tolerance))
     }
 
     /// What is known is left alone, what was touched is compared, and what is new is looked at among those that it belongs
@@ -114,8 +97,12 @@ struct AdmissionStage: Sendable {
             considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
         }
         let new = arrivals.filter { considered[$0.path] == nil }
-        for (arrival, status) in zip(new, await companions.find(of: new, &inspector.turn, at: .now)) {
-            considered[arrival.path] = await consider(arrival, status)
+        if admitter.routes.hasCompanions {
+            for (arrival, status) in zip(new, await findCompanions(of: new, at: .now)) {
+                considered[arrival.path] = await consider(arrival, status)
+            }
+        } else {
+            for arrival in new { considered[arrival.path] = .look(inspector.probe(arrival, mayBeFilled: true)) }
         }
         return looks.judged + arrivals.compactMap { arrival in considered[arrival.path].map { (arrival.path, $0) } }
     }
@@ -125,14 +112,18 @@ struct AdmissionStage: Sendable {
     ///   - hashed: the bytes read in this turn.
     /// - Returns: nil for a new file that goes its way.
     private mutating func consider(
-        _ arrival: Arrival, _ known: KnownFile, _ looks: Inspector.Looks, _ ending: Adoption.Ending?,
+        _ arrival: Arrival, _ known: KnownFile, _ looks: Inspector.Looks, _ ending: Adoption?,
         _ hashed: inout Int64
     ) async -> Considered? {
         switch known {
         case .known: return .known
         case .new where inspector.isRefused(arrival.path, looks): return .known
         case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
-        case .new: return await considerNew(arrival, ending, &hashed)
+        case .new where admitter.deriver?.isUnderWay(arrival) == true:
+            return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
+        case .new:
+            let origins = renames.origins(of: arrival.path)
+            return origins.isEmpty ? ending?.considered : await considerRenamed(arrival, origins, &hashed)
         // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
         case .touched where hashed > Hashing.budget: return .look(.comparedLater)
         case .touched(let file):
@@ -143,37 +134,21 @@ struct AdmissionStage: Sendable {
 
     // MARK: - What the journal knows otherwise
 
-    /// A file of which the journal knows nothing under its path: it was renamed, it is adopted, or it goes its way.
-    ///
-    /// - Parameter ending: what its adoption came to; one that was renamed has not been asked about.
-    private mutating func considerNew(
-        _ arrival: Arrival, _ ending: Adoption.Ending?, _ hashed: inout Int64
+    /// A file of which the journal knows nothing under its path, but may under one that it had before.
+    private mutating func considerRenamed(
+        _ arrival: Arrival, _ origins: [FilePath], _ hashed: inout Int64
     ) async -> Considered? {
-        let path = arrival.path
-        if admitter.deriver?.isUnderWay(arrival) == true {
-            return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
+        do {
+            let outcome = try await follow(arrival, from: origins)
+            if outcome != .new { hashed += arrival.identity.size }
+            if outcome == .later { return .look(.later("waiting for its delivery: it was renamed meanwhile")) }
+            renames.forget(arrival.path)
+            if outcome == .renamed { return .known }
+        } catch {
+            hashed += arrival.identity.size
+            return .look(inspector.failed(arrival.path, error))
         }
-        var ending = ending
-        let origins = renames.origins(of: path)
-        if !origins.isEmpty {
-            do {
-                let outcome = try await renamer.follow(arrival, from: origins)
-                if outcome != .new { hashed += arrival.identity.size }
-                if outcome == .later { return .look(.later("waiting for its delivery: it was renamed meanwhile")) }
-                renames.forget(path)
-                if outcome == .renamed { return .known }
-            } catch {
-                hashed += arrival.identity.size
-                return .look(inspector.failed(path, error))
-            }
-            ending = await adopt([arrival])[path]
-        }
-        return switch ending {
-        case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
-        case .later: .look(.later("waiting for what is known of it"))
-        case .adopted, .known, .unmatched: .known
-        case .send, nil: nil
-        }
+        return await adopt([arrival])[arrival.path]?.considered
     }
 
     /// A file of which only inode, device or ctime changed: known while it has the content that was admitted. What cannot be
@@ -205,31 +180,6 @@ struct AdmissionStage: Sendable {
         }
     }
 
-    /// What became of those of `arrivals` that are old enough; nothing for the others.
-    private mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adoption.Ending] {
-        guard adopter != nil else { return [:] }
-        let old = arrivals.filter { adopter?.isOld($0.identity) == true }
-        if old.isEmpty { return [:] }
-        let endings = await adopter?.adopt(old) ?? [:]
-        for arrival in old {
-            switch endings[arrival.path] {
-            case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)
-            case .unmatched:
-                inspector.leaveAlone(
-                    arrival.path,
-                    "it was there before this folder was watched, and no route accepts it (existing: adopt)")
-            default: break
-            }
-        }
-        return endings
-    }
-
-    /// How many were taken over since the last call, for one line in the log.
-    mutating func takeAdopted() -> (files: Int, bytes: Int64)? {
-        defer { adopted = (0, 0) }
-        return adopted.files > 0 ? adopted : nil
-    }
-
     // MARK: - What is new, among its companions
 
     private mutating func consider(_ arrival: Arrival, _ status: Result<CompanionStatus, any Error>) async -> Considered
@@ -239,10 +189,11 @@ struct AdmissionStage: Sendable {
             let status = try status.get()
             note(path, isAwaited: status.isAwaited)
             switch status {
-            case .alone: return .look(inspector.probeFilled(arrival))
+            case .alone: return .look(inspector.probe(arrival, mayBeFilled: true))
             case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
-                return .look(inspector.probeFilled(arrival, isWhole ? nil : (quiet, "waiting for its sidecars")))
+                let binding = isWhole ? nil : (quiet, "waiting for its sidecars")
+                return .look(inspector.probe(arrival, binding, mayBeFilled: true))
             case .marked(let companions):
                 roles[path] = .main(companions)
                 return .look(inspector.probe(arrival, (.zero, "")))
@@ -290,52 +241,16 @@ struct AdmissionStage: Sendable {
     // MARK: - Complete files
 
     /// The settler says that the file is complete.
-    mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
+    mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         inspector.refused.forget(path)
         let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? Facts()
-        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts))
-    }
-
-    mutating func takeQueued() -> [Candidate] {
-        defer { queued = [] }
-        return queued
-    }
-
-    /// Admits what is queued.
-    mutating func admitQueued() async -> AdmissionRound {
-        let candidates = takeQueued()
-        var round = round(await admitter.admit(candidates, AdmissionRules(for: .found(inListing: false)), hashing))
-        if !round.refused.isEmpty {
-            // Some were asked for out of their turn.
-            let refused = Set(round.refused)
-            round.refused = candidates.map(\.arrival.path).filter(refused.contains)
-        }
-        return round
-    }
-
-    /// What came of files that were queued, for the loop.
-    mutating func round(_ results: [AdmissionResult]) -> AdmissionRound {
-        var round = AdmissionRound()
-        for result in results {
-            let path = result.arrival.path
-            round.companions += result.companions
-            for companion in result.companions { awaited.remove(companion) }
-            remember(result)
-            switch result.outcome {
-            case .busy, .later: round.later.append((path, nil))
-            case .unreadable(let why): round.later.append((path, why))
-            case .full: round.refused.append(path)
-            case .admitted, .duplicate, .known, .rejected, .gone: round.units += joined(result.arrival)
-            case .unmatched: inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
-            }
-        }
-        return round
+        return Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts)
     }
 
     /// What was read of a file that comes back need not be read again, as long as it is the same. What its sidecar says is asked
     /// for anew.
-    private mutating func remember(_ result: AdmissionResult) {
+    mutating func remember(_ result: AdmissionResult) {
         var facts = result.facts
         facts.add(Sidecar())
         if !result.outcome.comesBack || facts == Facts() {

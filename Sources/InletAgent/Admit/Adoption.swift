@@ -4,55 +4,71 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
+/// What became of a file that was there before its folder was watched (`existing: adopt`).
+enum Adoption: Sendable, Equatable {
+    /// In the journal now, or before.
+    case adopted
+    case known
+    /// It goes the way of a file that has just come.
+    case send
+    /// No route takes it, or its route refuses it: it is left alone.
+    case unmatched
+    /// Not decided yet.
+    case later
+    /// A destination does not say now whether it has it.
+    case unanswered(wait: Duration, why: String)
+
+    /// nil for one that goes its way.
+    var considered: AdmissionStage.Considered? {
+        switch self {
+        case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
+        case .later: .look(.later("waiting for what is known of it"))
+        case .adopted, .known, .unmatched: .known
+        case .send: nil
+        }
+    }
+}
+
 /// `existing: adopt`: what was there before its folder was watched is known as delivered without being sent. Such files are
 /// only looked at: nothing is moved, deleted or quarantined, and nobody is notified.
-struct Adoption: Sendable {
-    enum Ending: Sendable, Equatable {
-        /// In the journal now, or before.
-        case adopted
-        case known
-        /// It goes the way of a file that has just come.
-        case send
-        /// No route takes it, or its route refuses it: it is left alone.
-        case unmatched
-        /// Not decided yet.
-        case later
-        /// A destination does not say now whether it has it.
-        case unanswered(wait: Duration, why: String)
-    }
-
-    let root: FilePath
-    /// The file system of the root.
-    let volume: Volume?
-    /// Files not touched since then.
-    let before: WallTime
-    /// Whether a destination that can be asked must have it (`adopt_check`).
-    let isChecked: Bool
-    let admission: Admission
-    let hashing: Hashing
-    let routes: RouteTable
-    private var check: AdoptionCheck
-
+extension AdmissionStage {
     /// Questions to destinations at once.
     private static let questions = 16
 
-    init(
-        root: FilePath, volume: Volume? = nil, before: WallTime, isChecked: Bool, admission: Admission, hashing: Hashing
-    ) {
-        (self.root, self.volume, self.before, self.isChecked) = (root, volume, before, isChecked)
-        (self.admission, self.hashing) = (admission, hashing)
-        routes = AdmissionRules(for: .adopted).routes(admission.routes)
-        check = AdoptionCheck(admission.board)
-    }
-
     /// A time of modification that is yet to come says nothing: a camera's clock was wrong.
-    func isOld(_ identity: FileIdentity, at now: WallTime = .now) -> Bool {
+    private func isOld(_ identity: FileIdentity) -> Bool {
         let modified = WallTime(nanoseconds: identity.modified)
-        return WallTime(nanoseconds: identity.changed) < before && (modified < before || modified > now)
+        return WallTime(nanoseconds: identity.changed) < firstSeen && (modified < firstSeen || modified > .now)
     }
 
-    /// What becomes of old files that are new to the journal. Asks destinations, blocks on the disk.
-    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Ending] {
+    /// What became of those of `arrivals` that are old enough; nothing for the others. Asks destinations, blocks on the disk.
+    ///
+    /// - Parameter arrivals: new to the journal.
+    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adoption] {
+        guard adopter != nil else { return [:] }
+        let old = arrivals.filter { isOld($0.identity) }
+        if old.isEmpty { return [:] }
+        let endings = await decide(old, by: admitter.routes.adopting)
+        for arrival in old {
+            switch endings[arrival.path] {
+            case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)
+            case .unmatched:
+                inspector.leaveAlone(
+                    arrival.path,
+                    "it was there before this folder was watched, and no route accepts it (existing: adopt)")
+            default: break
+            }
+        }
+        return endings
+    }
+
+    /// How many were taken over since the last call, for one line in the log.
+    mutating func takeAdopted() -> (files: Int, bytes: Int64)? {
+        defer { adopted = (0, 0) }
+        return adopted.files > 0 ? adopted : nil
+    }
+
+    private mutating func decide(_ arrivals: [Arrival], by routes: RouteTable) async -> [FilePath: Adoption] {
         do {
             var companions: [(Arrival, Belonging)] = []
             var mains: [Arrival] = []
@@ -63,28 +79,30 @@ struct Adoption: Sendable {
                     mains.append(arrival)
                 }
             }
-            var endings = try await adoptMains(mains)
+            var endings = try await adoptMains(mains, by: routes)
             for (arrival, belonging) in companions {
-                endings[arrival.path] = try await adopt(arrival, belonging, endings[belonging.main])
+                endings[arrival.path] = try await adopt(arrival, belonging, endings[belonging.main], routes)
             }
             return endings
         } catch let error as JournalError {
             // Asked about again once it can be read.
-            admission.health.fails(error)
+            admitter.health.fails(error)
         } catch {
-            if !Task.isCancelled { admission.log.emit(.fileError(path: root, reason: "\(error)")) }
+            if !Task.isCancelled { admitter.log.emit(.fileError(path: root, reason: "\(error)")) }
         }
         return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
 
     // MARK: - Files that stand for themselves
 
-    private mutating func adoptMains(_ arrivals: [Arrival]) async throws -> [FilePath: Ending] {
-        var endings: [FilePath: Ending] = [:]
+    private mutating func adoptMains(
+        _ arrivals: [Arrival], by routes: RouteTable
+    ) async throws -> [FilePath: Adoption] {
+        var endings: [FilePath: Adoption] = [:]
         var planned: [(arrival: Arrival, plan: Plan)] = []
         var hashed: Int64 = 0
         for arrival in arrivals {
-            if let unanswered = unanswered(arrival) {
+            if let unanswered = unanswered(arrival, routes) {
                 endings[arrival.path] = unanswered
                 continue
             }
@@ -92,20 +110,20 @@ struct Adoption: Sendable {
                 endings[arrival.path] = .later
                 continue
             }
-            let (plan, ending) = await plan(arrival)
+            let (plan, ending) = await plan(arrival, by: routes)
             endings[arrival.path] = ending
             guard let plan else { continue }
             if !plan.digests.isEmpty { hashed += arrival.identity.size }
             planned.append((arrival, plan))
         }
-        let size = isChecked ? Self.questions : max(planned.count, 1)
+        let size = settings.adoptCheck ? Self.questions : max(planned.count, 1)
         for start in stride(from: 0, to: planned.count, by: size) {
             let group = Array(planned[start..<min(start + size, planned.count)])
             var wanted = group
-            if isChecked { wanted = await ask(group, &endings) }
+            if settings.adoptCheck { wanted = await ask(group, &endings) }
             hashing.progress()
-            let outcomes = try await admission.journal.adopt(
-                wanted.map { FileAdoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
+            let outcomes = try await admitter.journal.adopt(
+                wanted.map { FileAdoption($0.arrival, plan: $0.plan, needsKey: settings.adoptCheck) }, at: .now)
             for (file, outcome) in zip(wanted, outcomes) {
                 endings[file.arrival.path] = ending(of: outcome, file.arrival)
             }
@@ -114,44 +132,44 @@ struct Adoption: Sendable {
     }
 
     /// Before anything is read of a file of which no destination would be asked now.
-    private func unanswered(_ arrival: Arrival) -> Ending? {
-        guard isChecked else { return nil }
+    private func unanswered(_ arrival: Arrival, _ routes: RouteTable) -> Adoption? {
+        guard settings.adoptCheck else { return nil }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
-        let silent = candidates.map { check.silent($0.to, at: .now) }
+        let silent = candidates.map { adopter?.silent($0.to, at: .now) }
         guard let first = silent.first ?? nil, silent.allSatisfy({ $0 != nil }) else { return nil }
         return Self.unanswered(first.name, first.wait)
     }
 
-    private static func unanswered(_ name: String, _ wait: Duration) -> Ending {
+    private static func unanswered(_ name: String, _ wait: Duration) -> Adoption {
         .unanswered(wait: wait, why: "'\(name)' does not say whether it has it (adopt_check)")
     }
 
     /// - Returns: those that the destinations have.
     private mutating func ask(
-        _ files: [(arrival: Arrival, plan: Plan)], _ endings: inout [FilePath: Ending]
+        _ files: [(arrival: Arrival, plan: Plan)], _ endings: inout [FilePath: Adoption]
     ) async -> [(arrival: Arrival, plan: Plan)] {
         var asked: [(arrival: Arrival, plan: Plan)] = []
         for file in files {
-            if let (name, wait) = check.silent(file.plan.destinations, at: .now) {
+            if let (name, wait) = adopter?.silent(file.plan.destinations, at: .now) {
                 endings[file.arrival.path] = Self.unanswered(name, wait)
             } else {
                 asked.append(file)
             }
         }
-        let answers = await withTaskGroup(of: (Int, AdoptionCheck.Answer).self) { [check] tasks in
+        let answers = await withTaskGroup(of: (Int, AdoptionCheck.Answer?).self) { [adopter] tasks in
             for (index, file) in asked.enumerated() {
-                tasks.addTask { (index, await check.ask(file.arrival, file.plan)) }
+                tasks.addTask { (index, await adopter?.ask(file.arrival, file.plan)) }
             }
-            return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            return await tasks.reduce(into: [Int: AdoptionCheck.Answer]()) { $0[$1.0] = $1.1 }
         }
         var there: [(arrival: Arrival, plan: Plan)] = []
         for (index, (arrival, plan)) in asked.enumerated() {
             switch answers[index] {
             case .there:
-                check.answered(plan.destinations)
+                adopter?.answered(plan.destinations)
                 there.append((arrival, plan))
             case .notThere(let reason):
-                check.answered(plan.destinations)
+                adopter?.answered(plan.destinations)
                 tell(arrival, reason)
                 endings[arrival.path] = .send
             case .silence(let name, let reason): endings[arrival.path] = gaveNoAnswer(name, reason)
@@ -162,16 +180,16 @@ struct Adoption: Sendable {
     }
 
     /// Said once, until it answers again.
-    private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Ending {
-        let isFirst = check.gaveNoAnswer(name, at: .now)
+    private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Adoption {
+        let isFirst = adopter?.gaveNoAnswer(name, at: .now) ?? false
         if isFirst, !Task.isCancelled {
             let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
-            admission.log.emit(.fileError(path: root, reason: trouble))
+            admitter.log.emit(.fileError(path: root, reason: trouble))
         }
-        return Self.unanswered(name, check.silent([name], at: .now)?.wait ?? .zero)
+        return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
     }
 
-    private func ending(of outcome: FileAdoption.Outcome, _ arrival: Arrival) -> Ending {
+    private func ending(of outcome: FileAdoption.Outcome, _ arrival: Arrival) -> Adoption {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known
@@ -181,12 +199,12 @@ struct Adoption: Sendable {
         }
     }
 
-    private func plan(_ arrival: Arrival) async -> (Plan?, Ending) {
+    private func plan(_ arrival: Arrival, by routes: RouteTable) async -> (Plan?, Adoption) {
         let path = root.pushing(arrival.path)
         do {
             var facts = Facts()
-            try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
-            let decision = try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
+            try await hashing.learnFirst(of: arrival, by: admitter.routes, at: arrival.place, &facts)
+            let decision = try await admitter.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
             guard case .plan(let plan) = decision else { return (nil, .unmatched) }
             return (plan, .adopted)
         } catch let error as DeliveryError where error.verdict == .sourceGone {
@@ -194,13 +212,13 @@ struct Adoption: Sendable {
         } catch let error as SystemError where error.isMissing {
             return (nil, .known)
         } catch {
-            if !Task.isCancelled { admission.log.emit(.fileError(path: path, reason: "\(error)")) }
+            if !Task.isCancelled { admitter.log.emit(.fileError(path: path, reason: "\(error)")) }
             return (nil, .later)
         }
     }
 
     private func tell(_ arrival: Arrival, _ reason: String) {
-        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+        admitter.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
     }
 
     // MARK: - Files that go with others
@@ -208,21 +226,23 @@ struct Adoption: Sendable {
     /// A companion shares its file's fate: what goes with a file that is sent goes with it.
     ///
     /// - Parameter main: what has just become of that, where it was among them.
-    private mutating func adopt(_ arrival: Arrival, _ belonging: Belonging, _ main: Ending?) async throws -> Ending {
+    private mutating func adopt(
+        _ arrival: Arrival, _ belonging: Belonging, _ main: Adoption?, _ routes: RouteTable
+    ) async throws -> Adoption {
         var fate = main
         if fate == nil || fate == .known {
-            if let row = try await admission.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
-                fate = try await admission.journal.isAdopted(row.id) ? .adopted : .send
+            if let row = try await admitter.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
+                fate = try await admitter.journal.isAdopted(row.id) ? .adopted : .send
             } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
                 let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
-                fate = try await adoptMains([file])[belonging.main]
+                fate = try await adoptMains([file], by: routes)[belonging.main]
             } else {
                 fate = .send
             }
         }
         guard fate == .adopted else { return fate ?? .send }
         let adoption = FileAdoption(arrival, plan: nil, role: belonging.companion.kind)
-        let outcome = try await admission.journal.adopt([adoption], at: .now).first
+        let outcome = try await admitter.journal.adopt([adoption], at: .now).first
         return outcome.map { ending(of: $0, arrival) } ?? .later
     }
 }
@@ -239,7 +259,8 @@ struct AdoptionCheck: Sendable {
     }
 
     let board: DestinationRegistry
-    private var pauses: [String: AskingPause] = [:]
+    /// How long those are left alone that give no answer, and until when: a second, and twice as long each time, up to a minute.
+    private var pauses: [String: (length: Duration, end: ContinuousClock.Instant)] = [:]
 
     init(_ board: DestinationRegistry) { self.board = board }
 
@@ -269,41 +290,22 @@ struct AdoptionCheck: Sendable {
     /// Of `destinations` one that is not asked now, and how long not.
     func silent(_ destinations: [String], at now: ContinuousClock.Instant) -> (name: String, wait: Duration)? {
         for name in destinations {
-            if let wait = pauses[name]?.remaining(at: now) { return (name, wait) }
+            if let end = pauses[name]?.end, now < end { return (name, now.duration(to: end)) }
         }
         return nil
     }
 
     /// - Returns: whether it had answered before, or was not asked.
     mutating func gaveNoAnswer(_ name: String, at now: ContinuousClock.Instant) -> Bool {
-        let isFirst = pauses[name] == nil
-        pauses[name, default: AskingPause()].begin(at: now)
-        return isFirst
+        let last = pauses[name]
+        // Files that were asked about together are one try.
+        if let last, now < last.end { return false }
+        let length = min(max((last?.length ?? .zero) * 2, .seconds(1)), .seconds(60))
+        pauses[name] = (length, now.advanced(by: length))
+        return last == nil
     }
 
     mutating func answered(_ destinations: [String]) {
         for name in destinations { pauses[name] = nil }
-    }
-}
-
-/// How long a destination is left alone that gives no answer: a second, and twice as long each time, up to a minute.
-struct AskingPause: Sendable, Equatable {
-    private static let shortest = Duration.seconds(1)
-    private static let longest = Duration.seconds(60)
-
-    private var length = Duration.zero
-    private var until: ContinuousClock.Instant?
-
-    /// Files that were asked about together are one try.
-    mutating func begin(at now: ContinuousClock.Instant) {
-        if remaining(at: now) != nil { return }
-        length = min(max(length * 2, Self.shortest), Self.longest)
-        until = now.advanced(by: length)
-    }
-
-    /// nil when it is over.
-    func remaining(at now: ContinuousClock.Instant) -> Duration? {
-        guard let until, now < until else { return nil }
-        return now.duration(to: until)
     }
 }

@@ -6,26 +6,18 @@ internal import SystemPackage
 /// Finds out, on the disk and in the journal, what `CompanionRule` must know of files that may belong together.
 ///
 /// The disk is looked at first: what is disposed of between the two questions is then something that the journal knows.
-struct CompanionFinder: Sendable {
-    let root: FilePath
-    let volume: Volume?
-    let tolerance: Int64
-    /// What it leaves out is not there.
-    let sources: SourceRule
-    let rule: CompanionRule
-    let journal: Journal
-
+extension AdmissionStage {
     /// What new files are among those that they belong together with. The journal is asked once for all of them, and only companions
     /// that may go with a file now are opened. Blocks on the disk.
     ///
     /// - Returns: of each, in their order, what it is, or why that cannot be told now.
-    func find(
-        of arrivals: [Arrival], _ turn: inout FolderTurn, at now: WallTime
+    mutating func findCompanions(
+        of arrivals: [Arrival], at now: WallTime
     ) async -> [Result<CompanionStatus, any Error>] {
-        let around = arrivals.map { rule.around($0) }
+        let around = arrivals.map { companions.around($0) }
         var facts = CompanionFacts()
         var failures: [FilePath: SystemError] = [:]
-        look(around.flatMap(\.disk), &turn, &facts, &failures)
+        look(around.flatMap(\.disk), &facts, &failures)
         var failure: JournalError?
         do throws(JournalError) {
             try await ask(Array(Set(around.flatMap(\.journal))), &facts)
@@ -39,25 +31,37 @@ struct CompanionFinder: Sendable {
             } else if let failure, !around.journal.isEmpty {
                 results.append(.failure(failure))
             } else {
-                for file in rule.probed(for: arrival, facts, at: now) {
-                    facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
-                }
-                results.append(.success(rule.status(of: arrival, facts, at: now)))
+                results.append(
+                    Result {
+                        try probeCompanions(of: arrival, &facts, at: now)
+                        return companions.status(of: arrival, facts, at: now)
+                    })
             }
         }
         return results
     }
 
-    private func look(
-        _ paths: [FilePath], _ turn: inout FolderTurn, _ facts: inout CompanionFacts,
-        _ failures: inout [FilePath: SystemError]
+    /// Whether somebody writes to what may go with a file now. It is looked at once more after that: a writer that closed between
+    /// the first look and the probe has left another file.
+    mutating func probeCompanions(
+        of arrival: Arrival, _ facts: inout CompanionFacts, at now: WallTime
+    ) throws(SystemError) {
+        for file in companions.probed(for: arrival, facts, at: now) {
+            facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
+            let found = try inspector.turn.look(file.path)
+            facts[file.path].identity = found.refusal(by: settings.sources) == nil ? found.identity : nil
+        }
+    }
+
+    private mutating func look(
+        _ paths: [FilePath], _ facts: inout CompanionFacts, _ failures: inout [FilePath: SystemError]
     ) {
         // In their order: neighbours are in one folder.
         var seen: Set<FilePath> = []
         for path in paths where seen.insert(path).inserted {
             do throws(SystemError) {
-                let found = try turn.look(path)
-                if let identity = found.identity, found.refusal(by: sources) == nil {
+                let found = try inspector.turn.look(path)
+                if let identity = found.identity, found.refusal(by: settings.sources) == nil {
                     facts[path] = CompanionFacts.File(identity)
                 }
             } catch  where error.isUnnameable {

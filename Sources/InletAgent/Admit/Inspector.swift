@@ -20,8 +20,7 @@ struct Inspector: Sendable {
     let settings: WatchSettings
     /// The file system of the root.
     let volume: Volume?
-    let routes: RouteTable
-    let log: EventLog
+    private let admitter: Admission
     /// With `existing: skip`: files not touched since then are left alone.
     let skipBefore: WallTime?
 
@@ -37,19 +36,20 @@ struct Inspector: Sendable {
     /// What is being fetched in them.
     private var parts = PartNames()
 
-    init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
-        (self.settings, self.volume, self.skipBefore) = (settings, volume, skipBefore)
-        (routes, log, turn) = (admission.routes, admission.log, FolderTurn(settings.path))
+    init(_ settings: WatchSettings, _ volume: Volume?, _ admitter: Admission, skipBefore: WallTime?) {
+        (self.settings, self.volume, self.admitter, self.skipBefore) = (settings, volume, admitter, skipBefore)
+        turn = FolderTurn(settings.path)
     }
 
     private var root: FilePath { settings.path }
     private var rule: SourceRule { settings.sources }
+    private var log: EventLog { admitter.log }
 
     /// Files that were left alone.
     var ignored: Int { tally.total + refused.total }
 
     /// The quiet time before a first look; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { routes.shortestSettle(for: path, root: settings.settle) }
+    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: settings.settle) }
 
     /// The turn is over: what was seen in it is out of date.
     mutating func endTurn() {
@@ -67,29 +67,26 @@ struct Inspector: Sendable {
         for path in paths {
             do throws(SystemError) {
                 let found = try turn.look(path)
-                add(found, path, &looks)
+                switch found {
+                case .regular(let identity, _, _) where isSkipped(identity):
+                    leaveAlone(path, "it was there before this folder was watched (existing: skip)")
+                    looks.judged.append((path, .known))
+                case .regular(let identity, _, _):
+                    if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
+                    looks.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+                case .missing:
+                    refused.forget(path)
+                    admitter.deriver?.close(path, kept: [])
+                    looks.judged.append((path, .look(.gone)))
+                case .directory, .symlink, .other:
+                    noteIrregular(path)
+                    looks.judged.append((path, .look(.notRegular)))
+                }
             } catch {
                 looks.judged.append((path, .look(unlooked(path, error))))
             }
         }
         return looks
-    }
-
-    private mutating func add(_ found: FileLook, _ path: FilePath, _ looks: inout Looks) {
-        switch found {
-        case .regular(let identity, _, _) where isSkipped(identity):
-            leaveAlone(path, "it was there before this folder was watched (existing: skip)")
-            looks.judged.append((path, .known))
-        case .regular(let identity, _, _):
-            if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
-            looks.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
-        case .missing:
-            refused.forget(path)
-            looks.judged.append((path, .look(.gone)))
-        case .directory, .symlink, .other:
-            noteIrregular(path)
-            looks.judged.append((path, .look(.notRegular)))
-        }
     }
 
     private mutating func unlooked(_ path: FilePath, _ error: SystemError) -> Settler.Look {
@@ -117,8 +114,12 @@ struct Inspector: Sendable {
 
     /// The look at a file that is new. Opens it; blocks.
     ///
-    /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
-    mutating func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
+    /// - Parameters:
+    ///   - binding: the quiet time that counts instead of the file's own, and why.
+    ///   - mayBeFilled: whether it stands for itself, or for its companions, so that an empty one waits for what it is to hold.
+    mutating func probe(
+        _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
+    ) -> Settler.Look {
         let writer: LeaseProbe
         let now: FileLook
         do throws(SystemError) {
@@ -138,8 +139,11 @@ struct Inspector: Sendable {
             return .notRegular
         }
         let identity = now.identity ?? arrival.identity
-        guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
-        return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
+        let binding = binding ?? ownQuiet(arrival.path, identity)
+        if mayBeFilled, identity.size == 0, !isBusy, let look = empty(arrival.path, identity, binding?.quiet) {
+            return look
+        }
+        return .file(identity, busy: isBusy, quiet: binding?.quiet, why: binding?.why)
     }
 
     private mutating func madeUp(_ path: FilePath, _ writer: LeaseProbe) -> Settler.Look {
@@ -154,7 +158,7 @@ struct Inspector: Sendable {
 
     /// The quiet time that the route asks for which takes the file as it is.
     private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
-        routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
+        admitter.routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
             ($0, "waiting for its route's settle time")
         }
     }
@@ -164,24 +168,19 @@ struct Inspector: Sendable {
     /// Before an empty file is looked at again beside which something is being fetched: nothing tells when that is given up.
     private static let partPause = Duration.seconds(5)
 
-    /// The same for a file that stands for itself, or for its companions. Some empty files are complete; others only hold the name
-    /// of what is still being fetched, and are replaced by it: an empty one has the longer quiet time, and waits as long as what it
-    /// is to become is beside it under a name of its own.
-    mutating func probeFilled(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
-        let look = probe(arrival, binding)
-        let (identity, quiet): (FileIdentity, Duration)
-        switch look {
-        case .file(let found, busy: false): (identity, quiet) = (found, settle(for: arrival.path) ?? settings.settle)
-        case .bound(let found, busy: false, let own, _): (identity, quiet) = (found, own)
-        default: return look
-        }
-        guard identity.size == 0, settings.settleEmpty > .zero else { return look }
-        if let part = parts.part(of: arrival.path, &turn) {
+    /// Some empty files are complete; others only hold the name of what is still being fetched, and are replaced by it: an empty
+    /// one has the longer quiet time, and waits as long as what it is to become is beside it under a name of its own.
+    ///
+    /// - Parameter quiet: nil = its own quiet time.
+    /// - Returns: nil for one that needs to be quiet for no longer than others.
+    private mutating func empty(_ path: FilePath, _ identity: FileIdentity, _ quiet: Duration?) -> Settler.Look? {
+        guard settings.settleEmpty > .zero else { return nil }
+        if let part = parts.part(of: path, &turn) {
             return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
         }
-        if quiet >= settings.settleEmpty { return look }
+        if quiet ?? settle(for: path) ?? settings.settle >= settings.settleEmpty { return nil }
         let why = "empty: it may only hold the name of what is on its way (settle_empty)"
-        return .bound(identity, busy: false, quiet: settings.settleEmpty, why: why)
+        return .file(identity, busy: false, quiet: settings.settleEmpty, why: why)
     }
 
     // MARK: - What is said

@@ -124,14 +124,14 @@ package struct DryRun {
     private mutating func judge(
         _ arrivals: [Arrival], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
     ) async throws -> [Finding] {
-        let standings = try journal?.recall(arrivals, tolerance: tolerance)
+        let known = try journal?.recall(arrivals, tolerance: tolerance)
         var findings: [Finding] = []
         for (index, arrival) in arrivals.enumerated() {
             let identity = arrival.identity
             let changed = WallTime(nanoseconds: max(identity.modified, identity.changed))
             var finding = Finding(
                 path: arrival.root.pushing(arrival.path), size: identity.size, verdict: .unmatched)
-            if case .known(let job, let state)? = standings?[index] {
+            if let (job, state) = known?[index] {
                 finding.verdict = .known(job: job, state: state)
             } else if let before, changed < before {
                 finding.verdict = watch.existing == .skip ? .skipped : .adopted
@@ -190,9 +190,7 @@ package struct DryRun {
             case .rejected(let route, let reason): return .rejected(route: route.name, reason: reason)
             case .needs(let wanted): try await hashing.learn(wanted, of: arrival.place, &facts)
             case .plan(let plan):
-                let storages = destinations.compactMapValues(\.storage)
-                    .filter { $0.value.isNeeded(arrival.path, fields: plan.with) }.mapValues(\.destination)
-                return .planned(plan, DeliverySteps(plan.destinations, storages: storages))
+                return .planned(plan, DeliverySteps(plan, of: arrival.path) { destinations[$0] })
             }
         }
     }

@@ -12,7 +12,7 @@ struct SendService: Sendable {
     private let admission: Admission
     /// Files are looked at, and read, on its threads.
     private let reading: BlockingPool
-    private let rules = AdmissionRules(for: .sent)
+    private let rules = AdmissionRules.asked
 
     init(_ shared: Shared, reading: BlockingPool) { (admission, self.reading) = (Admission(shared), reading) }
 
@@ -50,7 +50,7 @@ struct SendService: Sendable {
     }
 
     private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
-        var looks: [Result<PlannedFile, Refusal>] = []
+        var looks: [Result<FileAdmission, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
         let asked = rules.routes(admission.routes)
         for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
@@ -64,7 +64,7 @@ struct SendService: Sendable {
     /// - Parameter asked: the configured routes, by which the sources stay where they are.
     private func look(
         at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume]
-    ) async -> Result<PlannedFile, Refusal> {
+    ) async -> Result<FileAdmission, Refusal> {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
                 throw Refusal(reason: "\(path.display): not a regular file, or not there")
@@ -101,29 +101,27 @@ struct SendService: Sendable {
     }
 
     /// - Returns: what came of each, in their order.
-    private func queue(_ files: [PlannedFile], _ again: Bool) async -> [SendAnswer] {
+    private func queue(_ files: [FileAdmission], _ again: Bool) async -> [SendAnswer] {
         let known: [Job?]
         do {
-            let places = files.map(\.record).map { ($0.arrival.path, $0.steps.destinations) }
-            known = try await journal.lastSent(places)
+            known = try await journal.lastSent(files.map { ($0.arrival.path, $0.steps.destinations) })
         } catch {
             return files.map { _ in .refused("\(error)") }
         }
         var answers = [SendAnswer?](repeating: nil, count: files.count)
-        var new: [(place: Int, file: PlannedFile)] = []
+        var new: [(place: Int, file: FileAdmission)] = []
         for (place, (file, last)) in zip(files, known).enumerated() {
-            if let last, file.record.arrival.identity.isKnown(as: last.file.identity),
-                let answer = await goOn(last, file.record.arrival.identity, again)
-            {
+            let identity = file.arrival.identity
+            if let last, identity.isKnown(as: last.file.identity), let answer = await goOn(last, identity, again) {
                 answers[place] = answer
             } else {
                 var file = file
-                file.record.newerThan = last?.file.id ?? 0
+                file.newerThan = last?.file.id ?? 0
                 new.append((place, file))
             }
         }
-        for (one, outcome) in zip(new, await admission.commit(new.map(\.file), rules)) {
-            answers[one.place] = Self.answer(outcome, one.file.record.arrival.path)
+        for (one, result) in zip(new, await admission.commit(new.map(\.file), rules)) {
+            answers[one.place] = Self.answer(result)
         }
         return answers.compactMap(\.self)
     }
@@ -163,11 +161,11 @@ struct SendService: Sendable {
         return "\(job.file.fullPath.display): already delivered to \(places.joined(separator: ", ")); --again sends it"
     }
 
-    private static func answer(_ outcome: AdmissionResult.Outcome, _ path: FilePath) -> SendAnswer {
-        switch outcome {
-        case .admitted(let id), .known(let id), .duplicate(let id, _): .queued(job: id)
-        case .rejected, .unmatched, .gone, .busy, .full, .unreadable, .later:
-            .refused("\(path.display): the journal cannot be written now; try later")
+    private static func answer(_ result: AdmissionResult) -> SendAnswer {
+        switch result.outcome {
+        case .journal(.admitted(let id)), .journal(.known(let id)), .journal(.duplicate(let id, _)): .queued(job: id)
+        case .journal, .unmatched, .gone, .unreadable, .later:
+            .refused("\(result.arrival.path.display): the journal cannot be written now; try later")
         }
     }
 

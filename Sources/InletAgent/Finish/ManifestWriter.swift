@@ -176,10 +176,10 @@ struct ManifestWriter: Service {
             route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
-        let (admitter, rules) = (Admission(shared), AdmissionRules(for: .manifest))
-        var list = admitter.planned(Arrival(root: "", path: path, identity: identity), plan, rules)
-        list.record.newerThan = last?.file.id ?? 0
-        if await admitter.commit([list], rules).contains(where: \.comesBack) { throw NotQueued() }
+        let admitter = Admission(shared)
+        var list = admitter.planned(Arrival(root: "", path: path, identity: identity), plan, .asked)
+        list.newerThan = last?.file.id ?? 0
+        if await admitter.commit([list], .asked).contains(where: \.outcome.comesBack) { throw NotQueued() }
     }
 
     private struct NotQueued: Error, CustomStringConvertible {

@@ -279,20 +279,19 @@ extension RootLoop {
         var budget = Self.listingBudget
         guard shared.room.limit.isOff else { return trackListed(&budget) }
         let (admitter, tolerance) = (admission.admitter, admission.tolerance)
-        let rules = AdmissionRules(for: .found(inListing: true))
-        var looked = admission.look(listed(&budget))
-        var ready: [PlannedFile] = []
+        var looked = admission.inspector.look(listed(&budget))
+        var ready: [FileAdmission] = []
         var last: [AdmissionResult] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
             async let known = admitter.recall(arrivals, tolerance: tolerance)
-            async let results = admitter.admit(files, rules)
+            async let results = admitter.commit(files, .listed)
             await Task.yield()
-            await apply(admission.round(last))
+            await apply(last)
             // Meanwhile, the journal answers.
-            let ahead = admission.look(listed(&budget))
+            let ahead = admission.inspector.look(listed(&budget))
             let seen = await known
             // They tell what a file of the listing was called before.
             do throws(SystemError) {
@@ -301,40 +300,39 @@ extension RootLoop {
                 failure = failure ?? error
             }
             if failure != nil { budget = 0 }
-            ready = await judge(looked, seen, rules)
+            ready = await judge(looked, seen)
             looked = ahead
             last = await results
         }
-        await apply(admission.round(last))
+        await apply(last)
         if let failure { throw failure }
     }
 
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest. What must
     /// be read is admitted before the events are read again: what is in flight must not be renamed or removed meanwhile.
     private mutating func judge(
-        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>, _ rules: AdmissionRules
-    ) async -> [PlannedFile] {
+        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
+    ) async -> [FileAdmission] {
         if losesPassing() { return [] }
         let considered = await admission.consider(looked, known)
         if losesPassing() { return [] }
+        var complete: [Candidate] = []
         for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
             let settle = routes.shortestSettle(for: path, root: settings.settle)
             let isForeign = watch.isForeign(path)
             if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
-                admission.queue(path, identity)
+                complete.append(admission.candidate(path, identity))
             } else if !settler.discover(path, settle: settle, at: .now) {
                 listing.held.append(path)
             } else if case .settled(let identity) = settler.judge(
                 path, look, isForeign: isForeign, at: .now, wall: .now)
             {
-                admission.queue(path, identity)
+                complete.append(admission.candidate(path, identity))
             }
         }
-        let (named, others) = admission.admitter.split(admission.takeQueued(), rules)
-        if !others.isEmpty {
-            await apply(admission.round(admission.admitter.admit(others: others, rules, admission.hashing)))
-        }
+        let (named, others) = admission.admitter.split(complete, .listed)
+        if !others.isEmpty { await apply(admission.admitter.admit(others: others, .listed, admission.hashing)) }
         return named
     }
 

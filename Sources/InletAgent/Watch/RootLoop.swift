@@ -229,6 +229,7 @@ struct RootLoop: ~Copyable {
             let settle = routes.shortestSettle(for: main, root: settings.settle)
             if !settler.wake(main, for: companion, settle: settle, at: .now) { listing.ask() }
         }
+        var complete: [Candidate] = []
         for (path, verdict) in considered {
             switch verdict {
             case .look(let look):
@@ -236,23 +237,37 @@ struct RootLoop: ~Copyable {
                     path, look, isForeign: watch.isForeign(path), at: .now, wall: .now)
                 {
                     watch.noteSettled()
-                    admission.queue(path, identity)
+                    complete.append(admission.candidate(path, identity))
                 }
             case .known: settler.forget(path)
             }
         }
-        await apply(admission.admitQueued())
+        await apply(admission.admitter.admit(complete, .found, admission.hashing))
     }
 
-    /// What became of files that were to be admitted.
-    mutating func apply(_ round: AdmissionRound) async {
-        for path in round.companions { settler.forget(path) }
-        for unit in round.units { join(unit) }
-        for (path, why) in round.later {
-            let settle = routes.shortestSettle(for: path, root: settings.settle)
-            settler.putBack(path, settle: settle, why: why, at: .now)
+    /// What became of files that were to be admitted, in the order in which they were ready.
+    mutating func apply(_ results: [AdmissionResult]) async {
+        var refused: [FilePath] = []
+        for path in results.flatMap(\.companions) {
+            settler.forget(path)
+            admission.awaited.remove(path)
         }
-        await putBack(round.refused)
+        for result in results {
+            let path = result.arrival.path
+            admission.remember(result)
+            switch result.outcome {
+            case .journal(.busy), .later:
+                settler.putBack(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now)
+            case .unreadable(let why):
+                settler.putBack(
+                    path, settle: routes.shortestSettle(for: path, root: settings.settle), why: why, at: .now)
+            case .journal(.full): refused.append(path)
+            case .journal, .gone: for unit in admission.joined(result.arrival) { join(unit) }
+            case .unmatched:
+                admission.inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+            }
+        }
+        await putBack(refused)
     }
 
     /// Lists again the folders with files that cannot be taken, once what was asked for before has been listed: what that found

@@ -13,7 +13,7 @@ extension RootLoop {
     /// Open units that the status shows.
     private static let shown = 5
 
-    mutating func join(_ joined: AdmissionRound.Joined) {
+    mutating func join(_ joined: JoinedUnit) {
         watch.unitGrew(joined.unit)
         units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
     }
@@ -81,21 +81,21 @@ extension RootLoop {
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
     /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
-    func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
+    func joined(_ arrival: Arrival) -> [JoinedUnit] {
         guard admitter.routes.hasUnits else { return [] }
         return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
-            return AdmissionRound.Joined(
+            return JoinedUnit(
                 unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settings.settle,
                 completion: route.completion)
         }
     }
 
     /// How an open unit of the journal is closed, by the route of that name as it is now.
-    func rule(_ batch: Batch) -> AdmissionRound.Joined? {
+    func rule(_ batch: Batch) -> JoinedUnit? {
         guard let folder = batch.unit else { return nil }
         let route = admitter.routes.named(batch.route)
-        return AdmissionRound.Joined(
+        return JoinedUnit(
             unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settings.settle,
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }

@@ -29,12 +29,6 @@ extension Settler {
         var isRefused = false
     }
 
-    /// What remains of a file that was complete after it had been refused before, until it is known what came of it.
-    struct Returning: Sendable {
-        var hindrance: Hindrance
-        var isStuck: Bool
-    }
-
     private static let enoughLooks = 3
     /// Others have so long for a file before it gives its place up.
     private static let patience = Duration.seconds(60)

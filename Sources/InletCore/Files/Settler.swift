@@ -11,10 +11,9 @@ package struct Settler: Sendable {
     package enum Look: Sendable, Equatable {
         case gone
         case notRegular
-        /// `busy`: the writer probe says that somebody may still write to it.
-        case file(FileIdentity, busy: Bool)
-        /// A file that is complete after `quiet`, not after its settle time, because of others; `why` is for the status.
-        case bound(FileIdentity, busy: Bool, quiet: Duration, why: String)
+        /// `busy`: the writer probe says that somebody may still write to it. Because of others it may have to be quiet for
+        /// `quiet`, not for its settle time; `why` is then for the status.
+        case file(FileIdentity, busy: Bool, quiet: Duration? = nil, why: String? = nil)
         /// A file that waits for others, however quiet it is; to be looked at again after so long.
         case waiting(for: Duration, why: String)
         /// It cannot be looked at, or read.
@@ -34,6 +33,8 @@ package struct Settler: Sendable {
     private static let mostDue = 256
     private static let shortestBusyWait = Duration.milliseconds(50)
     private static let longestBusyWait = Duration.seconds(5)
+    /// A file of other machines that is older than this has been left alone, whatever their clocks are worth.
+    private static let foreignDoubt = Duration.seconds(3600)
 
     let settle: Duration
     let places: Places
@@ -45,7 +46,7 @@ package struct Settler: Sendable {
     var stuck = 0
     package var stuckFolders: StuckFolders
     /// Refused before, and complete at the looks of this turn.
-    var returning: [FilePath: Returning] = [:]
+    var returning: [FilePath: Entry] = [:]
 
     /// - Parameter settle: the quiet time of files for which `observe` names no other.
     package init(settle: Duration, places: Places = Places()) {
@@ -137,64 +138,65 @@ package struct Settler: Sendable {
             dropStaleTurns()
             return .dropped
         }
+        // Later than now for one that was observed meanwhile.
+        var next = entry.deadline
         switch look {
         case .gone, .notRegular:
             forget(path)
             return .dropped
         case .waiting(let wait, let why):
-            entry.why = why
-            entry.isBusy = false
+            (entry.why, entry.isBusy) = (why, false)
             if entry.hindrance?.isRefused != true { entry.hindrance = nil }
-            schedule(path, &entry, at: max(entry.deadline, now.advanced(by: max(wait, .milliseconds(1)))))
+            next = max(next, now.advanced(by: max(wait, .milliseconds(1))))
         case .failing(let why):
-            entry.why = why
-            entry.isBusy = false
+            (entry.why, entry.isBusy) = (why, false)
             entry.hinder(isFailing: true, at: now)
-            let isTouched = entry.deadline > now
-            schedule(path, &entry, at: isTouched ? entry.deadline : now.advanced(by: entry.failingWait(at: now)))
-        case .file(let identity, let isBusy):
-            entry.why = nil
-            let clock = clock(for: identity, entry.settle, isForeign, now, wall)
-            if settles(path, &entry, identity, isBusy, entry.settle, now, clock) { return .settled(identity) }
-        case .bound(let identity, let isBusy, let quiet, let why):
-            entry.why = why
-            let clock = clock(for: identity, quiet, isForeign, now, wall)
-            if settles(path, &entry, identity, isBusy, quiet, now, clock) { return .settled(identity) }
+            if next <= now { next = now.advanced(by: entry.failingWait(at: now)) }
+        case .file(let identity, let isBusy, let quiet, let why):
+            let since = entry.see(identity, isBusy, why, at: now)
+            if next > now { break }
+            if entry.isBusy {
+                next = now.advanced(by: max(entry.busyWait, entry.isStuck ? crowdWait : .zero))
+                entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
+            } else if let wait = remainingWait(identity, quiet ?? entry.settle, since, isForeign, now, wall) {
+                next = now.advanced(by: wait)
+            } else {
+                if entry.hindrance?.isRefused == true { returning[path] = entry }
+                forget(path)
+                return .settled(identity)
+            }
         }
+        schedule(path, &entry, at: next)
         keep(path, entry, at: now)
         return entries[path] == nil ? .dropped : .waiting
     }
 
-    /// Whether the file is complete, and then it is no longer tracked; otherwise it is due again later.
-    private mutating func settles(
-        _ path: FilePath, _ entry: inout Entry, _ identity: FileIdentity, _ isBusy: Bool, _ quiet: Duration,
-        _ now: ContinuousClock.Instant, _ wall: WallTime?
-    ) -> Bool {
-        let isChanged = entry.look.map { $0.identity != identity } ?? false
-        if isChanged { entry.changes += 1 }
-        if isChanged || entry.look == nil { entry.look = (identity, now) }
-        if isBusy || isChanged {
-            entry.hinder(isFailing: false, at: now)
-        } else if entry.hindrance?.isRefused != true {
-            entry.hindrance = nil
-        }
-        let since = entry.look?.time ?? now
-        entry.isBusy = isBusy
-        if entry.deadline > now {
-            schedule(path, &entry, at: entry.deadline)
-        } else if isBusy {
-            schedule(path, &entry, at: now.advanced(by: max(entry.busyWait, entry.isStuck ? crowdWait : .zero)))
-            entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
-        } else if let wait = Entry.remainingWait(quiet, identity, since: since, now: now, wall: wall) {
-            schedule(path, &entry, at: now.advanced(by: wait))
-        } else {
-            if let hindrance = entry.hindrance, hindrance.isRefused {
-                returning[path] = Returning(hindrance: hindrance, isStuck: entry.isStuck)
-            }
-            forget(path)
-            return true
-        }
-        return false
+    /// The identity of an untracked file that is complete by this first look, without a second one; nil where it must be tracked.
+    ///
+    /// - Parameter settle: how long it must have been quiet; nil = as long as any.
+    package mutating func complete(
+        _ look: Look, settle: Duration?, isForeign: Bool, at now: ContinuousClock.Instant, wall: WallTime
+    ) -> FileIdentity? {
+        guard case .file(let identity, busy: false, let quiet, _) = look else { return nil }
+        steps.note(now, wall)
+        return remainingWait(identity, quiet ?? settle ?? self.settle, now, isForeign, now, wall) == nil
+            ? identity : nil
+    }
+
+    /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `quiet`, or its own times
+    /// say so and can be trusted: not one in the future, nor any once the wall clock was put forward, nor what a server with a clock
+    /// of its own has written of late. Such a file is seen twice.
+    private func remainingWait(
+        _ identity: FileIdentity, _ quiet: Duration, _ since: ContinuousClock.Instant, _ isForeign: Bool,
+        _ now: ContinuousClock.Instant, _ wall: WallTime
+    ) -> Duration? {
+        let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
+        let isTrusted =
+            age >= .zero && steps.areTrue(for: quiet, at: now) && (!isForeign || age >= Self.foreignDoubt)
+        let bySight = quiet - since.duration(to: now)
+        let wait = isTrusted ? min(bySight, quiet - age) : bySight
+        // A first look is not yet two looks, whatever the settle time.
+        return wait <= .zero && (isTrusted || now > since) ? nil : max(wait, .milliseconds(1))
     }
 
     private func makeEntry(_ settle: Duration, at now: ContinuousClock.Instant) -> Entry? {
@@ -217,5 +219,81 @@ package struct Settler: Sendable {
         guard queue.count > 2 * entries.count + 1024 else { return }
         let live = queue.unordered.filter { entries[$0.path]?.turn == $0.number }
         queue = Heap(live)
+    }
+}
+
+extension Settler {
+    /// A path's place in the queue; stale when its entry has another number.
+    struct Turn: Comparable, Sendable {
+        var deadline: ContinuousClock.Instant
+        var number: UInt64
+        var path: FilePath
+
+        static func < (left: Turn, right: Turn) -> Bool {
+            (left.deadline, left.number) < (right.deadline, right.number)
+        }
+    }
+
+    /// What is remembered of one file.
+    struct Entry: Sendable {
+        var settle: Duration
+        var since: ContinuousClock.Instant
+        var deadline: ContinuousClock.Instant
+        var busyWait: Duration
+        var isBusy = false
+        /// What the last look said that it waits for.
+        var why: String?
+        /// The first of the looks in a row that found the same identity.
+        var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
+        /// Looks that found another identity than the one before, and signs of life apart from one another.
+        var changes = 0
+        /// The sign of life that was counted last.
+        var stirred: ContinuousClock.Instant
+        var hindrance: Hindrance?
+        /// It takes no place of those that may settle.
+        var isStuck = false
+        /// Its folder speaks for it.
+        var isCounted = false
+        /// The number of the turn in the queue; nil while the path is handed out.
+        var turn: UInt64?
+        /// When that turn comes up; never after `deadline` but for a path handed out.
+        var turnDeadline: ContinuousClock.Instant
+
+        init(settle: Duration, at now: ContinuousClock.Instant, busyWait: Duration) {
+            self.settle = settle
+            self.busyWait = busyWait
+            since = now
+            stirred = now
+            deadline = now
+            turnDeadline = now
+        }
+
+        /// Whether it was looked at, and only others keep it.
+        var isAwaiting: Bool { why != nil && !isBusy }
+
+        /// A sign of life; one a second counts, because programs make several at once.
+        mutating func stir(at now: ContinuousClock.Instant) {
+            guard stirred.duration(to: now) >= .seconds(1) else { return }
+            changes += 1
+            stirred = now
+        }
+
+        /// Takes in what a look found. - Returns: since when the file is as it is now.
+        mutating func see(
+            _ identity: FileIdentity, _ isBusy: Bool, _ why: String?, at now: ContinuousClock.Instant
+        ) -> ContinuousClock.Instant {
+            self.why = why
+            let isChanged = look.map { $0.identity != identity } ?? false
+            if isChanged { changes += 1 }
+            if isBusy || isChanged {
+                hinder(isFailing: false, at: now)
+            } else if hindrance?.isRefused != true {
+                hindrance = nil
+            }
+            self.isBusy = isBusy
+            if let look, !isChanged { return look.time }
+            look = (identity, now)
+            return now
+        }
     }
 }

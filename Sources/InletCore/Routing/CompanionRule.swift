@@ -104,7 +104,6 @@ package struct CompanionRule: Sendable {
     ///
     /// - Returns: those to look at, and those to ask the journal about.
     package func around(_ arrival: Arrival) -> (disk: [FilePath], journal: [FilePath]) {
-        guard routes.hasCompanions else { return ([], []) }
         var (disk, journal): ([FilePath], [FilePath]) = ([], [])
         for belonging in routes.belongings(of: arrival.path) {
             disk.append(belonging.main)
@@ -137,7 +136,6 @@ package struct CompanionRule: Sendable {
 
     /// - Parameter arrival: a file that is new to the journal.
     package func status(of arrival: Arrival, _ facts: CompanionFacts, at now: WallTime) -> CompanionStatus {
-        guard routes.hasCompanions else { return .alone }
         let belongings = routes.belongings(of: arrival.path)
         if let status = status(belongings, of: arrival, facts, at: now) { return status }
         let orphaned = belongings.map { quiet(arrival.path, $0.route) }.max()

@@ -89,10 +89,9 @@ extension RouteTable {
     /// - Parameter facts: with `mediaType`, where a candidate asks for it.
     package func derivations(of arrival: Arrival, facts: Facts) -> [DeriveRule] {
         guard hasDerivations else { return [] }
-        let (path, size) = (arrival.path, arrival.identity.size)
-        guard let route = route(for: path, size: size, mediaType: facts.mediaType),
-            route.objection(to: path, size: size) == nil, route.objection(to: path, facts) == nil
+        guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
+            route.objection(to: arrival, facts) == nil
         else { return [] }
-        return route.derive.filter { $0.isFor(path) }
+        return route.derive.filter { $0.isFor(arrival.path) }
     }
 }

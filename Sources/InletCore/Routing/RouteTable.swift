@@ -29,13 +29,12 @@ package struct RouteTable: Sendable {
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
     /// none (nil = the system's).
     package func plan(_ arrival: Arrival, facts: Facts, at time: WallTime, zone: String? = nil) -> RouteDecision {
-        let size = arrival.identity.size
-        guard let route = route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return .unmatched }
+        guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) else {
+            return .unmatched
+        }
         // What it is has a say in which route it is.
         if facts.mediaType == nil, !route.match.mediaTypes.isEmpty { return .needs([.mediaType]) }
-        if let reason = route.objection(to: arrival.path, size: size) ?? route.objection(to: arrival.path, facts) {
-            return .rejected(route: route, reason: reason)
-        }
+        if let reason = route.objection(to: arrival, facts) { return .rejected(route: route, reason: reason) }
         // Nothing else is read of a file that may be refused for it.
         if facts.mediaType == nil, !route.validate.mediaTypes.isEmpty { return .needs([.mediaType]) }
         let missing = facts.missing(of: route.facts)
@@ -78,9 +77,37 @@ package struct RouteTable: Sendable {
         }
         return result
     }
+
+    // MARK: - How long a file must be quiet: which route takes it may depend on what changes while it is written
+
+    /// The quiet time that the first route which might take the file asks for; nil = the root's.
+    /// A file with a marker of its own has none: only the marker counts.
+    package func settle(for path: FilePath) -> Duration? { route(for: path, size: nil)?.ownSettle }
+
+    /// When the file may be looked at first: the shortest of the quiet times of the routes that might take it; nil = `root`'s.
+    package func shortestSettle(for path: FilePath, root: Duration) -> Duration? {
+        guard hasVaryingSettle else { return settle(for: path) }
+        var shortest: Duration?
+        for route in routes where route.match.mismatch(path, size: nil, mediaType: nil) == nil {
+            let own = route.ownSettle ?? root
+            shortest = min(shortest ?? own, own)
+            if route.match.isByPath { break }
+        }
+        return shortest
+    }
+
+    /// The quiet time of a file of that size: the longest of the routes of which its content decides; nil where `shortestSettle`
+    /// said all.
+    package func longestSettle(for path: FilePath, size: Int64, root: Duration) -> Duration? {
+        guard hasVaryingSettle else { return nil }
+        return candidates(for: path, size: size).map { $0.ownSettle ?? root }.max()
+    }
 }
 
 extension RouteMatch {
+    /// Whether nothing but the path counts.
+    var isByPath: Bool { minSize == nil && maxSize == nil && mediaTypes.isEmpty }
+
     /// The first condition that does not hold, in words; nil when all do. What is not known (nil) is not held against it.
     func mismatch(_ path: FilePath, size: Int64?, mediaType: String?) -> String? {
         if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
@@ -101,6 +128,8 @@ extension RouteMatch {
 }
 
 extension Route {
+    fileprivate var ownSettle: Duration? { wantsMarker ? .zero : settle }
+
     /// What the key and the destination's fields need to know.
     package var facts: Set<Fact> {
         var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
@@ -109,10 +138,9 @@ extension Route {
         return facts
     }
 
-    /// Why the file is not accepted (`validate:`), or nil.
-    func objection(to path: FilePath, size: Int64) -> String? {
-        let route = "route '\(name)'"
-        let file = FileName(path)
+    /// Why the file is not accepted (`validate:`), or nil; what is not known of its content yet is not held against it.
+    func objection(to arrival: Arrival, _ facts: Facts) -> String? {
+        let (size, file, route) = (arrival.identity.size, FileName(arrival.path), "route '\(name)'")
         if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
             return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
         }
@@ -120,19 +148,13 @@ extension Route {
             return SizeText.under(size, least, "the minimum") + " of \(route)"
         }
         if let most = validate.maxSize, size > most { return SizeText.over(size, most, "the limit") + " of \(route)" }
-        return nil
-    }
-
-    /// Why its content is not accepted; nil where it is, or is not known yet.
-    func objection(to path: FilePath, _ facts: Facts) -> String? {
         guard let found = facts.mediaType, !validate.mediaTypes.isEmpty,
             !validate.mediaTypes.contains(where: { $0.matches(found) })
         else { return nil }
-        let ext = FileName(path).plainExtension
-        let named = MediaType.byExtension(ext)
-        let name =
-            ext.isEmpty || named == MediaType.unknown ? "its name does not tell" : "its name says \(named)"
-        return "its content is \(DisplayText.escape(found)), \(name); route '\(self.name)' takes "
+        let named = MediaType.byExtension(file.plainExtension)
+        // One without an extension is of an unknown type, too.
+        let said = named == MediaType.unknown ? "its name does not tell" : "its name says \(named)"
+        return "its content is \(DisplayText.escape(found)), \(said); \(route) takes "
             + validate.mediaTypes.map(\.text).joined(separator: ", ")
     }
 

@@ -5,8 +5,8 @@ internal import InletPipelines
 internal import SystemPackage
 
 /// Files that the journal knows under a path that they had before: their rows go on, under the new one.
-struct RenameFollower: Sendable {
-    enum Outcome: Sendable {
+extension AdmissionStage {
+    enum RenameOutcome: Sendable {
         /// It is to be taken as new: its new path has another route, its content is another, it belongs together with others.
         case new
         case renamed
@@ -14,33 +14,29 @@ struct RenameFollower: Sendable {
         case later
     }
 
-    let root: FilePath
-    let admission: Admission
-    let hashing: Hashing
-
     /// - Parameters:
     ///   - arrival: new to the journal, by its path.
     ///   - origins: the paths that it had before.
-    func follow(_ arrival: Arrival, from origins: [FilePath]) async throws -> Outcome {
+    func follow(_ arrival: Arrival, from origins: [FilePath]) async throws -> RenameOutcome {
         guard let renamed = try await known(arrival, origins) else { return .new }
         var facts = Facts()
-        try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
-        let route = admission.routes.route(
+        try await hashing.learnFirst(of: arrival, by: admitter.routes, at: arrival.place, &facts)
+        let route = admitter.routes.route(
             for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
-            admission.routes.belongings(of: arrival.path).isEmpty,
+            admitter.routes.belongings(of: arrival.path).isEmpty,
             try await hasContent(of: renamed.file, at: arrival.place)
         else { return .new }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
-            let decision = try await admission.decide(
-                arrival, by: admission.routes, at: arrival.place, &facts, hashing)
+            let decision = try await admitter.decide(
+                arrival, by: admitter.routes, at: arrival.place, &facts, hashing)
             guard case .plan(let found) = decision else { return .new }
             plan = found
         }
-        guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else { return .later }
-        admission.log.emit(
+        guard try await admitter.journal.rename(renamed, to: arrival, plan: plan) else { return .later }
+        admitter.log.emit(
             .jobRenamed(job: renamed.file.id, path: root.pushing(arrival.path), from: renamed.file.fullPath))
         return .renamed
     }
@@ -48,7 +44,7 @@ struct RenameFollower: Sendable {
     /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
     private func known(_ arrival: Arrival, _ origins: [FilePath]) async throws -> RenamedFile? {
         for old in origins {
-            guard let renamed = try await admission.journal.renamed(from: old, to: arrival) else { continue }
+            guard let renamed = try await admitter.journal.renamed(from: old, to: arrival) else { continue }
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil
