@@ -40,15 +40,11 @@ struct MarkerDelivery: Sendable {
             try await SessionWatch(job: job, session: session).whileWriting { () async throws(DeliveryError) in
                 try await MarkerImport(job: job, file: file, session: session).run(tally)
                 try await end(session, file)
-                let proof = Proof(
-                    key: job.order.key, size: job.order.source.size, method: .registered,
-                    content: ContentHash(digest: file.digest, partSize: nil),
-                    details: [
-                        "session_id": Redactor([job.api.settings.token].compactMap(\.self)).redacted(session),
-                        "markers": String(file.count),
-                        "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
-                    ])
-                return .delivered(proof)
+                let details = [
+                    "session_id": session, "markers": String(file.count),
+                    "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
+                ]
+                return job.proof(details, content: ContentHash(digest: file.digest, partSize: nil))
             }
         }
     }

@@ -1,9 +1,9 @@
-internal import InletCore
+package import InletCore
 internal import InletLinux
-internal import InletTransfer
+package import InletTransfer
 
 /// The calls of a Roboscope server. Every call is one request, never retried here.
-struct RoboscopeAPI: Sendable {
+package struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     private let service: ServiceClient
     /// How long an answer may take in all, and how long nothing may move: what the server's own app allows.
@@ -19,7 +19,7 @@ struct RoboscopeAPI: Sendable {
         return api
     }
 
-    init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
+    package init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
         self.settings = settings
         self.patience = patience
         let token = settings.token.map { Secret("Bearer \($0.reveal())") }
@@ -107,12 +107,12 @@ struct RoboscopeAPI: Sendable {
 
     // MARK: - Read only
 
-    /// nil while the server has not computed them.
-    func details(marker: String) async throws(DeliveryError) -> JSONObject? {
-        let what = "reading the details of marker \(DisplayText.escape(marker))"
-        let path = try Self.path("markers", marker) + "/details"
+    /// What the server has measured of a marker; nil while it has not.
+    package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
+        let what = "reading the details of marker \(DisplayText.escape(id))"
+        let path = try Self.path(RoboscopeMarker.path, id) + "/details"
         let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
-        return if let response { try RoboscopeAnswer.object(response, what) } else { nil }
+        return if let response { .object(try RoboscopeAnswer.object(response, what)) } else { nil }
     }
 
     /// The trail of what was done.
