@@ -163,9 +163,7 @@ package struct VOPIKind: DestinationKind {
 
     /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = JSONNote.read(note) else {
-            return nil
-        }
+        guard name == UploadRecord.openingName, var upload = VOPIRecord.Upload(note) else { return nil }
         let isSigned = upload.publicURL.contains("?")
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""
