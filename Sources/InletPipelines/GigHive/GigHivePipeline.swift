@@ -210,12 +210,12 @@ struct GigHiveJob: Sendable {
     }
 
     func hashed(_ hash: RunningHash, to end: Int64) async -> Result<RunningHash, DeliveryError> {
-        await Result(of: try await advanced(hash, to: end))
-    }
-
-    private func advanced(_ hash: RunningHash, to end: Int64) async throws(DeliveryError) -> RunningHash {
-        let source = try source
-        return try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing))
+        do throws(DeliveryError) {
+            let source = try source
+            return .success(try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing)))
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// The server holds other bytes under our name: what it filed wrongly is deleted, so that the next attempt can begin

@@ -52,29 +52,27 @@ package struct RoboscopeAPI: Sendable {
             let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
             try RoboscopeAnswer.each(response, what) { take(Resource(fields: $0)) }
         } catch {
-            throw noAPI(error)
+            // A server without so much as a list is no Roboscope: nothing that is wrong with a file.
+            guard error.code == .notFound else { throw error }
+            throw DeliveryError(
+                .outage(after: nil), .badAnswer,
+                "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as "
+                    + "in /api/v1")
         }
-    }
-
-    /// A server without so much as a list is no Roboscope: nothing that is wrong with a file.
-    private func noAPI(_ error: DeliveryError) -> DeliveryError {
-        guard error.code == .notFound else { return error }
-        return DeliveryError(
-            .outage(after: nil), .badAnswer,
-            "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as in /api/v1"
-        )
     }
 
     func get<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) -> Resource {
         let what = "reading \(Resource.noun) \(DisplayText.escape(id))"
-        return try object(try await call("GET", try Self.path(Resource.path, id), what), what)
+        let response = try await call("GET", try Self.path(Resource.path, id), what)
+        return Resource(fields: try RoboscopeAnswer.object(response, what))
     }
 
     func create<Resource: RoboscopeResource>(
         _: Resource.Type, _ fields: JSONObject
     ) async throws(DeliveryError) -> Resource {
         let what = "creating a \(Resource.noun)"
-        let made: Resource = try object(try await call("POST", Resource.path, body: .object(fields), what), what)
+        let response = try await call("POST", Resource.path, body: .object(fields), what)
+        let made = Resource(fields: try RoboscopeAnswer.object(response, what))
         guard !made.id.isEmpty else { throw RoboscopeAnswer.unreadable(what, "it has no id") }
         return made
     }
@@ -131,12 +129,6 @@ package struct RoboscopeAPI: Sendable {
     }
 
     // MARK: - Requests
-
-    private func object<Resource: RoboscopeResource>(
-        _ response: HTTPResponse, _ what: String
-    ) throws(DeliveryError) -> Resource {
-        Resource(fields: try RoboscopeAnswer.object(response, what))
-    }
 
     func call(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, _ what: String,

@@ -227,18 +227,6 @@ package final class VOPIAPI: Sendable {
         return "\(taken); \(JSONValue(credits).text) credits left"
     }
 
-    /// For a destination that may be idle: renews a login that is a day old. Otherwise does nothing.
-    /// - Throws: `.credentials` when the login has ended.
-    package func keepAlive() async throws(DeliveryError) {
-        try await tokens?.keepAlive()
-    }
-
-    /// When the login was last renewed, and what to do where that fails; nil before the first time.
-    package func renewal() async -> (at: WallTime, remedy: String)? {
-        guard let tokens, let time = await tokens.lastRenewal() else { return nil }
-        return (time, tokens.remedy)
-    }
-
     /// An access token for the command line.
     /// - Parameter refused: one that the server no longer takes; another is given then.
     /// - Throws: `.badRequest` with an API key, which is no secret between the two.

@@ -146,7 +146,14 @@ struct VOPIDelivery: Sendable {
         job.videoURL = upload.publicURL
         do throws(DeliveryError) {
             let created = try await api.createJob(job)
-            if let url = created.videoURL, url != upload.publicURL { throw Self.strange(created.id) }
+            guard created.videoURL == nil || created.videoURL == upload.publicURL else {
+                // Whatever came of the request, its answer is about another upload's job, which is not to be fetched,
+                // cancelled or waited for under this file's name.
+                throw DeliveryError(
+                    .retry(after: nil), .badAnswer,
+                    "the server answered the request for a job with job \(DisplayText.escape(created.id)), which is "
+                        + "another video's")
+            }
             chain.created(created.id, now: now())
         } catch {
             guard VOPIAPI.mayHaveCreated(error) else {
@@ -166,14 +173,6 @@ struct VOPIDelivery: Sendable {
         await attempt.checkpoint.putPersistently(chain.record.entries)
         try await note(chain)
         return nil
-    }
-
-    /// Whatever came of the request, its answer is about another upload's job, which is not to be fetched, cancelled or waited
-    /// for under this file's name.
-    private static func strange(_ id: String) -> DeliveryError {
-        DeliveryError(
-            .retry(after: nil), .badAnswer,
-            "the server answered the request for a job with job \(DisplayText.escape(id)), which is another video's")
     }
 
     /// Looks for a job whose creation was not answered. nil when the chain goes on at once.
