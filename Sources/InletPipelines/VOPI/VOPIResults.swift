@@ -225,10 +225,10 @@ package struct VOPIResults: Sendable {
                 }.size
             }
         } catch {
-            // Somebody else who fetches the same job, such as a person, was faster.
-            guard error.code == .destinationExists,
-                await pool.run({ (try? Self.size(of: entry, place)) != nil })
+            // Somebody else who fetches the same job, such as a person, was faster. What cannot be looked at is not there.
+            guard error.code == .destinationExists, await pool.run({ (try? Self.size(of: entry, place)) != nil })
             else { throw error }
+            // What stays of ours does no harm.
             try? await Downloader(client: client, pool: pool).discard(download)
         }
     }
