@@ -54,7 +54,7 @@ import Testing
             let endpoint: GigHiveEndpoint = row.step == .commit ? .finalize : .files
             return GigHiveVerdict(response, at: endpoint).error(response, "asking")
         case "vopi":
-            if row.step == .send { return VOPIUpload.refusal(response, try url("https://store.example/v")) }
+            if row.step == .send { return VOPIDelivery.refusal(response, try url("https://store.example/v")) }
             let endpoint: VOPIEndpoint = row.step == .commit ? .create : .presign
             return VOPIVerdict(response, at: endpoint).error(response, "asking", hint: "log in", now: .now)
         default:

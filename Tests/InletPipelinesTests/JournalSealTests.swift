@@ -43,9 +43,7 @@ struct JournalSealTests {
             #"{"asset_id":7,"checksum_sha256":"00","delete_token":"\#(Self.canary)","status_nonce":"\#(Self.canary)2"}"#
         let response = HTTPResponse(
             status: 201, headers: [("Content-Type", "application/json")], body: Array(body.utf8))
-        var notes = GigHiveNotes([:])
-        notes.reply = GigHiveReply(response, request: "POST")
-        return notes.replyNote
+        return [GigHiveReply.noteName: JSONNote.write(GigHiveReply(response, request: "POST"))]
     }
 
     private func holdsCanary(_ notes: [String: [UInt8]]) -> Bool {

@@ -67,9 +67,9 @@ import Testing
     }
 
     @Test(arguments: [
-        (RoboscopeAdmin.Kind.sessions, "work-sessions", "status"), (RoboscopeAdmin.Kind.markers, "markers", "label"),
+        (RoboscopeAPI.Kind.sessions, "work-sessions", "status"), (RoboscopeAPI.Kind.markers, "markers", "label"),
     ]) func `a change names the version that was read, and after a 409 the one that is there then`(
-        _ kind: RoboscopeAdmin.Kind, _ path: String, _ field: String
+        _ kind: RoboscopeAPI.Kind, _ path: String, _ field: String
     ) async throws {
         // Somebody else writes between our reading and our writing. The versions are such as only 64 bits tell apart.
         let (before, after) = ("9007199254740992", "9007199254740993")
@@ -81,7 +81,7 @@ import Testing
         defer { client.shutdown() }
         let settings = try RoboscopeSettings(
             section(["url": .string(server.address + "/api/v1"), "storage": .string("spiral")]))
-        _ = try await RoboscopeAdmin(settings: settings, client: client).update(kind, "one", [field: .string("done")])
+        _ = try await RoboscopeAPI(settings: settings, client: client).update(kind, "one", [field: .string("done")])
         let asked = server.asked
         #expect(asked.map(\.method) == ["GET", "PATCH", "GET", "PATCH", "GET"])
         #expect(asked.allSatisfy { $0.target == "/api/v1/\(path)/one" })

@@ -13,11 +13,11 @@ final class RoboscopePlace: Sendable {
     static let token = "robo-canary-9917"
 
     let destination: Destination
-    let admin: RoboscopeAdmin
+    let admin: RoboscopeAPI
     let sandbox: RoboscopeSandbox
     let root: TemporaryDirectory
 
-    fileprivate init(_ destination: Destination, _ admin: RoboscopeAdmin, _ sandbox: RoboscopeSandbox) throws {
+    fileprivate init(_ destination: Destination, _ admin: RoboscopeAPI, _ sandbox: RoboscopeSandbox) throws {
         self.destination = destination
         self.admin = admin
         self.sandbox = sandbox

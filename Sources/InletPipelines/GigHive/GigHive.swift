@@ -129,14 +129,15 @@ package struct GigHiveKind: DestinationKind {
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
         let settings = try GigHiveSettings(destination.values)
+        let client = try factory.client(for: destination, settings.trust)
         let pipeline = GigHivePipeline(
-            settings: settings, client: try factory.client(for: destination, settings.trust), hashing: factory.pool)
+            api: GigHiveAPI(settings: settings, client: client), hashing: factory.pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
         made.setAddress(settings.url)
         made.testExtension = "mp3"
-        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        made.serverPin = { () async throws(DeliveryError) in try await client.serverPin(of: settings.url) }
         made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
         return made
     }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import InletCore
 
 /// The fields that go with a file, checked against the server's limits before a byte is sent.
-struct GigHiveFields: Sendable, Equatable {
+struct GigHiveFields: Sendable {
     /// In the order of `specs`; empty ones are left out.
     let values: [(name: String, value: String)]
 
@@ -73,10 +73,6 @@ struct GigHiveFields: Sendable, Equatable {
     }
 
     private static func shown(_ text: String) -> String { "'\(DisplayText.escape(String(text.prefix(60))))'" }
-
-    static func == (left: GigHiveFields, right: GigHiveFields) -> Bool {
-        left.values.elementsEqual(right.values) { $0 == $1 }
-    }
 }
 
 /// The files that a GigHive server takes, by its default lists of extensions.

@@ -61,8 +61,6 @@ struct GigHiveNotes: Sendable, Equatable {
         return ["finalize": JSONNote.write(progress)]
     }
 
-    var replyNote: [String: [UInt8]] { reply.map { [GigHiveReply.noteName: JSONNote.write($0)] } ?? [:] }
-
     /// What outlives an upload that is begun anew.
     var lasting: [String: [UInt8]] {
         var notes: [String: [UInt8]] = [:]

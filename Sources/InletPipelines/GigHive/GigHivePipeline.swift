@@ -1,21 +1,16 @@
 package import InletCore
 package import InletLinux
-package import InletTransfer
+internal import InletTransfer
 package import SystemPackage
 
 /// Delivers to a GigHive server: one streamed form for smaller files, tus and a finalizing call for larger ones.
 ///
 /// The server names files by their checksum; the order's key is what our own records call it by.
 package struct GigHivePipeline: Pipeline {
-    private let settings: GigHiveSettings
     let api: GigHiveAPI
-    private let hashing: BlockingPool
+    let hashing: BlockingPool
 
-    package init(settings: GigHiveSettings, client: HTTPClient, hashing: BlockingPool) {
-        self.settings = settings
-        self.hashing = hashing
-        api = GigHiveAPI(settings: settings, client: client)
-    }
+    private var settings: GigHiveSettings { api.settings }
 
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
@@ -66,11 +61,6 @@ package struct GigHivePipeline: Pipeline {
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
-    /// The pin of the key that the server has now, as `pin:` takes it; nil without TLS.
-    package func serverPin() async throws(DeliveryError) -> String? {
-        try await api.service.http.serverPin(of: settings.url)
-    }
-
     /// Deletes what a proof is about, with the token that came with it.
     ///
     /// - Returns: what was done, in a few words.
@@ -112,9 +102,15 @@ package struct GigHivePipeline: Pipeline {
     private func job(
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> GigHiveJob {
-        GigHiveJob(
-            api: api, path: path, opened: source, order: order, attempt: attempt, fields: try fields(path, order),
-            hashing: hashing)
+        let fields: GigHiveFields
+        do throws(FieldFault) {
+            fields = try GigHiveFields(order.fields, defaults: Self.defaults(path, order), isGuest: api.isGuest)
+        } catch {
+            throw DeliveryError(
+                .giveUp, .badRequest, "\(path.display): \(error.field) \(error.reason); correct 'with:' of its route")
+        }
+        return GigHiveJob(
+            api: api, path: path, opened: source, order: order, attempt: attempt, fields: fields, hashing: hashing)
     }
 
     // MARK: - Before anything is sent
@@ -124,17 +120,6 @@ package struct GigHivePipeline: Pipeline {
         case .tus: true
         case .multipart: false
         case .auto: notes.needsTus || notes.upload != nil || size > settings.multipartLimit
-        }
-    }
-
-    private func fields(_ path: FilePath, _ order: DeliveryOrder) throws(DeliveryError) -> GigHiveFields {
-        do {
-            return try GigHiveFields(
-                order.fields, defaults: Self.defaults(path, order), isGuest: api.isGuest)
-        } catch {
-            throw DeliveryError(
-                .giveUp, .badRequest,
-                "\(path.display): \(error.field) \(error.reason); correct 'with:' of its route")
         }
     }
 
@@ -201,9 +186,7 @@ struct GigHiveJob: Sendable {
         }
         // A duplicate gives nothing that is not there the next time, and may be another file than ours.
         if !reply.isDuplicate {
-            var notes = GigHiveNotes([:])
-            notes.reply = reply
-            await attempt.checkpoint.putPersistently(notes.replyNote)
+            await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSONNote.write(reply)])
         }
         return reply
     }
@@ -227,12 +210,12 @@ struct GigHiveJob: Sendable {
     }
 
     func hashed(_ hash: RunningHash, to end: Int64) async -> Result<RunningHash, DeliveryError> {
-        await Result(of: try await advanced(hash, to: end))
-    }
-
-    private func advanced(_ hash: RunningHash, to end: Int64) async throws(DeliveryError) -> RunningHash {
-        let source = try source
-        return try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing))
+        do throws(DeliveryError) {
+            let source = try source
+            return .success(try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing)))
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// The server holds other bytes under our name: what it filed wrongly is deleted, so that the next attempt can begin

@@ -208,11 +208,9 @@ struct Finalizing: Sendable {
             do throws(DeliveryError) {
                 return .delivered(try await job.proof(reply, digest))
             } catch {
-                switch error.verdict {
-                // What cannot be dropped now ends by itself at the server; the error at hand is the one that is told.
-                case .sourceChanged, .sourceGone: try? await Tus(api: job.api).delete(upload)
-                // As above.
-                default: if error.code == .corrupted { try? await Tus(api: job.api).delete(upload) }
+                if [.sourceChanged, .sourceGone].contains(error.verdict) || error.code == .corrupted {
+                    // What cannot be dropped now ends by itself at the server; the error at hand is the one that is told.
+                    try? await Tus(api: job.api).delete(upload)
                 }
                 throw error
             }

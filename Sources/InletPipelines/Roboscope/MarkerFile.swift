@@ -37,7 +37,7 @@ struct MarkerFile: Sendable {
         var reader = JSONReader(json)
         do throws(JSONFault) {
             if try reader.next() == UInt8(ascii: "[") {
-                try readMarkers(&reader, &faults)
+                ranges = try Self.markers(&reader, &faults)
             } else {
                 try readDocument(&reader, &faults)
             }
@@ -57,18 +57,16 @@ struct MarkerFile: Sendable {
         guard try reader.next() == UInt8(ascii: "{") else {
             throw reader.fault("a list of markers, or an object with one under 'markers', is expected")
         }
-        var found: (JSONObject, [String], [Range<Int>]) = ([:], [], [])
+        var head: JSONObject = [:]
         try reader.members { name, reader throws(JSONFault) in
-            guard name == "markers", try reader.next() == UInt8(ascii: "[") else {
-                found.0[name] = try reader.value()
-                return
+            if name == "markers", try reader.next() == UInt8(ascii: "[") {
+                ranges = try Self.markers(&reader, &faults)
+            } else {
+                head[name] = try reader.value()
             }
-            found.2 = try Self.markers(&reader, &found.1)
         }
-        ranges = found.2
-        faults += found.1
-        if let markers = found.0["markers"], markers != .null { faults.append("'markers' is no list") }
-        read(head: found.0, &faults)
+        if let markers = head["markers"], markers != .null { faults.append("'markers' is no list") }
+        read(head: head, &faults)
     }
 
     private mutating func read(head: JSONObject, _ faults: inout [String]) {
@@ -90,23 +88,17 @@ struct MarkerFile: Sendable {
         }
     }
 
-    private mutating func readMarkers(_ reader: inout JSONReader, _ faults: inout [String]) throws(JSONFault) {
-        ranges = try Self.markers(&reader, &faults)
-    }
-
     private static func markers(
         _ reader: inout JSONReader, _ faults: inout [String]
     ) throws(JSONFault) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
-        var found: [String] = []
         try reader.elements { reader throws(JSONFault) in
             _ = try reader.next()
             let start = reader.offset
             let marker = try reader.value()
             ranges.append(start..<reader.offset)
-            found += MarkerRules.objections(to: marker).map { "marker \(ranges.count): \($0)" }
+            faults += MarkerRules.objections(to: marker).map { "marker \(ranges.count): \($0)" }
         }
-        faults += found
         return ranges
     }
 

@@ -40,15 +40,11 @@ struct MarkerDelivery: Sendable {
             try await SessionWatch(job: job, session: session).whileWriting { () async throws(DeliveryError) in
                 try await MarkerImport(job: job, file: file, session: session).run(tally)
                 try await end(session, file)
-                let proof = Proof(
-                    key: job.order.key, size: job.order.source.size, method: .registered,
-                    content: ContentHash(digest: file.digest, partSize: nil),
-                    details: [
-                        "session_id": Redactor([job.api.settings.token].compactMap(\.self)).redacted(session),
-                        "markers": String(file.count),
-                        "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
-                    ])
-                return .delivered(proof)
+                let details = [
+                    "session_id": session, "markers": String(file.count),
+                    "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
+                ]
+                return job.proof(details, content: ContentHash(digest: file.digest, partSize: nil))
             }
         }
     }
@@ -131,13 +127,13 @@ struct MarkerImport: Sendable {
             try job.checkStopping()
             do throws(DeliveryError) {
                 let there = try await inSession()
-                let listed = there.numbers
+                let listed = MarkerTally.set(there.keys.sorted())
                 let isHiding = tally.missing(from: listed) > 0
                 await note(listed, in: &tally)
                 if isHiding { throw hidden(there.count, of: tally.count, isLast: failed + 1 >= Retrying.tries) }
                 if there.count > most { (most, failed) = (there.count, 0) }
                 report(there.count)
-                let missing = (0..<file.count).filter { there.copies[$0] == nil }
+                let missing = (0..<file.count).filter { there[$0] == nil }
                 if missing.isEmpty { return try await removeCopies(there) }
                 // The first ones show whether the server keeps their stamps.
                 try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &tally)
@@ -236,16 +232,6 @@ struct MarkerImport: Sendable {
 
     // MARK: - What is there
 
-    /// The file's markers that the server has.
-    struct There: Sendable {
-        /// By the marker's number; more than one where a request was done twice.
-        var copies: [Int: [Copy]] = [:]
-
-        var count: Int { copies.count }
-
-        var numbers: RangeSet<Int> { MarkerTally.set(copies.keys.sorted()) }
-    }
-
     struct Copy: Sendable, Equatable {
         var id: String
         var created: WallTime?
@@ -253,14 +239,15 @@ struct MarkerImport: Sendable {
         var corners: String
     }
 
-    private func inSession() async throws(DeliveryError) -> There {
-        var there = There()
+    /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
+    private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
+        var there: [Int: [Copy]] = [:]
         try await job.api.each(RoboscopeMarker.self, [("work_session_id", session)]) { marker in
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
             else { return }
             let corners = JSONValue.array(MarkerRules.corners.map { marker.fields[$0] ?? .null }).text
-            there.copies[index, default: []].append(
+            there[index, default: []].append(
                 Copy(id: marker.id, created: marker.createdAt, corners: corners))
         }
         return there
@@ -268,8 +255,8 @@ struct MarkerImport: Sendable {
 
     /// A request that was broken off and looked up too early may still have been done. The later of two equal markers with
     /// one stamp goes.
-    private func removeCopies(_ there: There) async throws(DeliveryError) {
-        for extra in there.copies.values.flatMap(Self.extras) where !extra.isEmpty {
+    private func removeCopies(_ there: [Int: [Copy]]) async throws(DeliveryError) {
+        for extra in there.values.flatMap(Self.extras) where !extra.isEmpty {
             try await DeliveryError.ignoring(.notFound, in: await job.api.delete(RoboscopeMarker.self, extra))
         }
     }

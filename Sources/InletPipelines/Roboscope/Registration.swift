@@ -24,7 +24,7 @@ struct Registration: Sendable {
         }
         var details = ["space_id": space.id, "space_key": space.key].merging(wanted) { $1 }
         for (field, url) in previous { details["previous_" + field] = url }
-        return job.proof(.registered, url: Self.own(job.order)?.proof.url, details)
+        return job.proof(details, url: Self.own(job.order)?.proof.url)
     }
 
     /// What was there before, in the notes from before the PATCH: a later attempt finds its own URL in the space.

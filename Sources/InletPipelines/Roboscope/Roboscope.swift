@@ -106,9 +106,9 @@ package struct RoboscopeKind: DestinationKind {
 
 extension PipelineFactory {
     /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
-    package func roboscopeAdmin(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeAdmin {
+    package func roboscopeAdmin(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeAPI {
         let settings = try RoboscopeSettings(destination.values)
-        return RoboscopeAdmin(
+        return RoboscopeAPI(
             settings: settings,
             client: try client(settings.trust, connections: settings.connections, of: destination))
     }

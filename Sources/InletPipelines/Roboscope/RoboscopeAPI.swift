@@ -1,9 +1,9 @@
-internal import InletCore
+package import InletCore
 internal import InletLinux
-internal import InletTransfer
+package import InletTransfer
 
 /// The calls of a Roboscope server. Every call is one request, never retried here.
-struct RoboscopeAPI: Sendable {
+package struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     private let service: ServiceClient
     /// How long an answer may take in all, and how long nothing may move: what the server's own app allows.
@@ -19,7 +19,7 @@ struct RoboscopeAPI: Sendable {
         return api
     }
 
-    init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
+    package init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
         self.settings = settings
         self.patience = patience
         let token = settings.token.map { Secret("Bearer \($0.reveal())") }
@@ -52,29 +52,27 @@ struct RoboscopeAPI: Sendable {
             let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
             try RoboscopeAnswer.each(response, what) { take(Resource(fields: $0)) }
         } catch {
-            throw noAPI(error)
+            // A server without so much as a list is no Roboscope: nothing that is wrong with a file.
+            guard error.code == .notFound else { throw error }
+            throw DeliveryError(
+                .outage(after: nil), .badAnswer,
+                "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as "
+                    + "in /api/v1")
         }
-    }
-
-    /// A server without so much as a list is no Roboscope: nothing that is wrong with a file.
-    private func noAPI(_ error: DeliveryError) -> DeliveryError {
-        guard error.code == .notFound else { return error }
-        return DeliveryError(
-            .outage(after: nil), .badAnswer,
-            "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as in /api/v1"
-        )
     }
 
     func get<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) -> Resource {
         let what = "reading \(Resource.noun) \(DisplayText.escape(id))"
-        return try object(try await call("GET", try Self.path(Resource.path, id), what), what)
+        let response = try await call("GET", try Self.path(Resource.path, id), what)
+        return Resource(fields: try RoboscopeAnswer.object(response, what))
     }
 
     func create<Resource: RoboscopeResource>(
         _: Resource.Type, _ fields: JSONObject
     ) async throws(DeliveryError) -> Resource {
         let what = "creating a \(Resource.noun)"
-        let made: Resource = try object(try await call("POST", Resource.path, body: .object(fields), what), what)
+        let response = try await call("POST", Resource.path, body: .object(fields), what)
+        let made = Resource(fields: try RoboscopeAnswer.object(response, what))
         guard !made.id.isEmpty else { throw RoboscopeAnswer.unreadable(what, "it has no id") }
         return made
     }
@@ -107,12 +105,12 @@ struct RoboscopeAPI: Sendable {
 
     // MARK: - Read only
 
-    /// nil while the server has not computed them.
-    func details(marker: String) async throws(DeliveryError) -> JSONObject? {
-        let what = "reading the details of marker \(DisplayText.escape(marker))"
-        let path = try Self.path("markers", marker) + "/details"
+    /// What the server has measured of a marker; nil while it has not.
+    package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
+        let what = "reading the details of marker \(DisplayText.escape(id))"
+        let path = try Self.path(RoboscopeMarker.path, id) + "/details"
         let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
-        return if let response { try RoboscopeAnswer.object(response, what) } else { nil }
+        return if let response { .object(try RoboscopeAnswer.object(response, what)) } else { nil }
     }
 
     /// The trail of what was done.
@@ -131,12 +129,6 @@ struct RoboscopeAPI: Sendable {
     }
 
     // MARK: - Requests
-
-    private func object<Resource: RoboscopeResource>(
-        _ response: HTTPResponse, _ what: String
-    ) throws(DeliveryError) -> Resource {
-        Resource(fields: try RoboscopeAnswer.object(response, what))
-    }
 
     func call(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, _ what: String,

@@ -1,55 +1,45 @@
 package import InletCore
-package import InletTransfer
 
 /// What people ask of a Roboscope server from the command line. Objects come and go as JSON, with all their members.
-package struct RoboscopeAdmin: Sendable {
+extension RoboscopeAPI {
     package enum Kind: String, Sendable, CaseIterable {
         case spaces
         case sessions
         case markers
         /// Read only.
         case events
-    }
 
-    private let api: RoboscopeAPI
-
-    package init(settings: RoboscopeSettings, client: HTTPClient) {
-        api = RoboscopeAPI(settings: settings, client: client)
+        fileprivate var resource: any RoboscopeResource.Type {
+            get throws(DeliveryError) {
+                switch self {
+                case .spaces: RoboscopeSpace.self
+                case .sessions: RoboscopeSession.self
+                case .markers: RoboscopeMarker.self
+                case .events: throw DeliveryError(.giveUp, .badRequest, "events can only be listed")
+                }
+            }
+        }
     }
 
     /// - Parameter query: filters as the server has them: `key` and `include_inactive` of spaces; `space_id`, `status` and
     ///   `session_type` of sessions; `work_session_id` of markers.
     package func list(_ kind: Kind, query: [(String, String)] = []) async throws(DeliveryError) -> [JSONValue] {
-        switch kind {
-        case .spaces: try await list(RoboscopeSpace.self, query)
-        case .sessions: try await list(RoboscopeSession.self, query)
-        case .markers: try await list(RoboscopeMarker.self, query)
-        case .events: try await api.events(query).map { .object($0) }
-        }
+        if kind == .events { return try await events(query).map { .object($0) } }
+        return try await list(kind.resource, query).map(\.json)
     }
 
     /// The object called `id`; a space also by its key. - Throws: `.notFound`.
     package func get(_ kind: Kind, _ id: String) async throws(DeliveryError) -> JSONValue {
-        switch kind {
-        case .spaces: try await api.get(RoboscopeSpace.self, try await space(id)).json
-        case .sessions: try await api.get(RoboscopeSession.self, id).json
-        case .markers: try await api.get(RoboscopeMarker.self, id).json
-        case .events: throw Self.readOnly
-        }
+        let type = try kind.resource
+        return try await get(type, try await self.id(kind, id)).json
     }
 
     /// Makes an object of `fields`, and returns it as the server has it. Markers are checked first.
     package func create(_ kind: Kind, _ fields: JSONObject) async throws(DeliveryError) -> JSONValue {
-        switch kind {
-        case .spaces: return try await api.create(RoboscopeSpace.self, fields).json
-        case .sessions: return try await api.create(RoboscopeSession.self, fields).json
-        case .markers:
-            if let fault = MarkerRules.objections(to: .object(fields)).first {
-                throw DeliveryError(.giveUp, .badRequest, "the marker's \(fault)")
-            }
-            return try await api.create(RoboscopeMarker.self, fields).json
-        case .events: throw Self.readOnly
+        if kind == .markers, let fault = MarkerRules.objections(to: .object(fields)).first {
+            throw DeliveryError(.giveUp, .badRequest, "the marker's \(fault)")
         }
+        return try await create(kind.resource, fields).json
     }
 
     /// Changes the members in `fields`; `meta` and `custom_props` are merged with what is there. Sessions and markers go with
@@ -57,45 +47,20 @@ package struct RoboscopeAdmin: Sendable {
     ///
     /// - Returns: the object as it is then.
     package func update(_ kind: Kind, _ id: String, _ fields: JSONObject) async throws(DeliveryError) -> JSONValue {
-        switch kind {
-        case .spaces: try await update(RoboscopeSpace.self, try await space(id), fields)
-        case .sessions: try await update(RoboscopeSession.self, id, fields)
-        case .markers: try await update(RoboscopeMarker.self, id, fields)
-        case .events: throw Self.readOnly
-        }
+        let type = try kind.resource
+        return try await merge(fields, into: type, try await self.id(kind, id))
     }
 
     package func delete(_ kind: Kind, _ id: String) async throws(DeliveryError) {
-        switch kind {
-        case .spaces: try await api.delete(RoboscopeSpace.self, try await space(id))
-        case .sessions: try await api.delete(RoboscopeSession.self, id)
-        case .markers: try await api.delete(RoboscopeMarker.self, id)
-        case .events: throw Self.readOnly
-        }
-    }
-
-    // MARK: - Beside them
-
-    /// What the server has measured of a marker; nil while it has not.
-    package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
-        try await api.details(marker: id).map { .object($0) }
-    }
-
-    /// Who is in a session now; nil where the server does not know such a thing.
-    package func presence(inSession id: String) async throws(DeliveryError) -> [String]? {
-        try await api.present(in: id)
-    }
-
-    /// Whether a session is locked; nil where the server has no locks.
-    package func isLocked(session id: String) async throws(DeliveryError) -> Bool? {
-        try await api.isLocked(session: id)
+        let type = try kind.resource
+        try await delete(type, try await self.id(kind, id))
     }
 
     /// The id of the space that `text` is the id or the key of.
     ///
     /// - Throws: `.notFound`; `.conflict` when several have the key.
     package func space(_ text: String) async throws(DeliveryError) -> String {
-        let named = try await api.list(RoboscopeSpace.self, [("key", text)]).filter { $0.key == text }
+        let named = try await list(RoboscopeSpace.self, [("key", text)]).filter { $0.key == text }
         let shown = DisplayText.escape(String(text.prefix(60)))
         guard named.count < 2 else {
             let ids = named.map(\.id).joined(separator: ", ")
@@ -109,20 +74,14 @@ package struct RoboscopeAdmin: Sendable {
         return text
     }
 
-    // MARK: - By type
-
-    private static let readOnly = DeliveryError(.giveUp, .badRequest, "events can only be listed")
-
-    private func list<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ query: [(String, String)]
-    ) async throws(DeliveryError) -> [JSONValue] {
-        try await api.list(type, query).map(\.json)
+    private func id(_ kind: Kind, _ text: String) async throws(DeliveryError) -> String {
+        kind == .spaces ? try await space(text) : text
     }
 
-    private func update<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ id: String, _ fields: JSONObject
+    private func merge<Resource: RoboscopeResource>(
+        _ fields: JSONObject, into type: Resource.Type, _ id: String
     ) async throws(DeliveryError) -> JSONValue {
-        let changed = try await api.changing(type, id) { current throws(DeliveryError) in
+        let changed = try await changing(type, id) { current throws(DeliveryError) in
             var wanted = fields
             wanted["version"] = nil
             for name in ["meta", "custom_props"] {

@@ -33,8 +33,7 @@ package struct RoboscopePipeline: Pipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
         let job = try job(source.path, source, order, attempt)
-        if let batch = order.batch, batch.role == .closing { return try await SessionKeeping(job: job).close(batch) }
-        try job.checkSource()
+        if order.batch?.role != .closing { try job.checkSource() }
         return try await run(job)
     }
 
@@ -43,11 +42,9 @@ package struct RoboscopePipeline: Pipeline {
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? {
         let job = try job(path, nil, order, attempt)
-        if let batch = order.batch, batch.role == .closing {
-            if attempt.isStopping() { throw .stopping }
-            return try await SessionKeeping(job: job).close(batch)
+        guard order.batch?.role == .closing || job.fields.role.needsStorage && !order.upstream.isEmpty else {
+            return nil
         }
-        guard job.fields.role.needsStorage, !order.upstream.isEmpty else { return nil }
         if attempt.isStopping() { throw .stopping }
         return try await run(job)
     }
@@ -59,7 +56,10 @@ package struct RoboscopePipeline: Pipeline {
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func run(_ job: RoboscopeJob) async throws(DeliveryError) -> DeliveryOutcome {
-        switch job.fields.role {
+        if let batch = job.order.batch, batch.role == .closing {
+            return try await SessionKeeping(job: job).close(batch)
+        }
+        return switch job.fields.role {
         case .model, .scan, .preview: try await Registration(job: job).deliver()
         case .markers: try await MarkerDelivery(job: job).deliver()
         case .session: try await SessionKeeping(job: job).apply(job.order.batch)
@@ -153,13 +153,13 @@ struct RoboscopeJob: Sendable {
 
     // MARK: - Proofs
 
-    func proof(_ method: Proof.Method, url: String? = nil, _ details: [String: String]) -> DeliveryOutcome {
+    /// - Parameter content: where it was read here; otherwise it is what the storage has proved.
+    func proof(_ details: [String: String], url: String? = nil, content: ContentHash? = nil) -> DeliveryOutcome {
         let redactor = Redactor([api.settings.token].compactMap(\.self))
-        let own = order.upstream.first { $0.path == order.path } ?? order.upstream.first
+        let stored = opened == nil ? nil : Registration.own(order)?.proof.content
         return .delivered(
             Proof(
-                key: order.key, size: order.source.size, method: method,
-                content: opened == nil ? nil : own?.proof.content, url: url,
+                key: order.key, size: order.source.size, method: .registered, content: content ?? stored, url: url,
                 details: details.mapValues { redactor.redacted($0) }))
     }
 }

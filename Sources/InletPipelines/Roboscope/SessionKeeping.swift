@@ -32,7 +32,7 @@ struct SessionKeeping: Sendable {
             if let known = job.memory.session(of: stamp) { return known }
             // What is wrong with it is said once, when the unit closes.
             let file = try? await job.sessionFile(batch)
-            let id = try await found(try plan(batch, file ?? SessionFile())).id
+            let id = try await found(plan(batch, file ?? SessionFile())).id
             job.memory.remember(id, of: stamp)
             return id
         }
@@ -45,10 +45,10 @@ struct SessionKeeping: Sendable {
             throw job.refusal("it is not in '\(job.api.settings.storage)', and nothing of it can be registered")
         }
         guard let batch else {
-            return job.proof(.registered, url: own.proof.url, ["note": "stored; nothing is registered for such a file"])
+            return job.proof(["note": "stored; nothing is registered for such a file"], url: own.proof.url)
         }
         let id = try await ensure(batch)
-        return job.proof(.registered, url: own.proof.url, ["session_id": id])
+        return job.proof(["session_id": id], url: own.proof.url)
     }
 
     /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
@@ -60,13 +60,12 @@ struct SessionKeeping: Sendable {
         let bytes = try await job.content(limit: SessionFile.longest)
         let file = try await job.sessionFile(bytes, job.path)
         try job.checkSource()
-        let session = try await found(try plan(batch, file))
-        var meta = file.meta
-        meta[SessionStamp.status] = file.status.map { .string($0) }
+        let plan = plan(batch, file)
+        let session = try await found(plan)
         _ = try await job.api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
-            Self.difference(current, type: file.type, meta: meta)
+            Self.difference(current, type: file.type, meta: plan.meta)
         }
-        return job.proof(.registered, ["session_id": session.id])
+        return job.proof(["session_id": session.id])
     }
 
     // MARK: - The end of a unit
@@ -74,7 +73,7 @@ struct SessionKeeping: Sendable {
     /// The unit's last delivery: everything of it has arrived, so its session is done.
     func close(_ batch: OrderBatch) async throws(DeliveryError) -> DeliveryOutcome {
         let file = try await job.sessionFile(batch)
-        let session = try await found(try plan(batch, file ?? SessionFile()))
+        let session = try await found(plan(batch, file ?? SessionFile()))
         let end = SessionEnd(batch: batch, file: file, status: job.fields.sessionStatus, now: .now)
         return try await SessionWatch(job: job, session: session.id).whileWriting { () async throws(DeliveryError) in
             let closed = try await job.api.changing(RoboscopeSession.self, session.id) {
@@ -88,13 +87,13 @@ struct SessionKeeping: Sendable {
             job.memory.remember(nil, of: Self.stamp(batch))
             var details = ["session_id": session.id, "status": closed.status, "files": String(batch.files)]
             if batch.failed > 0 { details["failed"] = String(batch.failed) }
-            return job.proof(.registered, details)
+            return job.proof(details)
         }
     }
 
     // MARK: - Finding and making
 
-    private func plan(_ batch: OrderBatch, _ file: SessionFile) throws(DeliveryError) -> Plan {
+    private func plan(_ batch: OrderBatch, _ file: SessionFile) -> Plan {
         var meta = file.meta
         meta[SessionStamp.status] = file.status.map { .string($0) }
         let first = batch.firstCaptured ?? WallTime(nanoseconds: job.order.source.modified)

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
@@ -27,27 +27,23 @@ struct SessionWatch: Sendable {
 
     /// Runs `body` with the lock. - Returns: `.waiting` without running it while somebody else has the lock.
     func whileWriting(
-        _ body: @escaping @Sendable () async throws(DeliveryError) -> DeliveryOutcome
+        _ body: () async throws(DeliveryError) -> DeliveryOutcome
     ) async throws(DeliveryError) -> DeliveryOutcome {
         guard case .open(let token) = try await lock() else {
             return .waiting(until: .now + Self.wait, saying: "session \(session) is locked by somebody else")
         }
         await enter()
-        let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
-            group.addTask {
-                await beat(token)
-                return nil
-            }
-            group.addTask { () async -> Result<DeliveryOutcome, DeliveryError>? in await Result(of: try await body()) }
-            while let ended = await group.next() {
-                guard let ended else { continue }
-                group.cancelAll()
-                return ended
-            }
-            return .failure(.stopping)
-        }
+        let result = await beating(token, body)
         await leave(token)
         return try result.get()
+    }
+
+    private func beating(
+        _ token: String?, _ body: () async throws(DeliveryError) -> DeliveryOutcome
+    ) async -> Result<DeliveryOutcome, DeliveryError> {
+        // It ends with the work.
+        async let _: Void = beat(token)
+        return await Result(of: try await body())
     }
 
     // MARK: - Lock
@@ -164,7 +160,7 @@ struct SessionWatch: Sendable {
 /// is no error here.
 extension RoboscopeAPI {
     /// Who is in the session; nil where the server keeps no such list.
-    func present(in session: String) async throws(DeliveryError) -> [String]? {
+    package func presence(inSession session: String) async throws(DeliveryError) -> [String]? {
         let what = "asking who is in session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "presence/\(session)", what)
         return try answer.map { response throws(DeliveryError) in
@@ -210,7 +206,7 @@ extension RoboscopeAPI {
     }
 
     /// nil where the server has no locks.
-    func isLocked(session: String) async throws(DeliveryError) -> Bool? {
+    package func isLocked(session: String) async throws(DeliveryError) -> Bool? {
         let what = "asking for the lock of session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "locks/work-sessions/\(session)/status", what)
         return try answer.map { response throws(DeliveryError) in

@@ -146,9 +146,10 @@ package struct VOPIKind: DestinationKind {
         made.untried = "no test video is sent, as every job costs credits; 'inlet send' of a video tries it"
         made.results = api.settings.results
         made.accessToken = { refused async throws(DeliveryError) in try await api.accessToken(after: refused) }
-        made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
+        made.keepAlive = { () async throws(DeliveryError) in try await api.tokens?.keepAlive() }
         made.renewal = {
-            await api.renewal().map { LoginRenewal(at: $0.at, lasts: Self.loginLife, remedy: $0.remedy) }
+            guard let tokens = api.tokens, let time = await tokens.lastRenewal() else { return nil }
+            return LoginRenewal(at: time, lasts: Self.loginLife, remedy: tokens.remedy)
         }
         return made
     }
@@ -163,9 +164,7 @@ package struct VOPIKind: DestinationKind {
 
     /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = JSONNote.read(note) else {
-            return nil
-        }
+        guard name == UploadRecord.openingName, var upload = VOPIRecord.Upload(note) else { return nil }
         let isSigned = upload.publicURL.contains("?")
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""

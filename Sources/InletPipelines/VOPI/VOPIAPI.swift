@@ -56,11 +56,11 @@ package final class VOPIAPI: Sendable {
         filename: String?, contentType: String, life: Duration
     ) async throws(DeliveryError) -> VOPIUploadPlace {
         let life = Self.life(life)
-        var members: [String: VOPIValue] = [
-            "contentType": .text(contentType), "expiresIn": .integer(life.components.seconds),
-        ]
-        members["filename"] = filename.map { .text(String($0.suffix(255))) }
-        let request = request("POST", "api/v1/uploads/presign", body: .object(members))
+        let body = JSONValue.members([
+            "contentType": .string(contentType), "expiresIn": .number(String(life.components.seconds)),
+            "filename": filename.map { .string(String($0.suffix(255))) },
+        ])
+        let request = request("POST", "api/v1/uploads/presign", body: body)
         let answer = try await send(request, .presign, "asking for an upload URL")
         let place: VOPIUploadPlace?
         do {
@@ -137,7 +137,7 @@ package final class VOPIAPI: Sendable {
             "GET", job: id, "/download-urls", query: [("expiresIn", String(life.components.seconds))], limit: 16 << 20,
             patience: .seconds(60))
         let answer = try await send(request, .downloads, "asking for the results of job \(id)")
-        guard let downloads = VOPIDownloads(answer.value, asked: life, rules: settings.linkRules) else {
+        guard let downloads = VOPIDownloads(answer.value, rules: settings.linkRules) else {
             throw answer.misunderstood
         }
         return downloads
@@ -146,24 +146,20 @@ package final class VOPIAPI: Sendable {
     /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
     /// such job.
     package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
-        try await found(
-            try request("GET", job: id, "/metadata", limit: 4 << 20), "asking for the metadata of job \(id)"
-        )?.value.objectIfSet
+        let request = try request("GET", job: id, "/metadata", limit: 4 << 20)
+        return try await DeliveryError.ignoring(
+            .notFound, in: await send(request, .read, "asking for the metadata of job \(id)"))?.value.objectIfSet
     }
 
-    /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at; thousands for a long video.
-    package func frames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
-        try await list(id, "/frames").compactMap { VOPIFrame($0) }
-    }
-
-    /// `GET /api/v1/jobs/:id/frames/final`: the frames that were chosen.
-    package func finalFrames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
-        try await list(id, "/frames/final").compactMap { VOPIFrame($0) }
-    }
-
-    /// `GET /api/v1/jobs/:id/images`.
-    package func images(_ id: String) async throws(DeliveryError) -> [VOPIImage] {
-        try await list(id, "/images").compactMap { VOPIImage($0) }
+    /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at, thousands for a long video; with `/final` behind it
+    /// those that were chosen.
+    package func frames(_ id: String, final: Bool = false) async throws(DeliveryError) -> [VOPIFrame] {
+        // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
+        let request = try request(
+            "GET", job: id, final ? "/frames/final" : "/frames", limit: 32 << 20, patience: .seconds(120))
+        let answer = try await send(request, .read, "listing the results of job \(id)")
+        guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
+        return answer.value.list.compactMap { VOPIFrame($0) }
     }
 
     /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
@@ -172,15 +168,7 @@ package final class VOPIAPI: Sendable {
         let request = try request("GET", job: id, "/images/grouped", limit: 16 << 20)
         let answer = try await send(request, .read, "listing the images of job \(id)")
         guard answer.value.isObject || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
-        return VOPIValue.links(answer.value)
-    }
-
-    /// `GET /api/v1/jobs/:id/video`; nil when the server has not measured it.
-    package func video(_ id: String) async throws(DeliveryError) -> VOPIVideo? {
-        let request = try request("GET", job: id, "/video")
-        guard let answer = try await found(request, "asking about the video of job \(id)") else { return nil }
-        guard let video = VOPIVideo(answer.value) else { throw answer.misunderstood }
-        return video
+        return answer.value.links
     }
 
     /// `DELETE /api/v1/jobs/:id/images/:frame/:version`.
@@ -194,21 +182,21 @@ package final class VOPIAPI: Sendable {
         let request = try request("DELETE", job: id, "/images/\(frame)/\(version)")
         try await requireDeleting()
         let answer = try await send(request, .delete, "deleting an image of job \(id)")
-        return VOPIValue.links(answer.value["commercialImages"])
+        return answer.value["commercialImages"].links
     }
 
-    /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
-    package func balance() async throws(DeliveryError) -> VOPIBalance? {
+    /// `GET /api/v1/credits/balance`: the credits that are left; nil where the server has no such thing.
+    package func balance() async throws(DeliveryError) -> Double? {
         let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
         let said = try await DeliveryError.ignoring(
             .notFound, .badRequest, in: await send(request, .read, "asking for the balance"))
         guard let said else { return nil }
-        guard let balance = VOPIBalance(said.value) else { throw said.misunderstood }
-        return balance
+        guard let credits = said.value["balance"].number else { throw said.misunderstood }
+        return credits
     }
 
-    /// `GET /ready`, without credentials: whether the server's own parts are there.
-    package func ready() async throws(DeliveryError) -> VOPIReadiness {
+    /// `GET /ready`, without credentials: whether the server's own parts are there. A 503 says so too.
+    package func isReady() async throws(DeliveryError) -> Bool {
         let response = try await service.answer(to: request("GET", "ready"), isOpen: true)
         let value = VOPIValue(response.jsonBody ?? .null)
         let checks = value["checks"].members.compactMapValues(\.text)
@@ -217,20 +205,7 @@ package final class VOPIAPI: Sendable {
             throw VOPIVerdict(response, at: .read).error(
                 response, "asking whether it is ready at \(settings.url.redacted)", hint: "it needs none", now: .now)
         }
-        return VOPIReadiness(isReady: response.status != 503 && !checks.values.contains("error"), checks: checks)
-    }
-
-    private func list(_ id: String, _ rest: String) async throws(DeliveryError) -> [VOPIValue] {
-        // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
-        let request = try request("GET", job: id, rest, limit: 32 << 20, patience: .seconds(120))
-        let answer = try await send(request, .read, "listing the results of job \(id)")
-        guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
-        return answer.value.list
-    }
-
-    /// nil for what the server does not have.
-    private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
-        try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))
+        return response.status != 503 && !checks.values.contains("error")
     }
 
     // MARK: - The login, and whether the server takes it.
@@ -242,28 +217,14 @@ package final class VOPIAPI: Sendable {
         _ = try await jobs(limit: 1)
         let taken = "\(settings.url.redacted) answers and takes this login"
         // An API key has no account whose credits could be asked for.
-        guard case .tokens = service.login else { return taken }
-        guard let balance = try await balance() else { return taken }
-        let credits = balance.credits.formatted
-        guard balance.credits > 0 else {
+        guard case .tokens = service.login, let credits = try await balance() else { return taken }
+        guard credits > 0 else {
             throw DeliveryError(
                 .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
                 "the account at \(settings.url.redacted) has no credits left; buy some, and deliveries go on by themselves"
             )
         }
-        return "\(taken); \(credits) credits left"
-    }
-
-    /// For a destination that may be idle: renews a login that is a day old. Otherwise does nothing.
-    /// - Throws: `.credentials` when the login has ended.
-    package func keepAlive() async throws(DeliveryError) {
-        try await tokens?.keepAlive()
-    }
-
-    /// When the login was last renewed, and what to do where that fails; nil before the first time.
-    package func renewal() async -> (at: WallTime, remedy: String)? {
-        guard let tokens, let time = await tokens.lastRenewal() else { return nil }
-        return (time, tokens.remedy)
+        return "\(taken); \(JSONValue(credits).text) credits left"
     }
 
     /// An access token for the command line.
@@ -279,10 +240,10 @@ package final class VOPIAPI: Sendable {
     // MARK: - How a call is made, and what is no success.
 
     func request(
-        _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
+        _ method: String, _ path: String, query: HTTPFields = [], body: JSONValue? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(30)
     ) -> HTTPRequest {
-        service.request(method, path, query: query, json: body?.plain.text, limit: limit, patience: patience)
+        service.request(method, path, query: query, json: body?.text, limit: limit, patience: patience)
     }
 
     /// A request about one job.
@@ -339,9 +300,4 @@ package final class VOPIAPI: Sendable {
         return said.message.contains("User authentication required")
             ? "this server takes no API keys; set auth: { refresh_token_file: ... }" : "check the api_key"
     }
-}
-
-extension Double {
-    /// Without a fraction where there is none.
-    fileprivate var formatted: String { Int64(exactly: self).map { String($0) } ?? String(self) }
 }

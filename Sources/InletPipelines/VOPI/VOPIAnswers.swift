@@ -198,11 +198,9 @@ struct VOPISaid: Sendable, Equatable {
     /// Which fields were wrong and why; the server sends a list or nested objects.
     let details: [String]
     let isJSON: Bool
-    let isEmpty: Bool
 
     init(_ response: HTTPResponse) {
         let body = Array(response.body.prefix(256 << 10))
-        isEmpty = body.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard let value = VOPIValue(body), value.isObject else {
             code = nil
             details = []

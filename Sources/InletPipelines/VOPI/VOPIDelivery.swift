@@ -13,7 +13,8 @@ struct VOPIDelivery: Sendable {
     let source: SourceFile?
     let order: DeliveryOrder
     let attempt: Attempt
-    let wanted: VOPIOrder
+    /// The job that is to be made of the upload.
+    let wanted: VOPINewJob
     let limits: VOPIChain.Limits
     let now: @Sendable () -> WallTime
 
@@ -82,13 +83,11 @@ struct VOPIDelivery: Sendable {
     private func put(
         _ upload: VOPIRecord.Upload, _ chain: inout VOPIChain, _ expired: inout Int
     ) async throws(DeliveryError) {
-        let upload = upload
-        let sending = VOPIUpload(
-            api: api, client: client, hashing: pool, source: try opened(), order: order, attempt: attempt)
+        let source = try opened()
         do throws(DeliveryError) {
-            chain.record.sent = try await reporting { () async throws(DeliveryError) in
-                try await sending.send(to: upload)
-            }
+            // It ends with the upload.
+            async let _: Void = reportBytes()
+            chain.record.sent = try await send(source, to: upload)
         } catch {
             guard error.code == .urlExpired, expired < 3 else { throw error }
             expired += 1
@@ -101,44 +100,27 @@ struct VOPIDelivery: Sendable {
     }
 
     /// Shows the bytes that have left as 0 to 70 per cent, once a second.
-    private func reporting<Value: Sendable>(
-        _ body: @escaping @Sendable () async throws(DeliveryError) -> Value
-    ) async throws(DeliveryError) -> Value {
-        let result = await withTaskGroup(of: Result<Value, DeliveryError>?.self) { group in
-            group.addTask { () async -> Result<Value, DeliveryError>? in await Result(of: try await body()) }
-            group.addTask {
-                repeat {
-                    let share = Double(attempt.bytesSent) / Double(max(size, 1))
-                    attempt.report(StepProgress(percent: 70 * share, step: "uploading"))
-                    // Its sleep throws when the upload has ended.
-                } while (try? await Task.sleep(for: .seconds(1))) != nil
-                return nil
-            }
-            var result: Result<Value, DeliveryError>?
-            for await ended in group {
-                guard let ended else { continue }
-                result = ended
-                group.cancelAll()
-            }
-            return result
-        }
-        guard let result else { throw DeliveryError(.cancelled, .cancelled, "cancelled while uploading") }
-        return try result.get()
+    private func reportBytes() async {
+        repeat {
+            let share = Double(attempt.bytesSent) / Double(max(size, 1))
+            attempt.report(StepProgress(percent: 70 * share, step: "uploading"))
+            // Its sleep throws when the upload has ended.
+        } while (try? await Task.sleep(for: .seconds(1))) != nil
     }
 
     /// A job that cannot be paid for is not begun. The server itself takes jobs from an empty account, and fails them.
     func requireCredits() async throws(DeliveryError) {
         // An API key has no account whose credits could be asked for.
         if case .apiKey = api.settings.login { return }
-        let balance: VOPIBalance?
+        let credits: Double?
         do throws(DeliveryError) {
-            balance = try await api.balance()
+            credits = try await api.balance()
         } catch {
             // Only a word of advice: what else fails will say so itself.
             if case .retry = error.verdict { return }
             throw error
         }
-        guard let balance, balance.credits < 1 else { return }
+        guard let credits, credits < 1 else { return }
         throw Self.unpaid("the account has no credits left")
     }
 
@@ -160,12 +142,18 @@ struct VOPIDelivery: Sendable {
         try await requireCredits()
         chain.creates(now: now())
         try await note(chain)
-        let job = VOPINewJob(
-            videoURL: upload.publicURL, config: wanted.config, callbackURL: wanted.callbackURL,
-            estimatedDuration: wanted.estimatedDuration)
+        var job = wanted
+        job.videoURL = upload.publicURL
         do throws(DeliveryError) {
             let created = try await api.createJob(job)
-            if let url = created.videoURL, url != upload.publicURL { throw Self.strange(created.id) }
+            guard created.videoURL == nil || created.videoURL == upload.publicURL else {
+                // Whatever came of the request, its answer is about another upload's job, which is not to be fetched,
+                // cancelled or waited for under this file's name.
+                throw DeliveryError(
+                    .retry(after: nil), .badAnswer,
+                    "the server answered the request for a job with job \(DisplayText.escape(created.id)), which is "
+                        + "another video's")
+            }
             chain.created(created.id, now: now())
         } catch {
             guard VOPIAPI.mayHaveCreated(error) else {
@@ -185,14 +173,6 @@ struct VOPIDelivery: Sendable {
         await attempt.checkpoint.putPersistently(chain.record.entries)
         try await note(chain)
         return nil
-    }
-
-    /// Whatever came of the request, its answer is about another upload's job, which is not to be fetched, cancelled or waited
-    /// for under this file's name.
-    private static func strange(_ id: String) -> DeliveryError {
-        DeliveryError(
-            .retry(after: nil), .badAnswer,
-            "the server answered the request for a job with job \(DisplayText.escape(id)), which is another video's")
     }
 
     /// Looks for a job whose creation was not answered. nil when the chain goes on at once.
@@ -229,7 +209,6 @@ struct VOPIDelivery: Sendable {
 }
 
 extension VOPIAPI {
-
     /// The jobs of an upload: pages through ours, back to a day before they were asked for, as clocks differ.
     func jobs(of publicURL: String, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
         var found: [String: VOPIJob] = [:]
@@ -249,28 +228,23 @@ extension VOPIAPI {
     }
 }
 
-/// Sends a video to its presigned URL, whole, in one request.
-struct VOPIUpload: Sendable {
-    let api: VOPIAPI
-    let client: HTTPClient
-    /// Where the MD5 is computed, beside the socket's thread.
-    let hashing: BlockingPool
-    let source: SourceFile
-    let order: DeliveryOrder
-    let attempt: Attempt
-
+extension VOPIDelivery {
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [.urlExpired, .redirected, .notFound]
 
+    /// Sends the video to its presigned URL, whole, in one request.
+    ///
     /// - Throws: `.urlExpired` when another URL is needed; `.sourceChanged`, `.sourceGone`; `.corrupted`.
-    func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
+    private func send(
+        _ source: SourceFile, to upload: VOPIRecord.Upload
+    ) async throws(DeliveryError) -> VOPIRecord.Sent {
         // The URL may be of an earlier run.
         try await DeliveryError.onTransfer(await client.acquaint(with: api.settings.url))
         let url = try await DeliveryError.onTransfer(HTTPURL(upload.url, rules: api.settings.linkRules))
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let sent = try await put(url, upload.contentType)
+                let sent = try await put(source, url, upload.contentType)
                 // What was sent may be a mixture of two contents.
                 try SourceGuard.check(source, order)
                 return sent
@@ -283,13 +257,14 @@ struct VOPIUpload: Sendable {
         }
     }
 
-    private func put(_ url: HTTPURL, _ contentType: String) async throws(DeliveryError) -> VOPIRecord.Sent {
-        let size = order.source.size
+    private func put(
+        _ source: SourceFile, _ url: HTTPURL, _ contentType: String
+    ) async throws(DeliveryError) -> VOPIRecord.Sent {
         let request = HTTPRequest(
             "PUT", url, headers: [("Content-Type", contentType)], body: .slice(source, offset: 0, length: size),
             answerDeadline: .seconds(120), stallTimeout: api.settings.noProgress)
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = md5()
+        async let hashed = md5(source)
         let answer: HTTPResponse
         do throws(TransferError) {
             answer = try await client.send(request, meter: attempt.meter)
@@ -316,10 +291,11 @@ struct VOPIUpload: Sendable {
                 + "damaging data")
     }
 
-    private func md5() async -> Result<Digest, DeliveryError> {
+    /// Beside the socket's thread.
+    private func md5(_ source: SourceFile) async -> Result<Digest, DeliveryError> {
         await Result(
             of: try await DeliveryError.onTransfer(
-                await Checksum.md5(of: source, offset: 0, length: order.source.size, on: hashing)))
+                await Checksum.md5(of: source, offset: 0, length: size, on: pool)))
     }
 
     /// A 403 of a presigned URL is about the URL, or about a clock.

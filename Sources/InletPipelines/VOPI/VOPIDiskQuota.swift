@@ -32,6 +32,26 @@ final class VOPIDiskQuota: Sendable {
         self.taken = Mutex(taken)
     }
 
+    /// Fetches a file for which there is room, and which has as many bytes as `fetch` returns.
+    ///
+    /// - Throws: as `begin`; what `fetch` throws.
+    func hold(
+        on pool: BlockingPool, _ fetch: (Limit) async throws(DeliveryError) -> Int64
+    ) async throws(DeliveryError) {
+        let limit = try await pool.run { () throws(DeliveryError) in try begin() }
+        do throws(DeliveryError) {
+            end(limit, bytes: try await fetch(limit))
+        } catch {
+            end(limit)
+            throw judged(error, limit)
+        }
+    }
+
+    /// What a file's failure means that was held to `limit`.
+    func judged(_ error: DeliveryError, _ limit: Limit) -> DeliveryError {
+        error.code == .answerTooLarge && limit.isOfDisk ? full : error
+    }
+
     /// Ends what `limit` began; `bytes` are there now.
     func end(_ limit: Limit, bytes: Int64 = 0) {
         Self.promised.withLock { promised in
@@ -70,11 +90,6 @@ final class VOPIDiskQuota: Sendable {
         let (own, disk) = (min(largest, most - taken), available - kept)
         let room = max((disk - promised) / 4 * 3, min(disk, kept / 16))
         return room < own ? Limit(bytes: room, isOfDisk: true) : Limit(bytes: own, isOfDisk: false)
-    }
-
-    /// What a file's failure means that was held to `limit`.
-    func judged(_ error: DeliveryError, _ limit: Limit) -> DeliveryError {
-        error.code == .answerTooLarge && limit.isOfDisk ? full : error
     }
 
     private var full: DeliveryError {

@@ -10,7 +10,7 @@ extension VOPIAPI {
     /// What the server is: asked once, then remembered on disk.
     /// - Throws: when the server does not answer, refuses us, or cannot be told; nothing is deleted or cancelled then.
     package func generation() async throws(DeliveryError) -> VOPIGeneration {
-        if let known = try await book.generation() { return known }
+        if let known = await book.generation() { return known }
         return try await askGeneration()
     }
 
@@ -96,15 +96,13 @@ final class VOPIServerBook: Sendable {
     }
 
     /// nil when the server was never asked.
-    func generation() async throws(DeliveryError) -> VOPIGeneration? {
+    func generation() async -> VOPIGeneration? {
         let (known, isForgotten) = state.withLock { ($0.generation, $0.isForgotten) }
         if known != nil || isForgotten { return known }
         let path = path
         // What cannot be read was not asked: it is asked again.
-        let bytes = await pool.run { try? DurableFile.read(path, limit: 4096) }
-        // As above.
-        guard let page = bytes.flatMap({ try? JSONDecoder().decode(Page.self, from: Data($0)) }), page.server == server
-        else { return nil }
+        let page: Page? = JSONNote.read(await pool.run { try? DurableFile.read(path, limit: 4096) })
+        guard let page, page.server == server else { return nil }
         state.withLock { $0.generation = page.generation }
         return page.generation
     }
@@ -112,9 +110,8 @@ final class VOPIServerBook: Sendable {
     /// Durable when it returns.
     func remember(_ generation: VOPIGeneration) async throws(DeliveryError) -> VOPIGeneration {
         let (folder, path) = (folder, path)
-        let page = Page(server: server, generation: generation)
+        let bytes = JSONNote.write(Page(server: server, generation: generation))
         do {
-            let bytes = Array(try JSONEncoder().encode(page))
             try await pool.run {
                 try VOPITokenStore.make(folder)
                 try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)

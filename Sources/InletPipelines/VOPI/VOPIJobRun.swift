@@ -116,7 +116,7 @@ extension VOPIDelivery {
     /// A server that does not know the question counts as ready.
     private func isReady() async throws(DeliveryError) -> Bool {
         do throws(DeliveryError) {
-            return try await api.ready().isReady
+            return try await api.isReady()
         } catch {
             guard error.verdict == .giveUp else { throw error }
             return true
@@ -141,8 +141,8 @@ extension VOPIDelivery {
         let summary: VOPIResults.Summary
         do throws(DeliveryError) {
             let results = VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping)
-            summary = try await results.fetchAll(
-                job.id, known, into: folder, source: video(chain.record),
+            summary = try await results.fetch(
+                job.id, known, into: folder, source: video(chain.record), isWhole: true,
                 noted: { manifest throws(DeliveryError) in
                     chain.record.results = manifest
                     try await note(chain)

@@ -39,7 +39,8 @@ struct VOPIManifest: Sendable, Equatable, Codable {
                         VOPIName.safe(entry.version ?? "", or: "image")
                     )
                 }
-            entry.path = Self.free(folder, stem, HTTPLink(path: link.path).imageExtension, &taken)
+            // PNG is what servers make.
+            entry.path = Self.free(folder, stem, link.pictureEnding ?? "png", &taken)
             entries.append(entry)
         }
     }
@@ -79,22 +80,14 @@ extension VOPIDownloads {
     }
 }
 
-/// The path of a link, for its extension.
-struct HTTPLink: Sendable {
-    var path: String
-
-    private static let known: Set = ["png", "jpg", "jpeg", "webp", "avif", "gif", "tiff", "tif", "bmp", "svg", "mp4"]
-
-    /// `png`, which is what servers make, where it says none that is a picture's.
-    var imageExtension: String { pictureEnding ?? "png" }
-
-    /// In lower case; nil where it says none that is a picture's.
+extension HTTPURL {
+    /// The extension of its path, in lower case; nil where that says none that is a picture's.
     var pictureEnding: String? {
         let name = path.split(separator: "/").last ?? ""
         let ending = name.split(separator: ".", omittingEmptySubsequences: false).dropFirst().last.map {
             $0.lowercased()
         }
-        return ending.flatMap { Self.known.contains($0) ? $0 : nil }
+        return ending.flatMap { PictureKind(ending: $0) == nil ? nil : $0 }
     }
 }
 
@@ -157,47 +150,43 @@ struct VOPIProduct: Sendable {
 
     /// The JSON, the files it names and their bytes. Reads the files for their checksums. Blocks.
     func described(in folder: Folder) throws(SystemError) -> (json: [UInt8], files: [String], bytes: Int64) {
-        var files: [VOPIValue] = []
+        var files: [JSONValue] = []
         var (paths, bytes): ([String], Int64) = ([], 0)
         for entry in manifest.entries where !missing.contains(entry.path) {
             let path = FilePath(entry.path)
             guard let name = path.lastComponent else { continue }
             let source = try SourceFile(opening: name, in: folder.folder(path.removingLastComponent()))
-            var members: [String: VOPIValue] = [
-                "path": .text(entry.path), "kind": .text(entry.frame == nil ? "image" : "frame"),
-                "size": .integer(source.opened.size), "sha256": .text(try Self.sha256(source)),
-            ]
-            members["frame"] = entry.frame.map { .text($0) }
-            members["variant"] = entry.variant.map { .text($0) }
-            members["version"] = entry.version.map { .text($0) }
-            files.append(.object(members))
+            let sha256 = try Self.sha256(source)
+            files.append(
+                .members([
+                    "path": .string(entry.path), "kind": .string(entry.frame == nil ? "image" : "frame"),
+                    "size": .number(String(source.opened.size)), "sha256": .string(sha256),
+                    "frame": entry.frame.map { .string($0) }, "variant": entry.variant.map { .string($0) },
+                    "version": entry.version.map { .string($0) },
+                ]))
             paths.append(entry.path)
             bytes += source.opened.size
         }
-        return (document(files).json, paths, bytes)
+        return (Array(document(files).text.utf8), paths, bytes)
     }
 
-    private func document(_ files: [VOPIValue]) -> VOPIValue {
-        var members: [String: VOPIValue] = [
-            "job": .text(job.id), "status": .text(job.status.text), "files": .list(files),
-            "missing": .list(missing.map { .text($0) }),
-            "complete": .boolean(absent == 0),
-        ]
-        members["expected"] = manifest.expected.map { .integer(Int64($0)) }
-        members["createdAt"] = job.createdAt.map { .text($0.rfc3339) }
-        members["completedAt"] = job.completedAt.map { .text($0.rfc3339) }
-        members["config"] = job.config
-        members["metadata"] = metadata
-        // Shopify, Amazon and eBay each have a text of their own there.
-        members["platforms"] = metadata?["platforms"].unlessEmpty
-        if let source {
-            var video: [String: VOPIValue] = [
-                "name": .text(source.name), "key": .text(source.key), "size": .integer(source.size),
-            ]
-            video["md5"] = source.md5.map { .text($0) }
-            members["video"] = .object(video)
+    private func document(_ files: [JSONValue]) -> JSONValue {
+        let video = source.map { source in
+            JSONValue.members([
+                "name": .string(source.name), "key": .string(source.key), "size": .number(String(source.size)),
+                "md5": source.md5.map { .string($0) },
+            ])
         }
-        return .object(members)
+        return .members([
+            "job": .string(job.id), "status": .string(job.status.text), "files": .array(files),
+            "missing": .array(missing.map { .string($0) }), "complete": .boolean(absent == 0),
+            "expected": manifest.expected.map { JSONValue($0) },
+            "createdAt": job.createdAt.map { .string($0.rfc3339) },
+            "completedAt": job.completedAt.map { .string($0.rfc3339) }, "config": job.config?.plain,
+            "metadata": metadata?.plain,
+            // Shopify, Amazon and eBay each have a text of their own there.
+            "platforms": metadata?["platforms"].unlessEmpty?.plain, "video": video,
+        ])
     }
 
     static func sha256(_ source: SourceFile) throws(SystemError) -> String {

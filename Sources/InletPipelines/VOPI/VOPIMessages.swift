@@ -82,7 +82,7 @@ package struct VOPIResult: Sendable, Equatable {
     package init?(_ value: VOPIValue) {
         guard value.objectIfSet != nil else { return nil }
         finalFrames = value["finalFrames"].list.compactMap(\.text)
-        commercialImages = VOPIValue.links(value["commercialImages"])
+        commercialImages = value["commercialImages"].links
     }
 
     /// Pictures of both kinds; one that is named twice is one file.
@@ -104,7 +104,6 @@ package struct VOPIJob: Sendable, Equatable {
     package var createdAt: WallTime?
     /// Does not move while a job runs; moves with every failed try.
     package var updatedAt: WallTime?
-    package var startedAt: WallTime?
     package var completedAt: WallTime?
     /// All that the server said, unknown fields too.
     package var raw: VOPIValue
@@ -121,7 +120,6 @@ package struct VOPIJob: Sendable, Equatable {
         error = value["error"].text
         createdAt = value["createdAt"].time
         updatedAt = value["updatedAt"].time
-        startedAt = value["startedAt"].time
         completedAt = value["completedAt"].time
         raw = value
     }
@@ -152,13 +150,6 @@ package struct VOPIJobPage: Sendable {
     }
 }
 
-extension VOPIValue {
-    /// Two levels of names over texts; what is not set is left out, an inner level that is empty stays.
-    static func links(_ value: VOPIValue) -> [String: [String: String]] {
-        value.members.filter { $0.value.isObject }.mapValues { $0.members.compactMapValues(\.text) }
-    }
-}
-
 /// Presigned links to what a job made: the answer to `GET /jobs/:id/download-urls`. Short-lived; nothing is paged.
 package struct VOPIDownloads: Sendable {
     package struct Frame: Sendable {
@@ -167,7 +158,6 @@ package struct VOPIDownloads: Sendable {
         package var link: HTTPURL
     }
 
-    package var expiresIn: Duration
     package var frames: [Frame]
     /// Variant, then version.
     package var images: [String: [String: HTTPURL]]
@@ -179,7 +169,7 @@ package struct VOPIDownloads: Sendable {
     package var refused: [String]
 
     /// nil when the answer has neither frames nor images nor a job's id.
-    init?(_ value: VOPIValue, asked: Duration, rules: URLRules) {
+    init?(_ value: VOPIValue, rules: URLRules) {
         guard value["frames"].isList || value["commercialImages"].isObject || value["jobId"].text != nil else {
             return nil
         }
@@ -198,19 +188,15 @@ package struct VOPIDownloads: Sendable {
             frames.append(Frame(frameID: frame["frameId"].text ?? "frame", link: url))
         }
         var images: [String: [String: HTTPURL]] = [:]
-        for (variant, versions) in VOPIValue.links(value["commercialImages"]) {
+        for (variant, versions) in value["commercialImages"].links {
             images[variant] = versions.compactMapValues { link($0) }
         }
         self.frames = frames
         self.images = images
         self.refused = refused
-        expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
         productMetadata = value["productMetadata"].objectIfSet
         saysMetadata = value.members.keys.contains("productMetadata")
     }
-
-    /// Links of both kinds.
-    package var count: Int { frames.count + images.values.reduce(0) { $0 + $1.count } }
 }
 
 /// A frame of a video that the server looked at.
@@ -245,54 +231,4 @@ package struct VOPIFrame: Sendable, Equatable {
         let texts = kinds.compactMap { kind, text in text.map { "\(kind): \($0)" } }
         return texts.isEmpty ? nil : texts.joined(separator: "; ")
     }
-}
-
-package struct VOPIImage: Sendable, Equatable {
-    package var version: String
-    /// Of the private bucket.
-    package var url: String?
-    package var succeeded: Bool?
-    package var error: String?
-
-    package init?(_ value: VOPIValue) {
-        guard value.isObject else { return nil }
-        version = value["version"].text ?? ""
-        url = value["s3Url"].text
-        succeeded = value["success"].boolean
-        error = value["error"].text
-    }
-}
-
-package struct VOPIVideo: Sendable, Equatable {
-    /// Seconds.
-    package var duration: Double?
-    package var width: Int?
-    package var height: Int?
-    package var codec: String?
-
-    package init?(_ value: VOPIValue) {
-        guard value.isObject else { return nil }
-        duration = value["duration"].number
-        width = value["width"].integer
-        height = value["height"].integer
-        codec = value["codec"].text
-    }
-}
-
-/// What the account can still pay for.
-package struct VOPIBalance: Sendable, Equatable {
-    package var credits: Double
-
-    /// nil where no number stands.
-    package init?(_ value: VOPIValue) {
-        guard let credits = value["balance"].number else { return nil }
-        self.credits = credits
-    }
-}
-
-/// `GET /ready`: whether the server's own parts are there. A 503 says so too.
-package struct VOPIReadiness: Sendable, Equatable {
-    package var isReady: Bool
-    /// Part, then `ok` or `error`.
-    package var checks: [String: String]
 }

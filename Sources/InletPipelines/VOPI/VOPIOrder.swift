@@ -1,61 +1,6 @@
 package import InletCore
 internal import InletTransfer
 
-/// What a route's `with:` asks of a job, on top of the destination's own settings; checked before a byte leaves.
-struct VOPIOrder: Sendable, Equatable {
-    var config: VOPIJobConfig
-    var callbackURL: String?
-    var estimatedDuration: Double?
-
-    /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
-    init(_ fields: [String: String], settings: VOPISettings) throws(FieldFault) {
-        config = settings.job
-        callbackURL = settings.callbackURL
-        let texts = fields.compactMapValues { text in
-            let trimmed = text.split(separator: " ").joined(separator: " ")
-            return trimmed.isEmpty ? nil : trimmed
-        }
-        if let text = texts["fps"] { config.fps = try Self.number(text, "fps") }
-        if let text = texts["batch_size"] {
-            guard let size = Int(text) else { throw FieldFault(field: "batch_size", reason: "is not a whole number") }
-            config.batchSize = size
-        }
-        if let text = texts["commercial_versions"] {
-            config.commercialVersions = VOPIJobConfig.versions(in: text)
-        }
-        if let text = texts["ai_cleanup"] {
-            guard let flag = Bool(text.lowercased()) else {
-                throw FieldFault(field: "ai_cleanup", reason: "is neither true nor false")
-            }
-            config.aiCleanup = flag
-        }
-        if let text = texts["gemini_model"] { config.geminiModel = text }
-        if let text = texts["stack_id"] { config.stackID = text }
-        if let (key, reason) = config.objection() {
-            let bare = reason.hasPrefix(key) ? reason.dropFirst(key.count).drop { ": ".contains($0) } : reason[...]
-            throw FieldFault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
-        }
-        if let text = texts["callback_url"] {
-            if let objection = VOPISettings.objection(toCallback: text, at: settings.url) {
-                throw FieldFault(field: "callback_url", reason: objection)
-            }
-            callbackURL = text
-        }
-        estimatedDuration = try texts["estimated_duration"].map { text throws(FieldFault) in
-            let seconds = try Self.number(text, "estimated_duration")
-            guard seconds > 0 else { throw FieldFault(field: "estimated_duration", reason: "must be above 0 seconds") }
-            return seconds
-        }
-    }
-
-    private static func number(_ text: String, _ field: String) throws(FieldFault) -> Double {
-        guard let number = Double(text), number.isFinite else {
-            throw FieldFault(field: field, reason: "is not a number")
-        }
-        return number
-    }
-}
-
 /// Which files are videos to the server, and as what they go.
 enum VOPIVideoFile {
     /// Of one PUT to S3, and to R2.
@@ -155,16 +100,16 @@ package struct VOPIJobConfig: Sendable, Hashable {
 
     /// nil when nothing is set. The versions are always named then: with a `config` that names none the server would make
     /// all four.
-    package var json: VOPIValue? {
+    package var json: JSONValue? {
         guard self != VOPIJobConfig() else { return nil }
-        var members: [String: VOPIValue] = [:]
-        members["fps"] = fps.map { .number($0) }
-        members["batchSize"] = batchSize.map { .integer(Int64($0)) }
-        members["commercialVersions"] = .list(orderedVersions.map { .text($0) })
-        members["aiCleanup"] = aiCleanup.map { .boolean($0) }
-        members["geminiModel"] = geminiModel.map { .text($0) }
-        members["stack"] = stackID.map { .object(["stackId": .text($0)]) }
-        return .object(members)
+        return .members([
+            "fps": fps.map { JSONValue($0) },
+            "batchSize": batchSize.map { JSONValue($0) },
+            "commercialVersions": .array(orderedVersions.map { .string($0) }),
+            "aiCleanup": aiCleanup.map { .boolean($0) },
+            "geminiModel": geminiModel.map { .string($0) },
+            "stack": stackID.map { .object(["stackId": .string($0)]) },
+        ])
     }
 }
 
@@ -180,14 +125,64 @@ package struct VOPINewJob: Sendable, Hashable {
 
     package static let longestEstimate = 1500.0
 
-    /// Fields that are not set are left out: the server refuses null.
-    package var json: VOPIValue {
-        var members: [String: VOPIValue] = ["videoUrl": .text(videoURL)]
-        members["config"] = config.json
-        members["callbackUrl"] = callbackURL.map { .text($0) }
-        if let estimate = estimatedDuration, estimate > 0, estimate <= Self.longestEstimate {
-            members["estimatedDurationSeconds"] = .number(estimate)
+    package var json: JSONValue {
+        let estimate = estimatedDuration.flatMap { $0 > 0 && $0 <= Self.longestEstimate ? $0 : nil }
+        return .members([
+            "videoUrl": .string(videoURL), "config": config.json, "callbackUrl": callbackURL.map { .string($0) },
+            "estimatedDurationSeconds": estimate.map { JSONValue($0) },
+        ])
+    }
+}
+
+extension VOPINewJob {
+    /// What a route's `with:` asks of a job, on top of the destination's own settings; checked before a byte leaves, and so
+    /// before there is a URL.
+    ///
+    /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
+    init(_ fields: [String: String], settings: VOPISettings) throws(FieldFault) {
+        self.init(videoURL: "", config: settings.job)
+        callbackURL = settings.callbackURL
+        let texts = fields.compactMapValues { text in
+            let trimmed = text.split(separator: " ").joined(separator: " ")
+            return trimmed.isEmpty ? nil : trimmed
         }
-        return .object(members)
+        if let text = texts["fps"] { config.fps = try Self.number(text, "fps") }
+        if let text = texts["batch_size"] {
+            guard let size = Int(text) else { throw FieldFault(field: "batch_size", reason: "is not a whole number") }
+            config.batchSize = size
+        }
+        if let text = texts["commercial_versions"] {
+            config.commercialVersions = VOPIJobConfig.versions(in: text)
+        }
+        if let text = texts["ai_cleanup"] {
+            guard let flag = Bool(text.lowercased()) else {
+                throw FieldFault(field: "ai_cleanup", reason: "is neither true nor false")
+            }
+            config.aiCleanup = flag
+        }
+        if let text = texts["gemini_model"] { config.geminiModel = text }
+        if let text = texts["stack_id"] { config.stackID = text }
+        if let (key, reason) = config.objection() {
+            let bare = reason.hasPrefix(key) ? reason.dropFirst(key.count).drop { ": ".contains($0) } : reason[...]
+            throw FieldFault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
+        }
+        if let text = texts["callback_url"] {
+            if let objection = VOPISettings.objection(toCallback: text, at: settings.url) {
+                throw FieldFault(field: "callback_url", reason: objection)
+            }
+            callbackURL = text
+        }
+        estimatedDuration = try texts["estimated_duration"].map { text throws(FieldFault) in
+            let seconds = try Self.number(text, "estimated_duration")
+            guard seconds > 0 else { throw FieldFault(field: "estimated_duration", reason: "must be above 0 seconds") }
+            return seconds
+        }
+    }
+
+    private static func number(_ text: String, _ field: String) throws(FieldFault) -> Double {
+        guard let number = Double(text), number.isFinite else {
+            throw FieldFault(field: field, reason: "is not a number")
+        }
+        return number
     }
 }

@@ -95,9 +95,9 @@ package struct VOPIPipeline: Pipeline {
     private func delivery(
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> VOPIDelivery {
-        let wanted: VOPIOrder
+        let wanted: VOPINewJob
         do throws(FieldFault) {
-            wanted = try VOPIOrder(order.fields, settings: api.settings)
+            wanted = try VOPINewJob(order.fields, settings: api.settings)
         } catch {
             throw DeliveryError(
                 .giveUp, .badRequest, "\(path.display): \(error.field): \(error.reason); correct 'with:' of its route")

@@ -87,15 +87,16 @@ struct VOPIRecord: Sendable, Equatable {
     init() {}
 
     init(_ entries: [String: [UInt8]]) {
-        upload = JSONNote.read(entries["upload"])
-        // Its name is not known any more, and with it nothing of it.
-        if upload?.publicURL.isEmpty == true { upload = nil }
-        sent = upload == nil ? nil : JSONNote.read(entries["sent"])
-        creating = JSONNote.read(entries["creating"])
-        job = JSONNote.read(entries["job"])
-        trouble = JSONNote.read(entries["trouble"]) ?? Trouble()
+        upload = Upload(entries["upload"])
+        let unknown = Sent(md5: "", isProved: false)
+        sent = upload == nil ? nil : JSONNote.read(entries["sent"], else: unknown)
+        creating = JSONNote.read(entries["creating"], else: Creating(sentAt: 0, lookAt: 0))
+        job = JSONNote.read(entries["job"], else: Job(id: "", since: 0, isAdopted: false))
+        // Without its id there is nothing to ask for.
+        if job?.id.isEmpty == true { job = nil }
+        trouble = JSONNote.read(entries["trouble"], else: Trouble()) ?? Trouble()
         surplus = JSONNote.read(entries["surplus"]) ?? []
-        results = JSONNote.read(entries["results"])
+        results = JSONNote.read(entries["results"], else: VOPIManifest())
         dead = JSONNote.read(entries["dead"]) ?? []
         restarts = JSONNote.read(entries["restarts"]) ?? 0
         asked = JSONNote.read(entries["asked"]) ?? 0
@@ -135,90 +136,27 @@ struct VOPIRecord: Sendable, Equatable {
     }
 }
 
-/// Notes are read by later builds, and by earlier ones after a step back: what a note does not have yet reads as its
-/// default, and what it has beside is passed over. Only what a note is nothing without is asked for.
 extension VOPIRecord.Upload {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        publicURL = try note.required("publicURL")
+    /// nil where its name is not known any more, and with it nothing of it.
+    init?(_ note: [UInt8]?) {
         // Without an end of its URL the upload is asked for anew, unless the bytes are there.
-        url = note["url"] ?? ""
-        expires = note["expires"] ?? 0
-        contentType = note["contentType"] ?? "video/mp4"
+        let unknown = Self(url: "", publicURL: "", expires: 0, contentType: "video/mp4")
+        guard let upload = JSONNote.read(note, else: unknown), !upload.publicURL.isEmpty else { return nil }
+        self = upload
     }
 }
 
-extension VOPIRecord.Sent {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        md5 = note["md5"] ?? ""
-        etag = note["etag"]
-        isProved = note["isProved"] ?? false
-    }
-}
-
-extension VOPIRecord.Creating {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        sentAt = note["sentAt"] ?? 0
-        lookAt = note["lookAt"] ?? 0
-        looks = note["looks"] ?? 0
-    }
-}
-
-extension VOPIRecord.Job {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        id = try note.required("id")
-        since = note["since"] ?? 0
-        isAdopted = note["isAdopted"] ?? false
-        isFetching = note["isFetching"] ?? false
-        fetchingSince = note["fetchingSince"]
-        stuckSince = note["stuckSince"]
-        seen = note["seen"]
-    }
-}
-
-extension VOPIRecord.Trouble {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        failures = note["failures"] ?? []
-        since = note["since"]
-        missing = note["missing"] ?? 0
-        cancelledAt = note["cancelledAt"]
-        silentSince = note["silentSince"]
-        silentSeen = note["silentSeen"]
-        leftAt = note["leftAt"]
-    }
-}
-
-extension VOPIManifest {
-    init(from decoder: any Decoder) throws {
-        let note = try NoteReader(decoder)
-        entries = note["entries"] ?? []
-        expected = note["expected"]
-    }
-}
-
-private struct NoteReader {
-    private struct Key: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
-    private let members: KeyedDecodingContainer<Key>
-
-    init(_ decoder: any Decoder) throws { members = try decoder.container(keyedBy: Key.self) }
-
-    /// nil for what is not there, and for what is something else than is wanted.
-    subscript<Value: Decodable>(name: String) -> Value? {
-        try? members.decodeIfPresent(Value.self, forKey: Key(stringValue: name))
-    }
-
-    func required<Value: Decodable>(_ name: String) throws -> Value {
-        try members.decode(Value.self, forKey: Key(stringValue: name))
+extension JSONNote {
+    /// Notes are read by later builds, and by earlier ones after a step back: what a note does not have yet, or has as
+    /// something else than is wanted, is as in `other`, and what it has beside is passed over. nil for no object.
+    static func read<Value: Codable>(_ note: [UInt8]?, else other: Value) -> Value? {
+        // As in `read`.
+        guard let note, let said = try? JSONValue(parsing: note).object,
+            let ours = try? JSONValue(parsing: write(other)).object
+        else { return nil }
+        func value(_ said: JSONObject) -> Value? {
+            read(Array(JSONValue.object(ours.merging(said) { $1 }).text.utf8))
+        }
+        return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
     }
 }

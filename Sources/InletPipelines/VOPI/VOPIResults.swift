@@ -44,42 +44,39 @@ package struct VOPIResults: Sendable {
     package func fetch(
         job: String, into folder: FilePath, progress: @escaping Progress = { _, _, _ in }
     ) async throws(DeliveryError) -> Summary {
-        let (product, missing) = try await fetch(
-            job, VOPIManifest(), into: folder, source: nil, noted: { _ in }, progress: progress)
-        return try await write(product, missing, folder)
+        try await fetch(job, VOPIManifest(), into: folder, isWhole: false, noted: { _ in }, progress: progress)
     }
 
-    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed. Nothing is written
-    /// beside the files before all are there.
+    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed.
     ///
-    /// - Throws: `.badAnswer`, which passes, while there are less than the job speaks of.
-    func fetchAll(
-        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source?,
+    /// - Parameter isWhole: whether nothing is written beside the files before all are there.
+    /// - Throws: `.badAnswer`, which passes, while there are less than the job speaks of and `isWhole`.
+    func fetch(
+        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source? = nil, isWhole: Bool,
         noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
     ) async throws(DeliveryError) -> Summary {
-        let (product, missing) = try await fetch(
-            id, known, into: folder, source: source, noted: noted, progress: progress)
-        guard product.absent == 0 else {
+        let job = try await api.job(id)
+        var manifest = known
+        let (links, missing) = try await fetch(job, &manifest, into: folder, noted: noted, progress: progress)
+        // A server that says with its links that there is none is not asked a second time.
+        let metadata = links.saysMetadata ? links.productMetadata : try await api.metadata(id)
+        let product = VOPIProduct(
+            job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
+        guard product.absent > 0 else { return try await write(product, nil, folder) }
+        let reason =
+            missing.first.map { "\($0.entry.path): \($0.error.reason)" } ?? "the server gives no links to them"
+        guard !isWhole else {
             throw DeliveryError(
                 .retry(after: nil), .badAnswer,
-                "\(product.absent) of \(product.count) results of job \(id) are not there yet: "
-                    + (Self.reason(missing) ?? Self.unlinked))
+                "\(product.absent) of \(product.count) results of job \(id) are not there yet: \(reason)")
         }
-        return try await write(product, missing, folder)
-    }
-
-    private static let unlinked = "the server gives no links to them"
-
-    private static func reason(_ missing: [Missing]) -> String? {
-        missing.first.map { "\($0.entry.path): \($0.error.reason)" }
+        return try await write(product, reason, folder)
     }
 
     private func fetch(
-        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source?,
+        _ job: VOPIJob, _ manifest: inout VOPIManifest, into folder: FilePath,
         noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
-    ) async throws(DeliveryError) -> (VOPIProduct, [Missing]) {
-        let job = try await api.job(id)
-        var manifest = known
+    ) async throws(DeliveryError) -> (VOPIDownloads, [Missing]) {
         var links: VOPIDownloads
         var missing: [Missing] = []
         var fruitless = 0
@@ -103,11 +100,7 @@ package struct VOPIResults: Sendable {
                 .retry(after: nil), .urlExpired,
                 "the store refuses fresh links (403), such as \(refused.entry.object); check this machine's clock")
         }
-        // A server that says with its links that there is none is not asked a second time.
-        let metadata = links.saysMetadata ? links.productMetadata : try await api.metadata(id)
-        let product = VOPIProduct(
-            job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
-        return (product, missing)
+        return (links, missing)
     }
 
     /// Fresh links, and what they are of.
@@ -184,7 +177,9 @@ package struct VOPIResults: Sendable {
         await withTaskGroup(of: (VOPIManifest.Entry, Result<Void, DeliveryError>).self) { group in
             func begin() {
                 guard let entry = rest.popFirst() else { return }
-                group.addTask { (entry, await self.fetch(entry, round)) }
+                group.addTask { () async -> (VOPIManifest.Entry, Result<Void, DeliveryError>) in
+                    (entry, await Result(of: try await self.fetch(entry, round)))
+                }
             }
             for _ in 0..<Self.parallel { begin() }
             for await (entry, result) in group {
@@ -205,48 +200,44 @@ package struct VOPIResults: Sendable {
         return missing
     }
 
-    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async -> Result<Void, DeliveryError> {
-        let again = DeliveryError(.giveUp, .urlExpired, "\(entry.object): its link has to be asked for anew")
+    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async throws(DeliveryError) {
         guard let url = round.links[entry.identity] else {
-            return .failure(DeliveryError(.giveUp, .notFound, "\(entry.object) has no link any more"))
+            throw DeliveryError(.giveUp, .notFound, "\(entry.object) has no link any more")
         }
-        let target = round.folder.pushing(FilePath(entry.path))
-        let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
-        let place: Folder
-        do throws(DeliveryError) { place = try await self.place(of: entry, in: round.folder) } catch {
-            return .failure(error)
+        let path = FilePath(entry.path)
+        let place = try await pool.run { () throws(DeliveryError) in
+            try Self.make(path.removingLastComponent(), in: round.folder)
         }
+        var download = Download(target: round.folder.pushing(path), in: place)
+        download.tagIsMD5 = true
+        let ending = url.pictureEnding
+        download.objection = { PictureKind.objection(to: $0, ending: ending) }
         do throws(DeliveryError) {
-            let limit = try await pool.run { () throws(DeliveryError) in try round.room.begin() }
-            do throws(DeliveryError) {
-                var download = Download(target: target, in: place, limit: limit.bytes)
-                download.tagIsMD5 = true
-                let ending = HTTPLink(path: url.path).pictureEnding
-                download.objection = { PictureKind.objection(to: $0, ending: ending) }
-                let fetched = try await fetching.run(download) { next throws(DeliveryError) in
-                    if next.refusal == 403 { throw again }
+            try await round.room.hold(on: pool) { limit throws(DeliveryError) in
+                download.limit = limit.bytes
+                let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
+                return try await fetching.run(download) { next throws(DeliveryError) in
+                    guard next.refusal != 403 else {
+                        throw DeliveryError(
+                            .giveUp, .urlExpired, "\(entry.object): its link has to be asked for anew")
+                    }
                     return HTTPRequest("GET", url, headers: next.headers)
-                }
-                round.room.end(limit, bytes: fetched.size)
-            } catch {
-                round.room.end(limit)
-                throw round.room.judged(error, limit)
+                }.size
             }
-            return .success(())
         } catch {
-            // Somebody else who fetches the same job, such as a person, was faster.
-            guard error.code == .destinationExists, await isThere(entry, in: place) else { return .failure(error) }
-            try? await Downloader(client: client, pool: pool).discard(Download(target: target, in: place))
-            return .success(())
+            // Somebody else who fetches the same job, such as a person, was faster. What cannot be looked at is not there.
+            guard error.code == .destinationExists, await pool.run({ (try? Self.size(of: entry, place)) != nil })
+            else { throw error }
+            // What stays of ours does no harm.
+            try? await Downloader(client: client, pool: pool).discard(download)
         }
     }
 
     /// Last: its presence says that all there is to fetch has been fetched.
     private func write(
-        _ product: VOPIProduct, _ missing: [Missing], _ folder: FilePath
+        _ product: VOPIProduct, _ reason: String?, _ folder: FilePath
     ) async throws(DeliveryError) -> Summary {
-        let reason = product.absent == 0 ? nil : Self.reason(missing) ?? Self.unlinked
-        return try await pool.run { () throws(DeliveryError) in
+        try await pool.run { () throws(DeliveryError) in
             do throws(SystemError) {
                 let place = try Self.open("", in: folder)
                 let (json, files, bytes) = try product.described(in: place)
@@ -264,7 +255,7 @@ package struct VOPIResults: Sendable {
 
     /// Those that have no file yet, and the bytes of those that have; folders for them are made. What has its final name is
     /// whole: only whole files get one.
-    func absent(
+    private func absent(
         _ manifest: VOPIManifest, in folder: FilePath
     ) async throws(DeliveryError) -> (entries: [VOPIManifest.Entry], bytes: Int64) {
         try await pool.run { () throws(DeliveryError) in
@@ -285,17 +276,6 @@ package struct VOPIResults: Sendable {
         }
     }
 
-    /// The open folder that a file of the job goes to; `folder` is the job's own.
-    func place(of entry: VOPIManifest.Entry, in folder: FilePath) async throws(DeliveryError) -> Folder {
-        let path = FilePath(entry.path).removingLastComponent()
-        return try await pool.run { () throws(DeliveryError) in try Self.make(path, in: folder) }
-    }
-
-    /// Whether a whole file has this name.
-    func isThere(_ entry: VOPIManifest.Entry, in folder: Folder) async -> Bool {
-        await pool.run { (try? Self.size(of: entry, folder)) != nil }
-    }
-
     /// Of a whole file with this name; nil for none.
     private static func size(of entry: VOPIManifest.Entry, _ folder: Folder) throws(DeliveryError) -> Int64? {
         guard let name = FilePath(entry.path).lastComponent else { return nil }
@@ -304,7 +284,7 @@ package struct VOPIResults: Sendable {
 
     /// Makes a folder at or below the job's own, and opens it. None of them may be a symlink: whoever may write there would
     /// decide where the agent, which may do more, puts its files.
-    static func make(_ path: FilePath, in folder: FilePath) throws(DeliveryError) -> Folder {
+    private static func make(_ path: FilePath, in folder: FilePath) throws(DeliveryError) -> Folder {
         do throws(SystemError) {
             let results = try Folder.making(folder.removingLastComponent(), mode: 0o755)
             return try results.folder(below(folder, path), making: 0o755)

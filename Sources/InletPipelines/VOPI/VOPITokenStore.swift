@@ -17,7 +17,7 @@ struct VOPITokenStore: Sendable {
     /// Larger is no token.
     private static let sizeLimit = 64 << 10
     /// How long another process may take for a renewal.
-    private static let patience = Duration.seconds(60)
+    static let patience = Duration.seconds(60)
 
     init(folder: FilePath, name: String, seed: FilePath, pool: BlockingPool) {
         self.folder = folder
@@ -31,52 +31,53 @@ struct VOPITokenStore: Sendable {
     /// The pair that is kept; that before it where the file cannot be understood; nil when there is none.
     /// - Throws: where the disk fails: a login must not seem to be gone for that.
     func pair() async throws(DeliveryError) -> VOPITokenPair? {
-        if let pair = try await read(path) { return pair }
-        return try await read(previous)
+        for file in [path, previous] {
+            if let pair: VOPITokenPair = JSONNote.read(try await bytes(file) { $0.isMissing }) { return pair }
+        }
+        return nil
     }
 
-    private func read(_ file: FilePath) async throws(DeliveryError) -> VOPITokenPair? {
-        let bytes: [UInt8]
+    /// nil where the file cannot be opened for a reason that `isNone` takes for "there is none".
+    private func bytes(
+        _ file: FilePath, isNone: (SystemError) -> Bool
+    ) async throws(DeliveryError) -> [UInt8]? {
         do throws(SystemError) {
-            bytes = try await pool.run { () throws(SystemError) in try DurableFile.read(file, limit: Self.sizeLimit) }
+            return try await pool.run { () throws(SystemError) in try DurableFile.read(file, limit: Self.sizeLimit) }
         } catch {
-            if error.isMissing { return nil }
+            if isNone(error) { return nil }
             throw Self.fault("cannot be read", error)
         }
-        // Then the one before it is tried, as said above.
-        return try? JSONDecoder().decode(VOPITokenPair.self, from: Data(bytes))
     }
 
     /// The configured token; nil when its file is missing, empty, or not for this user.
     /// - Throws: as `pair`.
     func seed() async throws(DeliveryError) -> VOPISeed? {
-        let path = seedPath
-        do throws(SystemError) {
-            return VOPISeed(
-                try await pool.run { () throws(SystemError) in try DurableFile.read(path, limit: Self.sizeLimit) })
-        } catch {
-            if error.isMissing || error.isPermission { return nil }
-            throw Self.fault("cannot be read", error)
-        }
+        try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { VOPISeed($0) }
     }
 
     /// Puts `pair` in the place of the one before; on the disk when it returns.
     func keep(_ pair: VOPITokenPair) async throws(DeliveryError) {
         let (path, previous) = (path, previous)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+        // Texts and numbers always encode.
+        let bytes = (try? encoder.encode(pair)).map { Array($0) } ?? []
+        try await writing { () throws(SystemError) in
+            // The one before is for a file that was damaged; without it the new one does.
+            let old = try? DurableFile.read(path, limit: Self.sizeLimit)
+            // The new one first: the server has forgotten the old.
+            try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+            if let old { try DurableFile.write(old, to: previous, mode: 0o600, asFolderOwner: true) }
+        }
+    }
+
+    /// Runs `body` on the pool, in the folder, which is made.
+    private func writing(_ body: @escaping @Sendable () throws(SystemError) -> Void) async throws(DeliveryError) {
+        let folder = folder
         do throws(SystemError) {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
-            // What it was does not matter: the error says which file.
-            guard let bytes = (try? encoder.encode(pair)).map({ Array($0) }) else {
-                throw SystemError(call: "encode", path: path, code: .invalidArgument)
-            }
-            try await makeFolder()
             try await pool.run { () throws(SystemError) in
-                // The one before is for a file that was damaged; without it the new one does.
-                let old = try? DurableFile.read(path, limit: Self.sizeLimit)
-                // The new one first: the server has forgotten the old.
-                try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
-                if let old { try DurableFile.write(old, to: previous, mode: 0o600, asFolderOwner: true) }
+                try Self.make(folder)
+                try body()
             }
         } catch {
             throw Self.fault("cannot be kept", error)
@@ -84,13 +85,8 @@ struct VOPITokenStore: Sendable {
     }
 
     /// The right to renew, which one process has at a time. Waits for its holder; ends when the task is cancelled.
-    func lock() async throws(DeliveryError) -> FileLock {
-        let end = ContinuousClock.now.advanced(by: Self.patience)
-        do throws(SystemError) {
-            try await makeFolder()
-        } catch {
-            throw Self.fault("cannot be kept", error)
-        }
+    func lock(by end: ContinuousClock.Instant) async throws(DeliveryError) -> FileLock {
+        try await writing {}
         while true {
             if let lock = try take() { return lock }
             if Task.isCancelled { throw DeliveryError.stopping }
@@ -112,11 +108,6 @@ struct VOPITokenStore: Sendable {
         } catch {
             throw Self.fault("cannot be locked", error)
         }
-    }
-
-    private func makeFolder() async throws(SystemError) {
-        let folder = folder
-        try await pool.run { () throws(SystemError) in try Self.make(folder) }
     }
 
     /// Makes `state_dir/tokens`. A command that root runs leaves nothing there that the agent, which runs as the owner of its

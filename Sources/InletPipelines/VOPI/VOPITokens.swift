@@ -25,7 +25,8 @@ final class VOPITokens: Sendable {
     private let service: ServiceClient
     private let store: VOPITokenStore
     private let now: @Sendable () -> WallTime
-    private let flight = SingleFlight<VOPITokenPair>()
+    /// Work that many want done and one does: who comes after it finds the new pair on the disk, or why there is none.
+    private let turn = KeyedMutex()
     private let state = Mutex(State())
 
     init(
@@ -40,20 +41,15 @@ final class VOPITokens: Sendable {
     /// - Throws: `.credentials` when the login has ended, `.outage` when it cannot be renewed now.
     func access(after rejected: Secret? = nil) async throws(DeliveryError) -> Secret {
         if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair.accessToken }
-        let pair = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: rejected) }
-        if pair.accessToken != rejected { return pair.accessToken }
-        // The renewal that ran had begun for somebody who did not know of the refusal.
-        return try await flight.run { () throws(DeliveryError) in try await self.renewed(not: rejected) }.accessToken
+        return try await renewed(not: rejected).accessToken
     }
 
     /// Renews a login that is a day old, so that a week of idleness does not end it.
     /// - Throws: as `access`.
     func keepAlive() async throws(DeliveryError) {
-        var known = pair
-        if known == nil { known = try await store.pair() }
+        let known = if let pair { pair } else { try await store.pair() }
         if let known, known.server == server.redacted, !known.isIdle(at: now()) { return }
-        let old = known?.accessToken
-        _ = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: old) }
+        _ = try await renewed(not: known?.accessToken)
     }
 
     /// When the login that is in use was last renewed; nil before the first time, and once another is configured.
@@ -77,7 +73,15 @@ final class VOPITokens: Sendable {
 
     /// The pair to go on with: one that another process has got, or a new one.
     private func renewed(not rejected: Secret?) async throws(DeliveryError) -> VOPITokenPair {
-        let lock = try await store.lock()
+        // Those who wait for another process wait together, not each after the other.
+        let end = ContinuousClock.now + VOPITokenStore.patience
+        return try await turn.alone("") { () throws(DeliveryError) in try await renewedAlone(not: rejected, by: end) }
+    }
+
+    private func renewedAlone(
+        not rejected: Secret?, by end: ContinuousClock.Instant
+    ) async throws(DeliveryError) -> VOPITokenPair {
+        let lock = try await store.lock(by: end)
         defer { withExtendedLifetime(lock) {} }
         if let unsaved = state.withLock({ $0.unsaved }) { return try await adopt(unsaved) }
         var stored = try await store.pair()
@@ -117,10 +121,14 @@ final class VOPITokens: Sendable {
                 continue
             }
             let pair = VOPITokenPair(value, old: token, server: server.redacted, seed: digest, now: now())
-            guard let pair else { throw failed(Self.empty(server)) }
+            guard let pair else {
+                let reason = "renewing the login at \(server.redacted): the answer has no access token"
+                throw failed(DeliveryError(.outage(after: nil), .badAnswer, reason))
+            }
             return try await adopt(pair)
         }
-        throw ended ?? nothing
+        let nothing = "there is no login at \(server.redacted): \(store.seedPath.display) holds none"
+        throw ended ?? DeliveryError(.credentials, .unauthorized, nothing)
     }
 
     /// One renewal. - Returns: why the token has ended, if it has.
@@ -178,79 +186,4 @@ final class VOPITokens: Sendable {
 
     /// What a person does where the login has ended.
     var remedy: String { "log in again, and put the new refresh token into \(store.seedPath.display)" }
-
-    private var nothing: DeliveryError {
-        DeliveryError(
-            .credentials, .unauthorized, "there is no login at \(server.redacted): \(store.seedPath.display) holds none"
-        )
-    }
-
-    private static func empty(_ server: HTTPURL) -> DeliveryError {
-        DeliveryError(
-            .outage(after: nil), .badAnswer, "renewing the login at \(server.redacted): the answer has no access token")
-    }
-}
-
-/// Work that many want done and one does: who comes while it runs gets its result.
-final class SingleFlight<Value: Sendable>: Sendable {
-    private typealias Outcome = Result<Value, DeliveryError>
-
-    private struct State {
-        var isFlying = false
-        var count = 0
-        var waiting: [Int: CheckedContinuation<Outcome?, Never>] = [:]
-    }
-
-    private let state = Mutex(State())
-
-    /// Runs `body`, or waits for the one that runs. A task that is cancelled while it waits leaves at once; where the task
-    /// that does the work was cancelled, one of the others does it again.
-    func run(
-        _ body: @Sendable () async throws(DeliveryError) -> Value
-    ) async throws(DeliveryError) -> Value {
-        while true {
-            if Task.isCancelled { throw DeliveryError.stopping }
-            if begin() { return try await lead(body).get() }
-            guard let outcome = await follow() else { continue }
-            if case .failure(let error) = outcome, error.verdict == .cancelled { continue }
-            return try outcome.get()
-        }
-    }
-
-    private func begin() -> Bool {
-        state.withLock { state in
-            defer { state.isFlying = true }
-            return !state.isFlying
-        }
-    }
-
-    private func lead(_ body: @Sendable () async throws(DeliveryError) -> Value) async -> Outcome {
-        let outcome = await Outcome(of: try await body())
-        let waiting = state.withLock { state in
-            defer { state = State(count: state.count) }
-            return state.waiting.values.map { $0 }
-        }
-        for one in waiting { one.resume(returning: outcome) }
-        return outcome
-    }
-
-    /// The outcome of what runs; nil when it has ended by now, or this task was cancelled.
-    private func follow() async -> Outcome? {
-        let number = state.withLock { state in
-            state.count += 1
-            return state.count
-        }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isWaiting = state.withLock { state in
-                    guard state.isFlying, !Task.isCancelled else { return false }
-                    state.waiting[number] = continuation
-                    return true
-                }
-                if !isWaiting { continuation.resume(returning: nil) }
-            }
-        } onCancel: {
-            state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: nil)
-        }
-    }
 }

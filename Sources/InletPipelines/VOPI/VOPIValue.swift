@@ -7,6 +7,8 @@ package struct VOPIValue: Sendable, Equatable {
 
     package init(_ plain: JSONValue) { self.plain = plain }
 
+    package static let null = VOPIValue(.null)
+
     /// The value of `body`; nil when it is empty or no JSON.
     package init?(_ body: [UInt8]) {
         guard let value = try? JSONValue(parsing: body) else { return nil }
@@ -56,24 +58,18 @@ package struct VOPIValue: Sendable, Equatable {
     /// The value where it is an object with members; nil for `{}`, and for the 0 and `""` that also stand for "not set".
     package var objectIfSet: VOPIValue? { isObject ? unlessEmpty : nil }
 
-    /// One line of JSON with sorted names.
-    package var json: [UInt8] { Array(plain.text.utf8) }
+    /// Two levels of names over texts; what is not set is left out, an inner level that is empty stays.
+    var links: [String: [String: String]] {
+        members.filter { $0.value.isObject }.mapValues { $0.members.compactMapValues(\.text) }
+    }
+}
 
-    // MARK: - For the bodies of requests.
-
-    package static var null: VOPIValue { VOPIValue(.null) }
-    package static func text(_ text: String) -> VOPIValue { VOPIValue(.string(text)) }
-    package static func boolean(_ value: Bool) -> VOPIValue { VOPIValue(.boolean(value)) }
-    package static func integer(_ value: Int64) -> VOPIValue { VOPIValue(.number(String(value))) }
-    package static func list(_ values: [VOPIValue]) -> VOPIValue { VOPIValue(.array(values.map(\.plain))) }
-
-    /// `value` has to be finite: JSON has no other numbers.
-    package static func number(_ value: Double) -> VOPIValue {
-        let whole = Int64(exactly: value).map { String($0) }
-        return VOPIValue(.number(whole ?? String(value.isFinite ? value : 0)))
+extension JSONValue {
+    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
+    init(_ number: Double) {
+        self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
     }
 
-    package static func object(_ members: [String: VOPIValue]) -> VOPIValue {
-        VOPIValue(.object(members.mapValues(\.plain)))
-    }
+    /// What is nil is left out: the server refuses null.
+    static func members(_ members: [String: JSONValue?]) -> JSONValue { .object(members.compactMapValues(\.self)) }
 }

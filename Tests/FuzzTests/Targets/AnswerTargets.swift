@@ -17,7 +17,7 @@ extension FuzzTarget {
         FuzzTarget("json", longest: 8192) { bytes throws(Broken) in
             var reader = JSONReader(Array(bytes))
             guard let value = try? reader.value() else { return }
-            let text = Array(VOPIValue(value).json)
+            let text = Array(value.text.utf8)
             try promise(VOPIValue(text)?.plain == value, "JSON that is not read as it was written")
             _ = try? MarkerFile(Array(bytes), digest: Digest(.sha256, Array(repeating: 7, count: 32)))
         },
@@ -90,7 +90,7 @@ extension FuzzTarget {
         let rules = URLRules.sentByServer(at: api, allowHTTP: false)
         _ = VOPIProgress(value)
         _ = try? VOPIUploadPlace(value, asked: .seconds(60), rules: rules)
-        _ = VOPIDownloads(value, asked: .seconds(60), rules: rules)
+        _ = VOPIDownloads(value, rules: rules)
     }
 
     private static func size(_ element: XMLAnswer) -> Int { element.children.reduce(1) { $0 + size($1) } }

@@ -46,7 +46,7 @@ struct VOPINameTests {
                 """#
             let value = try #require(VOPIValue(Array(json.utf8)))
             let rules = URLRules.configured(allowHTTP: false)
-            return try #require(VOPIDownloads(value, asked: .seconds(60), rules: rules))
+            return try #require(VOPIDownloads(value, rules: rules))
         }
         var manifest = VOPIManifest()
         manifest.add(try downloads("sig=1"))

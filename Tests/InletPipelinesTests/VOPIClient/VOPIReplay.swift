@@ -27,7 +27,7 @@ struct VOPIReplay: Sendable {
     private func call() async throws(DeliveryError) -> String {
         let parts = vector.path.split(separator: "/").map { String($0) }
         switch (vector.method, parts.count > 2 ? parts[2] : parts.last ?? "", parts.count) {
-        case ("GET", "ready", _): return try await api.ready().isReady ? "ready" : "not ready"
+        case ("GET", "ready", _): return try await api.isReady() ? "ready" : "not ready"
         case ("POST", "uploads", 4): return try await presign()
         case ("POST", "jobs", 3): return said(try await api.createJob(newJob))
         case ("GET", "jobs", 3): return try await list()
@@ -35,7 +35,7 @@ struct VOPIReplay: Sendable {
             _ = try await api.accessToken()
             return "token"
         case ("GET", "credits", 4) where parts[3] == "balance":
-            return try await api.balance().map { "\(Int($0.credits)) credits" } ?? "nothing"
+            return try await api.balance().map { "\(Int($0)) credits" } ?? "nothing"
         case (_, "jobs", 4...): return try await aboutJob(parts[3], Array(parts.dropFirst(4)))
         default: return try await other()
         }
@@ -48,10 +48,8 @@ struct VOPIReplay: Sendable {
         case ("GET", "download-urls"): return try await downloads(id)
         case ("GET", "metadata"): return try await api.metadata(id) == nil ? "nothing" : "metadata"
         case ("GET", "frames"): return "\(try await api.frames(id).count) frames"
-        case ("GET", "frames/final"): return "\(try await api.finalFrames(id).count) frames"
-        case ("GET", "images"): return "\(try await api.images(id).count) images"
+        case ("GET", "frames/final"): return "\(try await api.frames(id, final: true).count) frames"
         case ("GET", "images/grouped"): return said(try await api.groupedImages(id))
-        case ("GET", "video"): return try await api.video(id).map { said($0) } ?? "nothing"
         case ("POST", "cancel"): try await api.cancel(id)
         case ("DELETE", "") where vector.generation == .older: try await api.cancel(id)
         case ("DELETE", ""): try await api.delete(id)
@@ -105,7 +103,7 @@ struct VOPIReplay: Sendable {
     /// What nobody calls is at least sent and judged like the rest.
     private func other() async throws(DeliveryError) -> String {
         let request = api.request(
-            vector.method, String(vector.path.dropFirst()), body: vector.body == .null ? nil : vector.body)
+            vector.method, String(vector.path.dropFirst()), body: vector.body == .null ? nil : vector.body.plain)
         _ = try await api.send(request, .read, "asking")
         return "done"
     }
@@ -120,9 +118,5 @@ struct VOPIReplay: Sendable {
 
     private func said(_ links: [String: [String: String]]) -> String {
         "\(links.count) variants, \(links.values.reduce(0) { $0 + $1.count }) images"
-    }
-
-    private func said(_ video: VOPIVideo) -> String {
-        "video \(video.duration ?? 0) s \(video.width ?? 0)x\(video.height ?? 0) \(video.codec ?? "")"
     }
 }

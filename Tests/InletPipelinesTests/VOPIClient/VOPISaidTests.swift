@@ -53,7 +53,6 @@ import Testing
         let said = Self.said(body)
         #expect(said.code == nil)
         #expect(said.details == [])
-        #expect(said.isEmpty == (body.isEmpty || body == " "))
         #expect(!said.isUnknownRoute)
     }
 

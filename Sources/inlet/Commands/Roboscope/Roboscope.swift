@@ -23,7 +23,7 @@ struct Roboscope: AsyncParsableCommand {
         subcommands: [Spaces.self, Sessions.self, Markers.self, Events.self])
 
     /// Runs `body` with the server's calls, and says what went wrong.
-    static func use(_ server: ServerOption, _ body: (RoboscopeAdmin) async throws -> Void) async throws {
+    static func use(_ server: ServerOption, _ body: (RoboscopeAPI) async throws -> Void) async throws {
         let config = try server.options.load()
         let settings = try server.find("roboscope", in: config)
         let factory = PipelineFactory.standard(config)

@@ -52,7 +52,7 @@ extension VOPI {
 
         func run() async throws {
             try await VOPI.use(server) { api, _ in
-                let frames = try await all ? api.frames(job) : api.finalFrames(job)
+                let frames = try await api.frames(job, final: !all)
                 AnswerTable(
                     .init("FRAME", "frameId"), .init("SECOND", "timestamp"), .init("ANGLE", "angleEstimate"),
                     .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
