@@ -35,7 +35,7 @@ final class DeliveryStage: Service {
         (self.shared, self.transfers, slots) = (shared, transfers, lanes)
         resumable = Mutex(Set(begun))
         transferPool = TransferPool(shared, transfers, silence: silence)
-        limitHold = LimitHold(shared: shared, inFlight: transfers, patience: patience)
+        limitHold = LimitHold(shared: shared, transfers: transfers, patience: patience)
     }
 
     func run() async throws {
@@ -104,21 +104,12 @@ final class DeliveryStage: Service {
 struct DeliveryEnds: Sendable {
     let shared: Shared
 
-    /// Says and passes on what has ended, all of it in one write.
+    /// Says and passes on what has ended, all of it in one write; and says what nobody can read, and so nobody sends.
     ///
     /// - Parameter ended: with what settling did to the file of each.
-    func follow(_ ended: [(LaneSlots.Ended, SettledFile)]) {
-        for (one, _) in ended {
-            if case .expired = one.settlement {
-                shared.log.emit(.expired(one.claim.file, one.claim.delivery.destination))
-            }
-        }
-        shared.log.emit(ended.flatMap { Self.events($0.report, $0.claim.file, $1) })
+    func follow(_ ended: [(LaneSlots.Ended, SettledFile)], damaged: [DamagedDelivery]) {
+        shared.log.emit(ended.flatMap(Self.events))
         for (one, settled) in ended { pass(one.report, one.claim.file, settled) }
-    }
-
-    /// Says what nobody can read, and so nobody sends.
-    func tell(_ damaged: [DamagedDelivery]) {
         shared.log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
     }
 
@@ -134,12 +125,11 @@ struct DeliveryEnds: Sendable {
         return error.description
     }
 
-    /// - Parameter report: nil for a delivery that was never begun.
-    private static func events(
-        _ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile
-    ) -> [AgentEvent] {
-        if report != nil { Failpoint.delivered.reached() }
-        let told = report.map { [$0.event] } ?? []
+    private static func events(_ one: LaneSlots.Ended, _ settled: SettledFile) -> [AgentEvent] {
+        let file = one.claim.file
+        if one.report != nil { Failpoint.delivered.reached() }
+        var told = one.report.map { [$0.event] } ?? []
+        if case .expired = one.settlement { told = [.expired(file, one.claim.delivery.destination)] }
         guard let finish = settled.finish else { return told }
         Failpoint.finished.reached()
         let finished = AgentEvent.jobFinished(
