@@ -16,10 +16,9 @@ struct DeliveryLane: Sendable {
     private static let journalPause = Duration.seconds(2)
 
     private var shared: Shared { stage.shared }
-    private var ends: DeliveryEnds { DeliveryEnds(shared: shared) }
     private var none: ClaimWish { .none(id.lane) }
 
-    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.slots.with(id, body) }
+    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.lanes.with(id, body) }
 
     /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
     /// cancelled: then the journal is asked once more to take what has ended.
@@ -162,10 +161,10 @@ struct DeliveryLane: Sendable {
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        ends.follow(zip(ended, exchange.settled).map { ($0, $1) }, damaged: exchange.damaged)
+        follow(zip(ended, exchange.settled).map { ($0, $1) }, damaged: exchange.damaged)
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
         if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
-        await ends.freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
+        await freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
         return exchange
     }
 
@@ -185,7 +184,7 @@ struct DeliveryLane: Sendable {
                     refusal = error
                 }
             }
-            one.refusal = ends.refused(one.claim.file, refusal, saidLast: one.refusal)
+            one.refusal = tellRefused(one.claim.file, refusal, saidLast: one.refusal)
             refused.append(one)
         }
         return refused
@@ -202,6 +201,82 @@ struct DeliveryLane: Sendable {
             let refused = await settleSingly(due, error, hadClaims: false)
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
         }
+    }
+}
+
+/// Who is told of the end of a delivery, once it is durable.
+extension DeliveryLane {
+    /// Says and passes on what has ended, all of it in one write; and says what nobody can read, and so nobody sends.
+    ///
+    /// - Parameter ended: with what settling did to the file of each.
+    private func follow(_ ended: [(LaneSlots.Ended, SettledFile)], damaged: [DamagedDelivery]) {
+        shared.log.emit(ended.flatMap(Self.events))
+        for (one, settled) in ended { pass(one.report, one.claim.file, settled) }
+        shared.log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
+    }
+
+    /// Says that the journal does not take the end of a delivery, once for each cause.
+    /// - Returns: the cause.
+    private func tellRefused(_ file: FileRow, _ error: JournalError, saidLast: String?) -> String {
+        if error.isFull {
+            shared.health.journal.fails(error)
+        } else if error.description != saidLast {
+            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            shared.log.emit(.fileTrouble(path: file.fullPath, reason: reason))
+        }
+        return error.description
+    }
+
+    private static func events(_ one: LaneSlots.Ended, _ settled: SettledFile) -> [AgentEvent] {
+        let file = one.claim.file
+        if one.report != nil { Failpoint.delivered.reached() }
+        var told = one.report.map { [$0.event] } ?? []
+        if case .expired = one.settlement { told = [.expired(file, one.claim.delivery.destination)] }
+        guard let finish = settled.finish else { return told }
+        Failpoint.finished.reached()
+        let finished = AgentEvent.jobFinished(
+            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition,
+            route: file.route ?? "")
+        return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+    }
+
+    /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
+    private func freeReturned(_ files: [FileRow]) async {
+        let roots = shared.roots
+        let returned = Set(
+            files.filter { $0.volume != nil && (roots.hasMoved($0) || !roots.isAway($0)) }.compactMap(\.volume))
+        do {
+            for volume in returned { try await shared.journal.volumeIsBack(volume, at: .now) }
+        } catch {
+            shared.health.journal.fails(error)
+        }
+        if !returned.isEmpty { shared.signals.raiseDeliverable() }
+    }
+
+    /// Wakes and tells whoever has to do with it now.
+    private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
+        if settled.isFinal { shared.room.left() }
+        shared.destinations.deliveryEnded()
+        // What ended with it, a companion or the marker of a unit, is still to be finished.
+        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased {
+            shared.signals.raise(.finishable)
+        }
+        if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
+        // What is only being worked on leaves nothing to compare with.
+        let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
+        let isKept = !isWorkedOn && shared.looks.take(file.id)
+        // While it was gone for one destination and another had it still, what came back as it was is only known.
+        let mayBeBack = settled.isFinal && settled.state == .gone
+        switch report?.event {
+        case .jobDelivered, .jobWaiting: break
+        case nil where !settled.isFinal: break
+        default:
+            shared.signals.raise(.leftover, .destination)
+        }
+        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { shared.roots.look(again: changed) }
+        shared.roots.ended(file)
+        // More may be tried than before, in whatever lane. Its own looks by itself.
+        if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
     }
 }
 
