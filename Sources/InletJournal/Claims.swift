@@ -8,8 +8,7 @@ package struct EndedClaim: Sendable {
     package var settlement: Settlement
 
     package init(_ claim: Claim, _ settlement: Settlement) {
-        delivery = claim.delivery.id
-        self.settlement = settlement
+        (delivery, self.settlement) = (claim.delivery.id, settlement)
     }
 }
 
@@ -21,9 +20,7 @@ package struct ClaimWish: Sendable {
     package var most: Int
 
     package init(lane: Lane, rooms: [ClaimRoom], most: Int) {
-        self.lane = lane
-        self.rooms = rooms
-        self.most = most
+        (self.lane, self.rooms, self.most) = (lane, rooms, most)
     }
 
     /// Only settles.
@@ -73,10 +70,7 @@ package struct ClaimRoom: Sendable {
     package var uptime: Int64?
 
     package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil) {
-        self.destination = destination
-        self.limits = limits
-        self.uptime = uptime
-        self.isForBegunOnly = isForBegunOnly
+        (self.destination, self.limits, self.isForBegunOnly, self.uptime) = (destination, limits, isForBegunOnly, uptime)
     }
 
     /// The index that holds what the room is for: few have been begun, however many wait.
@@ -100,10 +94,7 @@ package final class Claim: Sendable {
     package let original: Original?
 
     init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], original: Original? = nil) {
-        self.file = file
-        self.delivery = delivery
-        self.checkpoint = checkpoint
-        self.original = original
+        (self.file, self.delivery, self.checkpoint, self.original) = (file, delivery, checkpoint, original)
     }
 }
 
@@ -140,8 +131,7 @@ package struct Ending: Sendable {
     package var receipt: [UInt8]
 
     package init(disposition: String, receipt: [UInt8]) {
-        self.disposition = disposition
-        self.receipt = receipt
+        (self.disposition, self.receipt) = (disposition, receipt)
     }
 }
 

@@ -24,18 +24,13 @@ struct DeliveryAttempt: Sendable {
     /// Of more deliveries that an earlier process began, the newest are not told apart.
     static let mostResumable = 10_000
 
-    private let claim: Claim
+    let claim: Claim
     let stage: DeliveryStage
-    private let ref: AgentEvent.JobRef
 
+    private var ref: AgentEvent.JobRef { AgentEvent.JobRef(claim.file, claim.delivery) }
     var shared: Shared { stage.shared }
     var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
-
-    init(_ claim: Claim, _ stage: DeliveryStage) {
-        (self.claim, self.stage) = (claim, stage)
-        ref = AgentEvent.JobRef(claim.file, claim.delivery)
-    }
 
     func run() async -> (Settlement, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }

@@ -64,7 +64,7 @@ struct DeliveryLane: Sendable {
             var ended = Ended.back(claim)
             if !stage.isStopping.isSet, !Task.isCancelled, shared.destinations.takes(claim.delivery) {
                 Failpoint.claimed.reached()
-                let (settlement, report) = await DeliveryAttempt(claim, stage).run()
+                let (settlement, report) = await DeliveryAttempt(claim: claim, stage: stage).run()
                 ended = Ended(claim: claim, settlement: settlement, report: report)
             }
             let isAwaited: Bool

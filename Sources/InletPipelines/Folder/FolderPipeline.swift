@@ -17,9 +17,7 @@ package struct FolderPipeline: Pipeline {
     private static let mostTwins = 1000
 
     package init(settings: FolderSettings, pool: BlockingPool, hashing: BlockingPool? = nil) {
-        self.settings = settings
-        self.pool = pool
-        self.hashing = hashing ?? pool
+        (self.settings, self.pool, self.hashing) = (settings, pool, hashing ?? pool)
     }
 
     /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
