@@ -70,7 +70,9 @@ package struct ClaimRoom: Sendable {
     package var uptime: Int64?
 
     package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil) {
-        (self.destination, self.limits, self.isForBegunOnly, self.uptime) = (destination, limits, isForBegunOnly, uptime)
+        (self.destination, self.limits, self.isForBegunOnly, self.uptime) = (
+            destination, limits, isForBegunOnly, uptime
+        )
     }
 
     /// The index that holds what the room is for: few have been begun, however many wait.

@@ -18,7 +18,8 @@ import Testing
     }
 
     @Test
-    func `a file that waits for a limit of 0 does not hold another destination up, goes back to the queue, and goes on later`()
+    func
+        `a file that waits for a limit of 0 does not hold another destination up, goes back to the queue, and goes on later`()
         async throws
     {
         var scene = try Scene()

@@ -184,8 +184,8 @@ struct DeliveryAttempt: Sendable {
         Failpoint.afterComplete.reached()
         stage.warmUp.step()
         stage.transfers.forgetStep(of: ref.delivery)
-        var report = DeliveryReport(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
-        report.destinationIsBack = worked(.delivered(file: ref.job))
+        let event = AgentEvent.jobDelivered(ref, proof, duration: start.duration(to: .now))
+        let report = DeliveryReport(event: event, destinationIsBack: worked(.delivered(file: ref.job)))
         return (.delivered(shared.journal.seal.closed(proof)), report)
     }
 
@@ -194,10 +194,10 @@ struct DeliveryAttempt: Sendable {
         if let step = attempt.progress, stage.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
-        let isRepeated = delivery.isBeingWorkedOn
-        var report = DeliveryReport(event: .jobWaiting(ref, until: time, saying: saying, isRepeated: isRepeated))
-        report.destinationIsBack = worked(.answered)
-        return (.waiting(until: time, saying: saying), report)
+        let event = AgentEvent.jobWaiting(ref, until: time, saying: saying, isRepeated: delivery.isBeingWorkedOn)
+        return (
+            .waiting(until: time, saying: saying), DeliveryReport(event: event, destinationIsBack: worked(.answered))
+        )
     }
 
     /// The destination is there, and this machine too. - Returns: whether more may be claimed for it than before.

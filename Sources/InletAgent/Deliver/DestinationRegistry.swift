@@ -284,19 +284,15 @@ package final class DestinationRegistry: Sendable {
     /// Lets go of all but these. - Returns: the others, with their expiry clocks in milliseconds.
     func keep(only names: Set<String>) -> [String: Int64] {
         let now = clock.instant()
-        let (left, former) = entries.withLock { entries in
-            var left: [String: Int64] = [:]
-            let former = entries.filter { !names.contains($0.key) }.map(\.value.destination)
-            for name in entries.keys where !names.contains(name) {
-                entries[name]?.updateClock(at: now)
-                if let uptime = entries.removeValue(forKey: name)?.uptime { left[name] = uptime }
-            }
+        // Ends after the lock, as in `take`.
+        let former = entries.withLock { entries in
+            let former = entries.filter { !names.contains($0.key) }
+            for name in former.keys { entries[name] = nil }
             Self.share(&entries)
-            return (left, former)
+            return former
         }
-        withExtendedLifetime(former) {}
-        if !left.isEmpty { hasStrays() }
-        return left
+        if !former.isEmpty { hasStrays() }
+        return former.mapValues { $0.uptime(at: now) }
     }
 
     /// After each delivery's end: what has come back to the queue of one that is gone is to be parked.
