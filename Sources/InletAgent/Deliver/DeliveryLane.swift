@@ -51,8 +51,8 @@ struct DeliveryLane: Sendable {
             }
         }
         // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
-        let ended = slots { $0.takeRefused(at: nil) + $0.takeEnded() }
-        if !ended.isEmpty { _ = await settleAndClaim(ended, none) }
+        slots { $0.putBack($0.takeRefused(at: nil)) }
+        _ = await exchange(nil)
     }
 
     /// Delivers one claim after the other, until none is at hand. One goes back that may no longer be begun: while it waited,
@@ -124,30 +124,30 @@ struct DeliveryLane: Sendable {
             room.limits = room.limits.mapValues(most)
             wish = ClaimWish(lane: id.lane, rooms: [room], most: places)
         }
-        let exchange = await settleAndClaim(ended, wish)
+        let exchange: Exchange?
+        do throws(JournalError) {
+            exchange = try await commit(ended, wish)
+        } catch {
+            exchange = await exchangeSingly(ended, wish, error)
+        }
         if id.lane == .big {
             stage.transferPool.begin(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
         }
         return exchange.map { (places > 0 && $0.claims.count == places, $0.nextDue) }
     }
 
-    /// As the journal does; but one end that it refuses must keep neither the others from their proofs nor the lane from its
-    /// work.
-    private func settleAndClaim(_ ended: [Ended], _ wish: ClaimWish) async -> Exchange? {
-        do throws(JournalError) {
-            return try await commit(ended, wish)
-        } catch {
-            let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
-            // Where it is refused too, the first refusal is told below.
-            let exchange = ended.isEmpty ? nil : try? await commit([], wish)
-            if exchange != nil || refused.count < ended.count {
-                slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
-            } else {
-                shared.health.journal.fails(error)
-                slots { $0.putBack(refused) }
-            }
-            return exchange
+    /// One end that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+    private func exchangeSingly(_ ended: [Ended], _ wish: ClaimWish, _ error: JournalError) async -> Exchange? {
+        let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
+        // Where it is refused too, the first refusal is told below.
+        let exchange = ended.isEmpty ? nil : try? await commit([], wish)
+        if exchange != nil || refused.count < ended.count {
+            slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
+        } else {
+            shared.health.journal.fails(error)
+            slots { $0.putBack(refused) }
         }
+        return exchange
     }
 
     /// Writes it down, and then tells those who have to do with it.
@@ -161,7 +161,10 @@ struct DeliveryLane: Sendable {
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        follow(zip(ended, exchange.settled).map { ($0, $1) }, damaged: exchange.damaged)
+        // All in one write; of what nobody can read, too, and so nobody sends.
+        let told = zip(ended, exchange.settled).flatMap { Self.events($0, $1) }
+        shared.log.emit(told + exchange.damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
+        for (one, settled) in zip(ended, exchange.settled) { pass(one.report, one.claim.file, settled) }
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
         if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
         await freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
@@ -206,15 +209,6 @@ struct DeliveryLane: Sendable {
 
 /// Who is told of the end of a delivery, once it is durable.
 extension DeliveryLane {
-    /// Says and passes on what has ended, all of it in one write; and says what nobody can read, and so nobody sends.
-    ///
-    /// - Parameter ended: with what settling did to the file of each.
-    private func follow(_ ended: [(LaneSlots.Ended, SettledFile)], damaged: [DamagedDelivery]) {
-        shared.log.emit(ended.flatMap(Self.events))
-        for (one, settled) in ended { pass(one.report, one.claim.file, settled) }
-        shared.log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
-    }
-
     /// Says that the journal does not take the end of a delivery, once for each cause.
     /// - Returns: the cause.
     private func tellRefused(_ file: FileRow, _ error: JournalError, saidLast: String?) -> String {
