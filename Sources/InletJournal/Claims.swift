@@ -8,8 +8,7 @@ package struct EndedClaim: Sendable {
     package var settlement: Settlement
 
     package init(_ claim: Claim, _ settlement: Settlement) {
-        delivery = claim.delivery.id
-        self.settlement = settlement
+        (delivery, self.settlement) = (claim.delivery.id, settlement)
     }
 }
 
@@ -21,9 +20,7 @@ package struct ClaimWish: Sendable {
     package var most: Int
 
     package init(lane: Lane, rooms: [ClaimRoom], most: Int) {
-        self.lane = lane
-        self.rooms = rooms
-        self.most = most
+        (self.lane, self.rooms, self.most) = (lane, rooms, most)
     }
 
     /// Only settles.
@@ -45,13 +42,6 @@ package struct Exchange: Sendable {
     package var nextDue: WallTime?
     /// What was due and cannot be read.
     package var damaged: [DamagedDelivery]
-
-    package init(settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [DamagedDelivery] = []) {
-        self.settled = settled
-        self.claims = claims
-        self.nextDue = nextDue
-        self.damaged = damaged
-    }
 }
 
 /// A delivery that cannot be read, so that nobody knows what to do with it; it is parked, with the reason on its row.
@@ -80,10 +70,9 @@ package struct ClaimRoom: Sendable {
     package var uptime: Int64?
 
     package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil) {
-        self.destination = destination
-        self.limits = limits
-        self.uptime = uptime
-        self.isForBegunOnly = isForBegunOnly
+        (self.destination, self.limits, self.isForBegunOnly, self.uptime) = (
+            destination, limits, isForBegunOnly, uptime
+        )
     }
 
     /// The index that holds what the room is for: few have been begun, however many wait.
@@ -107,10 +96,7 @@ package final class Claim: Sendable {
     package let original: Original?
 
     init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], original: Original? = nil) {
-        self.file = file
-        self.delivery = delivery
-        self.checkpoint = checkpoint
-        self.original = original
+        (self.file, self.delivery, self.checkpoint, self.original) = (file, delivery, checkpoint, original)
     }
 }
 
@@ -147,8 +133,7 @@ package struct Ending: Sendable {
     package var receipt: [UInt8]
 
     package init(disposition: String, receipt: [UInt8]) {
-        self.disposition = disposition
-        self.receipt = receipt
+        (self.disposition, self.receipt) = (disposition, receipt)
     }
 }
 
@@ -163,38 +148,45 @@ struct RowNotFound: Error, CustomStringConvertible {
 extension Journal {
     /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
     /// disk, and for their turn at the journal, twice each. The one way to claim, and to end a claim; with `.delivered`,
-    /// durable point 2.
+    /// durable point 2. A transaction that changes nothing writes nothing.
     ///
-    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
+    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is
+    /// written before its claim is returned.
     package func exchange(
         _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
-            let settled = try ended.map { try Self.settle($0, ending, now, database) }
+            let settled = try ended.map { one in
+                try Self.settlePlain(one, ending, now, database) ?? Self.settleStepwise(one, ending, now, database)
+            }
             let (claims, damaged) = try Self.claim(wish, now, database)
             let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
             return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
 
+    /// The due deliveries of the highest priority, and of each priority those with the earliest times.
     private static func claim(
         _ wish: ClaimWish, _ now: WallTime, _ database: Database
     ) throws -> ([Claim], [DamagedDelivery]) {
         guard wish.most > 0 else { return ([], []) }
-        var due: [Claim] = []
-        var damaged: [DamagedDelivery] = []
+        var (due, damaged): ([Claim], [DamagedDelivery]) = ([], [])
         for room in wish.rooms {
-            let free = try places(room, wish.lane, database)
-            guard free > 0 else { continue }
-            let found = try Self.due(room, wish.lane, min(free, wish.most), now, database)
-            due += found.claims
-            damaged += found.damaged
+            var free = min(wish.most, try places(room, wish.lane, database))
+            for priority in Priority.ranked where free > 0 {
+                let found = try Self.due(room, wish.lane, priority, free, now, database)
+                due += found.claims
+                damaged += found.damaged
+                free -= found.claims.count
+            }
         }
         // One that nobody can read must not keep the others from their turn.
-        for one in damaged { try park(one, database) }
-        if wish.rooms.count > 1 {
-            due.sort { $0.delivery.turn < $1.delivery.turn }
+        for one in damaged {
+            try database.change(
+                "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
+                ErrorCode.internalFault, one.reason, one.delivery)
         }
+        if wish.rooms.count > 1 { due.sort { $0.delivery.turn < $1.delivery.turn } }
         return (try due.prefix(wish.most).compactMap { try take($0, wish, now, database) }, damaged)
     }
 
@@ -216,21 +208,15 @@ extension Journal {
             """, wish.owner, now + .seconds(3600), now, claim.delivery.id)
         var delivery = claim.delivery
         let room = wish.rooms.first { $0.destination == delivery.destination }
-        try letIn(&delivery, claim.file, uptime: room?.uptime, database)
+        if claim.file.policy.window != nil { try letIn(&delivery, claim.file, uptime: room?.uptime, database) }
         delivery.state = .claimed
         delivery.attempts += 1
         delivery.startedAt = delivery.startedAt ?? now
         return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
     }
 
-    private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {
-        try database.change(
-            "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
-            ErrorCode.internalFault, damaged.reason, damaged.delivery)
-    }
-
     /// How many more deliveries to the room's destination may run in `lane`.
-    static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
+    private static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
         let running = try database.row(
             "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
             room.destination, lane
@@ -239,52 +225,44 @@ extension Journal {
     }
 
     /// nil when none waits for its time or all places are taken.
-    static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
-        let times = try rooms.compactMap { room -> Int64? in
-            guard try places(room, lane, database) > 0 else { return nil }
-            return try Priority.ranked.compactMap { try nextDue(lane, room, $0, database) }.min()
-        }
-        return times.min().map { WallTime(milliseconds: $0) }
-    }
-
-    private static func nextDue(
-        _ lane: Lane, _ room: ClaimRoom, _ priority: Priority, _ database: Database
-    ) throws -> Int64? {
-        try database.integer(
-            """
-            SELECT next_at FROM delivery INDEXED BY \(room.index)
-            WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
-                \(room.condition)
-            ORDER BY next_at LIMIT 1
-            """, room.destination, lane, priority.rank, never)
+    private static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
+        try rooms.filter { try places($0, lane, database) > 0 }.flatMap { room in
+            try Priority.ranked.compactMap { priority in
+                try database.time(
+                    """
+                    SELECT next_at FROM delivery INDEXED BY \(room.index)
+                    WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL
+                        AND next_at < ? \(room.condition)
+                    ORDER BY next_at LIMIT 1
+                    """, room.destination, lane, priority.rank, never)
+            }
+        }.min()
     }
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.
-    package func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
-        try await commit { try Self.checkpoint(delivery, entries, $0) }
-    }
-
-    private static func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]], _ database: Database) throws {
-        for (name, value) in entries {
-            try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
-        }
-        // Bytes that are there do not have to be sent again: who ends the process at the same place each time adds none.
-        let advances = entries.keys.contains { $0.hasPrefix("part:") || $0 == "offset" }
-        try database.change(
-            "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?", advances, delivery)
-        // Cancelled meanwhile: what the attempt has just made is left over too.
-        try database.change(
-            """
-            INSERT OR IGNORE INTO leftover (delivery_id, next_at)
-            SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
-            """, delivery)
-    }
-
-    /// Forgets what attempts left and remembers `entries`, in one transaction: no crash comes between.
-    package func replaceCheckpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
+    ///
+    /// - Parameter replacing: forgets what attempts left until now, in the same transaction: no crash comes between.
+    package func checkpoint(
+        _ delivery: Int64, _ entries: [String: [UInt8]], replacing: Bool = false
+    ) async throws(JournalError) {
         try await commit { database in
-            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
-            if !entries.isEmpty { try Self.checkpoint(delivery, entries, database) }
+            if replacing {
+                try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
+                if entries.isEmpty { return }
+            }
+            for (name, value) in entries {
+                try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
+            }
+            // Bytes that are there do not have to be sent again: who ends the process at the same place each time adds none.
+            let advances = entries.keys.contains { $0.hasPrefix("part:") || $0 == "offset" }
+            try database.change(
+                "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?", advances, delivery)
+            // Cancelled meanwhile: what the attempt has just made is left over too.
+            try database.change(
+                """
+                INSERT OR IGNORE INTO leftover (delivery_id, next_at)
+                SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
+                """, delivery)
         }
     }
 

@@ -158,17 +158,10 @@ extension Journal {
     /// Of the same root every newer job that is not finished, as it disposes of the file itself. Of other roots those that
     /// have yet to send it: they may wait for each other otherwise.
     private static func needing(_ file: FileRow, _ database: Database) throws -> Int64? {
-        let newer = "id > ?1 AND finished_at IS NULL"
-        let same =
-            if let volume = file.volume {
-                try database.integer(
-                    "SELECT id FROM file WHERE volume = ?2 AND path = ?3 AND \(newer) LIMIT 1", file.id,
-                    volume, file.path)
-            } else {
-                try database.integer(
-                    "SELECT id FROM file WHERE root = ?2 AND path = ?3 AND \(newer) LIMIT 1", file.id,
-                    file.root, file.path)
-            }
+        let (home, column): (any SQLValue, String) = file.volume.map { ($0, "volume") } ?? (file.root, "root")
+        let same = try database.integer(
+            "SELECT id FROM file WHERE \(column) = ? AND path = ? AND id > ? AND finished_at IS NULL LIMIT 1", home,
+            file.path, file.id)
         if let same { return same }
         let whole = file.fullPath
         var root = whole

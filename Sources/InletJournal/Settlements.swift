@@ -2,17 +2,6 @@ internal import GRDB
 internal import InletCore
 
 extension Journal {
-    static func settle(
-        _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
-    ) throws -> SettledFile {
-        if case .delivered(let proof) = ended.settlement,
-            let settled = try settlePlain(ended.delivery, proof, ending, now, database)
-        {
-            return settled
-        }
-        return try settleStepwise(ended, ending, now, database)
-    }
-
     /// Settles any claim, whatever else its end means to others.
     static func settleStepwise(
         _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
@@ -132,7 +121,8 @@ extension Journal {
     /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
     ///
     /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so that the new content
-    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back, unless something may be visible after all.
+    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back, unless something
+    ///   may be visible after all.
     /// - Returns: whether others that waited for it can go on all the same.
     @discardableResult
     static func endDelivery(
@@ -195,28 +185,29 @@ extension Journal {
     }
 }
 
-/// The delivery that most are: the only one of a file that belongs to nothing else, and it arrived. What `settle` otherwise
+/// The delivery that most are: the only one of a file that belongs to nothing else, and it arrived. What `settleStepwise`
 /// asks and writes in fifteen statements is then known after one, and written in three: thousands of small files a second
 /// end here.
 extension Journal {
-    /// Settles a plain delivery with a proof as `settle` would, to the last column; nil for every other, which is left as
-    /// it is.
+    /// Settles a plain delivery with a proof as `settleStepwise` would, to the last column; nil for every other, which is left
+    /// as it is.
     static func settlePlain(
-        _ delivery: Int64, _ proof: Proof, _ ending: EndingRule?, _ now: WallTime, _ database: Database
+        _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> SettledFile? {
-        guard proof.sameAs == nil, let plain = try plain(delivery, database) else { return nil }
+        guard case .delivered(let proof) = ended.settlement, proof.sameAs == nil,
+            let plain = try plain(ended.delivery, database)
+        else { return nil }
         var (row, file) = (plain.delivery, plain.file)
-        let note = proof.note
         (row.state, row.code, row.reason, row.proof, row.endedAt) = (.delivered, nil, nil, proof, now)
         try database.change(
             """
             UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ?, owner = NULL,
                 until = NULL
             WHERE id = ?
-            """, note, now, delivery)
+            """, proof.note, now, row.id)
         if plain.hasNotes {
-            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
-            try database.change("DELETE FROM leftover WHERE delivery_id = ?", delivery)
+            try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", row.id)
+            try database.change("DELETE FROM leftover WHERE delivery_id = ?", row.id)
         }
         (file.state, file.code, file.reason, file.endedAt) = (.delivered, nil, nil, now)
         file.content = file.content ?? proof.content

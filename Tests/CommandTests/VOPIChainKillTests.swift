@@ -156,7 +156,7 @@ import Testing
                 var notes = claim.checkpoint
                 if let note = notes["creating"] {
                     notes["creating"] = try Self.aged(note)
-                    try await journal.replaceCheckpoint(claim.delivery.id, notes)
+                    try await journal.checkpoint(claim.delivery.id, notes, replacing: true)
                 }
                 return (.again(at: .now, countsAttempt: false, code: nil, reason: nil), true)
             }

@@ -18,7 +18,8 @@ import Testing
     }
 
     @Test
-    func `a file that waits for a limit of 0 holds no other destination up, gives its place back, and goes on later`()
+    func
+        `a file that waits for a limit of 0 does not hold another destination up, goes back to the queue, and goes on later`()
         async throws
     {
         var scene = try Scene()
@@ -70,24 +71,24 @@ import Testing
     }
 
     @Test func `what runs at a destination whose limit is 0 and does not wait for it is left alone`() async throws {
-        let inFlight = Transfers()
+        let transfers = Transfers()
         func begin(_ delivery: Int64, _ destination: String, isHeld: Bool) {
             let ref = AgentEvent.JobRef(
                 job: delivery, delivery: delivery, path: "/a", route: "all", destination: destination)
             let notes = CheckpointLog(entries: [:], write: { _ in }, replace: { _ in })
             let attempt = Attempt(checkpoint: notes, isStopping: { false })
             if isHeld { attempt.note.begin() }
-            _ = inFlight.add(ref, size: 1, since: .now, attempt: attempt)
+            _ = transfers.add(ref, size: 1, since: .now, attempt: attempt)
         }
         begin(1, "here", isHeld: true)
         begin(2, "here", isHeld: false)
         begin(3, "there", isHeld: true)
-        #expect(inFlight.sendBack(heldAt: "here"))
-        #expect((1...3).filter { inFlight.isSentBack($0) } == [1])
-        #expect(!inFlight.sendBack(heldAt: "nowhere"))
-        inFlight.remove(1)
-        inFlight.remove(2)
-        #expect(!inFlight.sendBack(heldAt: "here"))
+        #expect(transfers.sendBack(heldAt: "here"))
+        #expect((1...3).filter { transfers.isSentBack($0) } == [1])
+        #expect(!transfers.sendBack(heldAt: "nowhere"))
+        transfers.remove(1)
+        transfers.remove(2)
+        #expect(!transfers.sendBack(heldAt: "here"))
     }
 
     @Test func `a limit that is 0 for a moment ends nothing, and no look comes where nothing runs`() {

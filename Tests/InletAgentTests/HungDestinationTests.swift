@@ -31,7 +31,7 @@ import Testing
 
     @Test(
         .enabled(if: TestMount.hasBindfs, "needs bindfs and the right to use it"), arguments: [0, 1 << 20] as [Int64])
-    func `a folder whose file system never answers holds up no other folder`(smallLimit: Int64) async throws {
+    func `a folder whose file system never answers does not hold up another folder`(smallLimit: Int64) async throws {
         var scene = try Scene()
         try route(&scene)
         let far = try scene.directory.makeDirectory("share")
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `one that hangs keeps nobody waiting, and each destination keeps to its limit`() async throws {
+    @Test func `one that hangs does not keep another waiting, and each destination keeps to its limit`() async throws {
         var scene = try Scene()
         try route(&scene)
         let far = ScriptedPipeline()

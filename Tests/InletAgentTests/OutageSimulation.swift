@@ -195,7 +195,7 @@ struct OutageSimulation {
         let attempt = FailedAttempt(
             file: claim.file.id, number: claim.delivery.attempts, policy: claim.file.policy.retry, time: time.now)
         let decision = FailureClassifier.classify(error, attempt, using: &random) { event, error in
-            board.hear("here", event, reason: error.reason, code: error.code)
+            board.report("here", event, reason: error.reason, code: error.code).action
         }
         return decision.outcome(ref, claim.file, attempt: claim.delivery.attempts, at: time.now).0
     }

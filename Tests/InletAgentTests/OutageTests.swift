@@ -133,14 +133,14 @@ import Testing
         #expect(rooms() == [] && board.dueProbes().isEmpty)
         let near = try #require(board.nextLook())
         #expect(near < far)
-        #expect(board.report("here", .probeFailed(credentials: false), reason: "empty", code: .outOfCredits))
+        #expect(board.report("here", .probeFailed(credentials: false), reason: "empty", code: .outOfCredits).opens)
         #expect(rooms() == [true])
-        #expect(!board.report("here", .delivered(file: 1)))
+        #expect(!board.report("here", .delivered(file: 1)).opens)
         #expect(rooms() == [true])
         _ = board.setPaused("here", true)
         #expect(rooms() == [])
         _ = board.setPaused("here", false)
-        #expect(board.report("here", .probeSucceeded))
+        #expect(board.report("here", .probeSucceeded).opens)
         #expect(rooms() == [false])
     }
 }

@@ -217,6 +217,6 @@ extension Shared {
         clock: AgentClock = AgentClock(), _ change: (inout Settings) -> Void = { _ in }
     ) -> Shared {
         let board = DestinationRegistry(destinations, paused: paused, uptimes: [:], workers: 1, log: log, clock: clock)
-        return Shared(.test(change), journal, board, log, clock: clock)
+        return Shared(.test(change), journal, board, log)
     }
 }

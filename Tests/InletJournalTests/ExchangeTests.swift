@@ -36,7 +36,7 @@ import Testing
         let bench = try Bench()
         _ = try await admit(bench, 1)
         let claim = try #require(try await bench.journal.exchange([], for: wish(), at: Bench.start).claims.first)
-        try await bench.journal.replaceCheckpoint(claim.delivery.id, ["upload": [1]])
+        try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]], replacing: true)
         let settled = try await bench.journal.exchange(
             [EndedClaim(claim, .delivered(.test()))], for: wish(), at: Bench.start)
         #expect(settled.settled.map(\.state) == [.delivered])

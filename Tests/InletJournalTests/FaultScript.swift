@@ -119,8 +119,8 @@ struct FaultScript {
             try await state.opened().checkpoint(3, ["upload": [1, 2, 3], "part:1": Array(repeating: 7, count: 5000)])
         },
         Step(name: "replace a checkpoint") { state in
-            try await state.opened().replaceCheckpoint(
-                3, ["upload": [4, 5], "part:2": Array(repeating: 8, count: 5000)])
+            try await state.opened().checkpoint(
+                3, ["upload": [4, 5], "part:2": Array(repeating: 8, count: 5000)], replacing: true)
         },
         Step(name: "settle one as delivered, and claim the next") { state in
             try await end(1, .delivered(.test()), claiming: 1, at: at(11), state)

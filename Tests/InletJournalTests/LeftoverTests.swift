@@ -108,7 +108,7 @@ import Testing
         _ = try await bench.admit("a")
         try await bench.hold { claim in
             try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1], "part:1": [2]])
-            try await bench.journal.replaceCheckpoint(claim.delivery.id, ["upload": [3]])
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [3]], replacing: true)
             return .test(.failed)
         }
         #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).map(\.checkpoint) == [["upload": [3]]])
@@ -177,7 +177,7 @@ import Testing
         for expected in [["upload": [UInt8(7)]], [:]] {
             _ = try await reopened.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 #expect(claim.checkpoint == expected)
-                try await reopened.replaceCheckpoint(claim.delivery.id, [:])
+                try await reopened.checkpoint(claim.delivery.id, [:], replacing: true)
                 return (Settlement.again(), 0)
             }
         }

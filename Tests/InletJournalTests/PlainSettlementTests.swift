@@ -11,7 +11,7 @@ import Testing
     @Test(arguments: 0..<30) func `the short way and the long way leave the same journal`(seed: UInt64) async throws {
         let (short, long) = try (Bench(), Bench())
         let settled = try await play(seed, short) { ended, ending, time in
-            try await short.journal.commit { try Journal.settle(ended, ending, time, $0) }
+            try await short.journal.exchange([ended], for: .none(.big), ending: ending, at: time).settled[0]
         }
         let stepwise = try await play(seed, long) { ended, ending, time in
             try await long.journal.commit { try Journal.settleStepwise(ended, ending, time, $0) }
@@ -34,7 +34,7 @@ import Testing
         let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims
         let names = try await bench.journal.commit { database in
             try claims.filter {
-                try Journal.settlePlain($0.delivery.id, .test(), nil, Bench.start, database) != nil
+                try Journal.settlePlain(EndedClaim($0, .delivered(.test())), nil, Bench.start, database) != nil
             }.map(\.file.path)
         }
         #expect(names == ["plain"])

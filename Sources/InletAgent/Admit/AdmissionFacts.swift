@@ -7,8 +7,11 @@ internal import SystemPackage
 /// Where files are read for what must be known of them (their type, date and checksums), and who is told that this goes on.
 struct Hashing: Sendable {
     let pool: BlockingPool
-    /// Called at every chunk.
-    var progress: @Sendable () -> Void = {}
+    /// The loop that a long read holds up.
+    var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
+
+    /// Called at every chunk: who is held up by a long read does not hang.
+    func progress() { if let held { held.heartbeat.beat(held.part) } }
 
     /// Bytes that are read in one turn of a loop, so that events do not wait for a tree that was remounted; the last file may
     /// exceed it.

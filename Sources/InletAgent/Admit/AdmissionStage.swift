@@ -55,8 +55,7 @@ struct AdmissionStage: Sendable {
         self.firstSeen = firstSeen
         let (root, heartbeat) = (settings.path, admitter.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
-        // A long hash holds up the loop, but it is not a loop that hangs.
-        self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
+        self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
         inspector = Inspector(settings, volume, admitter, skipBefore: skipBefore)
         companions = CompanionRule(routes: admitter.routes, settle: settings.settle, skipBefore: skipBefore)
         if adopts { adopter = AdoptionCheck(admitter.board) }

@@ -3,6 +3,7 @@ internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
+internal import SystemPackage
 
 /// What is done once the end of a delivery is durable.
 struct DeliveryReport: Sendable {
@@ -23,18 +24,13 @@ struct DeliveryAttempt: Sendable {
     /// Of more deliveries that an earlier process began, the newest are not told apart.
     static let mostResumable = 10_000
 
-    private let claim: Claim
+    let claim: Claim
     let stage: DeliveryStage
-    private let ref: AgentEvent.JobRef
 
+    private var ref: AgentEvent.JobRef { AgentEvent.JobRef(claim.file, claim.delivery) }
     var shared: Shared { stage.shared }
     var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
-
-    init(_ claim: Claim, _ stage: DeliveryStage) {
-        (self.claim, self.stage) = (claim, stage)
-        ref = AgentEvent.JobRef(claim.file, claim.delivery)
-    }
 
     func run() async -> (Settlement, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }
@@ -44,21 +40,25 @@ struct DeliveryAttempt: Sendable {
         }
         let order: DeliveryOrder
         do throws(DeliveryError) {
-            // Before anything of it is touched: whether it is this one that ends the process.
-            if delivery.crashes > 0 { try await noteBegun() }
+            // Written before anything of it is touched: whether it is this one that ends the process.
+            if delivery.crashes > 0 {
+                try await journaled { () throws(JournalError) in try await shared.journal.begin(delivery.id) }
+            }
             order = try await shared.order(file, delivery, to: destination)
         } catch {
             return failed(error)
         }
-        let isResumed =
-            !claim.checkpoint.isEmpty
-            && stage.resumable.withLock { $0.remove(delivery.id) != nil }
+        let isResumed = !claim.checkpoint.isEmpty && stage.resumable.withLock { $0.remove(delivery.id) != nil }
         shared.log.emit(
             .jobStarted(
                 ref, key: key, attempt: delivery.attempts, size: file.identity.size,
                 isPoll: delivery.isBeingWorkedOn, isResumed: isResumed))
         let start = ContinuousClock.now
-        let attempt = Attempt(checkpoint: notes(), isStopping: { stage.isStopping.isSet })
+        let notes = CheckpointLog(
+            entries: shared.journal.seal.opened(claim.checkpoint),
+            write: { entries throws(DeliveryError) in try await note(entries) },
+            replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
+        let attempt = Attempt(checkpoint: notes, isStopping: { stage.isStopping.isSet })
         if let step = stage.transfers.step(delivery.id) { attempt.report(step) }
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
@@ -70,42 +70,14 @@ struct DeliveryAttempt: Sendable {
 
     // MARK: - Notes
 
-    /// Writes down that a delivery begins which may have ended the process before.
-    private func noteBegun() async throws(DeliveryError) {
-        try await journaled { () throws(JournalError) in try await shared.journal.begin(delivery.id) }
-    }
-
-    private func notes() -> CheckpointLog {
-        let (journal, id) = (shared.journal, delivery.id)
-        return CheckpointLog(
-            entries: journal.seal.opened(claim.checkpoint),
-            write: { entries throws(DeliveryError) in
-                Failpoint.noting.reached(with: entries.keys)
-                try await journaled { () throws(JournalError) in
-                    try await journal.checkpoint(id, journal.seal.closed(entries))
-                    stage.warmUp.step()
-                }
-                noted(entries)
-            },
-            replace: { entries throws(DeliveryError) in
-                Failpoint.noting.reached(with: entries.keys)
-                try await journaled { () throws(JournalError) in
-                    try await journal.replaceCheckpoint(id, journal.seal.closed(entries))
-                }
-                noted(entries)
-            })
-    }
-
-    private func journaled(_ write: () async throws(JournalError) -> Void) async throws(DeliveryError) {
-        do throws(JournalError) {
-            try await write()
-        } catch {
-            shared.health.journal.fails(error)
-            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+    /// Writes down what the pipeline leaves for the next attempt.
+    private func note(_ notes: [String: [UInt8]], replacing: Bool = false) async throws(DeliveryError) {
+        let journal = shared.journal
+        Failpoint.noting.reached(with: notes.keys)
+        try await journaled { () throws(JournalError) in
+            try await journal.checkpoint(delivery.id, journal.seal.closed(notes), replacing: replacing)
         }
-    }
-
-    private func noted(_ notes: [String: [UInt8]]) {
+        if !replacing { stage.warmUp.step() }
         Failpoint.noted.reached(with: notes.keys)
         if !notes.isEmpty { shared.log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
         for note in notes.keys {
@@ -115,6 +87,15 @@ struct DeliveryAttempt: Sendable {
             case _ where note == "offset" || note.hasPrefix("part:"): Failpoint.partUploaded.reached()
             default: break
             }
+        }
+    }
+
+    private func journaled(_ write: () async throws(JournalError) -> Void) async throws(DeliveryError) {
+        do throws(JournalError) {
+            try await write()
+        } catch {
+            shared.health.journal.fails(error)
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
         }
     }
 
@@ -203,8 +184,8 @@ struct DeliveryAttempt: Sendable {
         Failpoint.afterComplete.reached()
         stage.warmUp.step()
         stage.transfers.forgetStep(of: ref.delivery)
-        var report = DeliveryReport(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
-        report.destinationIsBack = worked(.delivered(file: ref.job))
+        let event = AgentEvent.jobDelivered(ref, proof, duration: start.duration(to: .now))
+        let report = DeliveryReport(event: event, destinationIsBack: worked(.delivered(file: ref.job)))
         return (.delivered(shared.journal.seal.closed(proof)), report)
     }
 
@@ -213,19 +194,19 @@ struct DeliveryAttempt: Sendable {
         if let step = attempt.progress, stage.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
-        let isRepeated = delivery.isBeingWorkedOn
-        var report = DeliveryReport(event: .jobWaiting(ref, until: time, saying: saying, isRepeated: isRepeated))
-        report.destinationIsBack = worked(.answered)
-        return (.waiting(until: time, saying: saying), report)
+        let event = AgentEvent.jobWaiting(ref, until: time, saying: saying, isRepeated: delivery.isBeingWorkedOn)
+        return (
+            .waiting(until: time, saying: saying), DeliveryReport(event: event, destinationIsBack: worked(.answered))
+        )
     }
 
     /// The destination is there, and this machine too. - Returns: whether more may be claimed for it than before.
     private func worked(_ event: CircuitBreaker.Event) -> Bool {
         defer { stage.faults.withLock { $0.worked(delivery.id) } }
-        return shared.destinations.report(ref.destination, event)
+        return shared.destinations.report(ref.destination, event).opens
     }
 
-    /// A limit of 0 has ended the attempt, which does not count: another has its worker, and it goes on where it was once the
+    /// A limit of 0 has ended the attempt, which does not count: another has its place, and it goes on where it was once the
     /// limit allows it.
     private func sentBack() -> (Settlement, DeliveryReport) {
         let error = DeliveryError(.cancelled, .heldByLimit, "was sent back while a limit of bandwidth was 0")
@@ -243,7 +224,7 @@ struct DeliveryAttempt: Sendable {
             localFaults: stage.faults.withLock { $0.count(of: delivery.id) }, time: now)
         var random = SystemRandomNumberGenerator()
         let decision = FailureClassifier.classify(error, attempt, presence, using: &random) { event, error in
-            shared.destinations.hear(ref.destination, event, reason: error.reason, code: error.code)
+            shared.destinations.report(ref.destination, event, reason: error.reason, code: error.code).action
         }
         if decision.error.isLocal { tell(decision.error) }
         if case .ended = decision.end { stage.transfers.forgetStep(of: ref.delivery) }
@@ -277,6 +258,126 @@ extension FailureDecision {
                 DeliveryReport(
                     event: .jobFailed(ref, state: state, error), wantsLook: looksAgain ? file : nil)
             )
+        }
+    }
+}
+
+/// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
+extension DeliveryAttempt {
+    /// - Returns: the open file, and why it is not taken; nil for what is.
+    func openSource() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
+        let source = try SourceFile(opening: file.place)
+        let objection: String? =
+            if try source.look().refusal(by: rule) != nil {
+                "got another owner, or another name, since it was admitted, and is left alone"
+            } else {
+                try source.exceedsItsSize() ? "reading it gives more than its size says, and it is left alone" : nil
+            }
+        let error = objection.map { DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): \($0)") }
+        return (source, error)
+    }
+
+    /// Which files are taken from the folder that the file was found in; any of those that a person named.
+    private var rule: SourceRule { shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
+
+    /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
+    /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
+    func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
+        guard
+            case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
+            file.hasChecksum
+        else { return false }
+        return try await file.hasContent(source, Hashing(pool: stage.pool))
+    }
+
+    // MARK: - A second look
+
+    /// What a fresh look finds, where an attempt missed the source or found another one.
+    func presence(after error: DeliveryError) async -> SourcePresence {
+        guard error.verdict == .sourceGone || error.verdict == .sourceChanged else { return .asSaid }
+        let found = await look()
+        switch found {
+        case .untouched: return found
+        case .refused(let error) where error.verdict != .sourceChanged && error.verdict != .sourceGone: return found
+        default: break
+        }
+        guard shared.roots.isAway(file) else { return found }
+        return .away(
+            root: file.root.display, isVolume: file.volume != nil,
+            isSoon: shared.roots.isUnknown(file.root) || shared.roots.hasMoved(file))
+    }
+
+    private func look() async -> SourcePresence {
+        do throws(DeliveryError) {
+            let opened: (file: SourceFile, objection: DeliveryError?)
+            do throws(SystemError) {
+                opened = try openSource()
+            } catch {
+                return error.isMissing || error.isNotRegular ? .asSaid : .refused(DeliveryError(reading: error))
+            }
+            if let objection = opened.objection { return .refused(objection) }
+            let name = opened.file.path.display
+            return try await isAsAdmitted(opened.file) ? .untouched(name: name) : .replaced(name: name)
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    private func isAsAdmitted(_ source: SourceFile) async throws(DeliveryError) -> Bool {
+        switch SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false) {
+        case .same: return true
+        case .changed: return false
+        case .unclear:
+            if source.isRenumbered(source.opened, since: file.identity) { return true }
+            // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
+            // it does not answer is not known, as when the delivery began.
+            let current = (try? await shared.journal.job(file.id))?.file ?? file
+            return try await hasContent(of: current, source)
+        }
+    }
+}
+
+extension FileRow {
+    /// Whether a checksum is known of what was admitted.
+    var hasChecksum: Bool { content != nil || !digests.isEmpty }
+
+    /// Whether `source` has the content that was admitted, or proved, by the checksum that is known of that.
+    func hasContent(_ source: SourceFile, _ hashing: Hashing) async throws(DeliveryError) -> Bool {
+        if let content {
+            return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+        }
+        let known = Set(digests)
+        let found = try await Fingerprint.digests(
+            Set(known.map(\.algorithm)), of: source, on: hashing.pool, progress: hashing.progress)
+        return !known.isEmpty && Set(found) == known
+    }
+}
+
+extension Shared {
+    /// What a pipeline is told of a delivery to `destination`; only registrations are told of what came before them.
+    ///
+    /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
+    func order(
+        _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
+    ) async throws(DeliveryError) -> DeliveryOrder {
+        let place = SourcePlace(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
+        var order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+        do {
+            let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
+            if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
+                let uptime = destinations.uptimes()[delivery.destination] ?? 0
+                try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
+            }
+            guard destination.storage != nil || destination.closesBatches else { return order }
+            let context = try await journal.context(of: delivery, in: file)
+            order.upstream = context.upstream
+            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            order.batch = context.batch
+            return order
+        } catch {
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
         }
     }
 }

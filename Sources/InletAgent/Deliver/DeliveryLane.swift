@@ -16,60 +16,57 @@ struct DeliveryLane: Sendable {
     private static let journalPause = Duration.seconds(2)
 
     private var shared: Shared { stage.shared }
-    private var ends: DeliveryEnds { DeliveryEnds(shared: shared) }
     private var none: ClaimWish { .none(id.lane) }
 
-    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.slots.with(id, body) }
+    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.lanes.with(id, body) }
 
     /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
     /// cancelled: then the journal is asked once more to take what has ended.
     func run() async {
         // From here on `raiseDeliverable` is kept for it, also while it has not waited yet.
         _ = shared.signals[.deliverable(id)]
-        await withDiscardingTaskGroup { await exchangeAndBegin(&$0) }
-        // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
-        let ended = slots { $0.takeRefused(at: .distantFuture) + $0.takeEnded() }
-        if !ended.isEmpty { _ = await exchange(ended, nil, 0) }
-    }
-
-    private func exchangeAndBegin(_ group: inout DiscardingTaskGroup) async {
-        var patience = JournalPatience()
-        while true {
-            shared.health.heartbeat.beat(.workers)
-            let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
-            let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
-            await offerRefused()
-            let (ended, places) = takeEnded(room)
-            guard let exchange = await exchange(ended, room, places) else {
+        await withDiscardingTaskGroup { group in
+            var patience = JournalPatience()
+            while true {
+                shared.health.heartbeat.beat(.workers)
+                let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
+                let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
+                await offerRefused()
+                if let turn = await exchange(room) {
+                    while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
+                    let (open, refused) = slots { ($0.open, $0.refused.count) }
+                    let isGone = room == nil && shared.destinations[id.destination] == nil
+                    if isLast || open == 0 && (isStopping || isGone) { return }
+                    if refused == 0 { patience = JournalPatience() }
+                    if !isStopping || open > refused {
+                        if !turn.hasMore {
+                            await shared.signals.wait(for: .deliverable(id), until: nextLook(turn.nextDue))
+                        }
+                        await gather()
+                        continue
+                    }
+                }
                 // A proof waits here until it can be written.
-                if await patience.wait(stage.isStopping) { continue }
-                return
+                if await !patience.wait(stage.isStopping) { return }
             }
-            while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
-            let (open, refused) = slots { ($0.open, $0.refused.count) }
-            if isLast || open == 0 && (isStopping || room == nil && shared.destinations[id.destination] == nil) {
-                return
-            }
-            if refused == 0 { patience = JournalPatience() }
-            if isStopping, open == refused {
-                if await patience.wait(stage.isStopping) { continue }
-                return
-            }
-            if exchange.claims.count < places || places == 0 {
-                await shared.signals.wait(for: .deliverable(id), until: nextLook(exchange))
-            }
-            await gather()
         }
+        // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
+        slots { $0.putBack($0.takeRefused(at: nil)) }
+        _ = await exchange(nil)
     }
 
-    // MARK: - What runs
-
-    /// Delivers one claim after the other, until none is at hand.
+    /// Delivers one claim after the other, until none is at hand. One goes back that may no longer be begun: while it waited,
+    /// its destination may have gone down.
     private func work(_ first: Claim) async {
         var next: Claim? = first
         while let claim = next {
             shared.health.heartbeat.beat(.workers)
-            let ended = await deliver(claim)
+            var ended = Ended.back(claim)
+            if !stage.isStopping.isSet, !Task.isCancelled, shared.destinations.takes(claim.delivery) {
+                Failpoint.claimed.reached()
+                let (settlement, report) = await DeliveryAttempt(claim: claim, stage: stage).run()
+                ended = Ended(claim: claim, settlement: settlement, report: report)
+            }
             let isAwaited: Bool
             (next, isAwaited) = slots { slots in
                 slots.end(ended)
@@ -77,16 +74,6 @@ struct DeliveryLane: Sendable {
             }
             if isAwaited { shared.signals.raise(.deliverable(id)) }
         }
-    }
-
-    /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
-    private func deliver(_ claim: Claim) async -> Ended {
-        if stage.isStopping.isSet || Task.isCancelled || !shared.destinations.takes(claim.delivery) {
-            return .back(claim)
-        }
-        Failpoint.claimed.reached()
-        let (settlement, report) = await DeliveryAttempt(claim, stage).run()
-        return Ended(claim: claim, settlement: settlement, report: report)
     }
 
     // MARK: - When to exchange
@@ -102,59 +89,58 @@ struct DeliveryLane: Sendable {
     }
 
     /// When there is something to do for which no signal is raised.
-    private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
+    private func nextLook(_ nextDue: WallTime?) -> ContinuousClock.Instant? {
         let uptime = shared.destinations.runningUptime(of: id.destination)
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
-        let due = [exchange.nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
+        let due = [nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
         let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
         return [next, nextOffer].compactMap(\.self).min()
-    }
-
-    /// What has ended, and how many claims there is room for. Where nothing may be tried now, what is at hand goes back, and
-    /// what has waited for too long ends so.
-    private func takeEnded(_ room: ClaimRoom?) -> ([Ended], places: Int) {
-        let limit = room?.limits[id.lane] ?? 0
-        let uptime = shared.destinations.runningUptime(of: id.destination)
-        let (ended, places) = slots { slots in
-            slots.setLimit(limit)
-            slots.endExpired(uptime)
-            return (slots.takeEnded(), max(0, most(limit) - slots.held))
-        }
-        guard id.lane == .big else { return (ended, places) }
-        for one in ended { stage.transferPool.end(one.claim.delivery.id) }
-        return (ended, stage.transferPool.take(places, for: id))
     }
 
     private func most(_ limit: Int) -> Int { id.lane == .small ? LaneSlots.most(limit) : limit }
 
     // MARK: - The exchange
 
-    /// - Returns: nil when the journal took nothing; what had ended is then kept for the next time.
-    private func exchange(_ ended: [Ended], _ room: ClaimRoom?, _ places: Int) async -> Exchange? {
-        if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
+    /// Gives the journal what has ended, and takes as many claims as there are places for. Where nothing may be tried now, what
+    /// is at hand goes back, and what has waited for too long ends so.
+    ///
+    /// - Returns: whether all places were taken, so that there may be more, and else when more is due; nil when the journal took
+    ///   nothing: what had ended is then kept for the next time.
+    private func exchange(_ room: ClaimRoom?) async -> (hasMore: Bool, nextDue: WallTime?)? {
+        let limit = room?.limits[id.lane] ?? 0
+        let uptime = shared.destinations.runningUptime(of: id.destination)
+        var (ended, places) = slots { slots in
+            slots.setLimit(limit)
+            slots.endExpired(uptime)
+            return (slots.takeEnded(), max(0, most(limit) - slots.held))
+        }
+        if id.lane == .big {
+            for one in ended { stage.transferPool.end(one.claim.delivery.id) }
+            places = stage.transferPool.take(places, for: id)
+        }
+        if ended.isEmpty, places == 0 { return (false, nil) }
         var wish = none
         if var room {
             room.limits = room.limits.mapValues(most)
             wish = ClaimWish(lane: id.lane, rooms: [room], most: places)
         }
-        let exchange = await exchange(ended, wish)
-        if id.lane == .big {
-            let begun = exchange?.claims.map(\.delivery.id) ?? []
-            stage.transferPool.begin(begun, of: places, in: id)
+        let exchange: Exchange?
+        do throws(JournalError) {
+            exchange = try await commit(ended, wish)
+        } catch {
+            exchange = await exchangeSingly(ended, wish, error)
         }
-        return exchange
+        if id.lane == .big {
+            stage.transferPool.begin(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
+        }
+        return exchange.map { (places > 0 && $0.claims.count == places, $0.nextDue) }
     }
 
-    private func exchange(_ ended: [Ended], _ wish: ClaimWish) async -> Exchange? {
-        let error: JournalError
-        switch await commit(ended, wish) {
-        case .success(let exchange): return exchange
-        case .failure(let refusal): error = refusal
-        }
-        // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+    /// One end that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+    private func exchangeSingly(_ ended: [Ended], _ wish: ClaimWish, _ error: JournalError) async -> Exchange? {
         let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
         // Where it is refused too, the first refusal is told below.
-        let exchange = ended.isEmpty ? nil : try? await commit([], wish).get()
+        let exchange = ended.isEmpty ? nil : try? await commit([], wish)
         if exchange != nil || refused.count < ended.count {
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
         } else {
@@ -164,31 +150,25 @@ struct DeliveryLane: Sendable {
         return exchange
     }
 
-    private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Result<Exchange, JournalError> {
-        let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
-        do throws(JournalError) {
-            if !claims.isEmpty { Failpoint.settling.reached() }
-            let exchange = try await shared.journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
-            follow(ended, exchange)
-            let away = ended.filter { $0.report?.awaitsSource == true }
-            if !away.isEmpty { await ends.freeReturned(away.map(\.claim.file)) }
-            return .success(exchange)
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    private func follow(_ ended: [Ended], _ exchange: Exchange) {
+    /// Writes it down, and then tells those who have to do with it.
+    private func commit(_ ended: [Ended], _ wish: ClaimWish) async throws(JournalError) -> Exchange {
+        if !ended.isEmpty { Failpoint.settling.reached() }
+        let exchange = try await shared.journal.exchange(
+            ended.map { EndedClaim($0.claim, $0.settlement) }, for: wish, ending: Receipt.atOnce, at: .now)
         // One that only looked has written nothing.
         if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        ends.follow(zip(ended, exchange.settled).map { ($0, $1) })
-        ends.tell(exchange.damaged)
+        // All in one write; of what nobody can read, too, and so nobody sends.
+        let told = zip(ended, exchange.settled).flatMap { Self.events($0, $1) }
+        shared.log.emit(told + exchange.damaged.map { .fileError(path: $0.path, reason: $0.reason) })
+        for (one, settled) in zip(ended, exchange.settled) { pass(one.report, one.claim.file, settled) }
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
         if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
+        await freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
+        return exchange
     }
 
     /// - Parameters:
@@ -196,34 +176,102 @@ struct DeliveryLane: Sendable {
     ///   - hadClaims: whether something was to be claimed with them, which may be what the journal refused.
     /// - Returns: what the journal did not take.
     private func settleSingly(_ ended: [Ended], _ error: JournalError, hadClaims: Bool) async -> [Ended] {
-        var refused: [(Ended, JournalError)] = []
-        if ended.count == 1, !hadClaims {
-            refused = [(ended[0], error)]
-        } else {
-            for one in ended {
-                if case .failure(let error) = await commit([one], none) { refused.append((one, error)) }
+        var refused: [Ended] = []
+        for var one in ended {
+            var refusal = error
+            if ended.count > 1 || hadClaims {
+                do throws(JournalError) {
+                    _ = try await commit([one], none)
+                    continue
+                } catch {
+                    refusal = error
+                }
             }
+            one.refusal = tellRefused(one.claim.file, refusal, saidLast: one.refusal)
+            refused.append(one)
         }
-        return refused.map { one, error in
-            var one = one
-            one.refusal = ends.refused(one.claim.file, error, saidLast: one.refusal)
-            return one
-        }
+        return refused
     }
 
     /// Offers again what the journal refused, when it is time; at once where the agent is stopping.
     private func offerRefused() async {
         let isStopping = stage.isStopping.isSet
-        let due = slots { $0.takeRefused(at: isStopping ? .distantFuture : .now) }
-        guard !due.isEmpty, case .failure(let error) = await commit(due, none) else { return }
-        let refused = await settleSingly(due, error, hadClaims: false)
-        slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
+        let due = slots { $0.takeRefused(at: isStopping ? nil : .now) }
+        if due.isEmpty { return }
+        do throws(JournalError) {
+            _ = try await commit(due, none)
+        } catch {
+            let refused = await settleSingly(due, error, hadClaims: false)
+            slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
+        }
     }
 }
 
-extension ContinuousClock.Instant {
-    /// Later than anything is planned for.
-    fileprivate static var distantFuture: Self { .now.advanced(by: .seconds(1 << 32)) }
+/// Who is told of the end of a delivery, once it is durable.
+extension DeliveryLane {
+    /// Says that the journal does not take the end of a delivery, once for each cause.
+    /// - Returns: the cause.
+    private func tellRefused(_ file: FileRow, _ error: JournalError, saidLast: String?) -> String {
+        if error.isFull {
+            shared.health.journal.fails(error)
+        } else if error.description != saidLast {
+            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            shared.log.emit(.fileError(path: file.fullPath, reason: reason))
+        }
+        return error.description
+    }
+
+    private static func events(_ one: LaneSlots.Ended, _ settled: SettledFile) -> [AgentEvent] {
+        let file = one.claim.file
+        if one.report != nil { Failpoint.delivered.reached() }
+        var told = one.report.map { [$0.event] } ?? []
+        if case .expired = one.settlement { told = [.expired(file, one.claim.delivery.destination)] }
+        guard let finish = settled.finish else { return told }
+        Failpoint.finished.reached()
+        let finished = AgentEvent.jobFinished(
+            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition,
+            route: file.route ?? "")
+        return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+    }
+
+    /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
+    private func freeReturned(_ files: [FileRow]) async {
+        let roots = shared.roots
+        let returned = Set(
+            files.filter { $0.volume != nil && (roots.hasMoved($0) || !roots.isAway($0)) }.compactMap(\.volume))
+        do {
+            for volume in returned { try await shared.journal.volumeIsBack(volume, at: .now) }
+        } catch {
+            shared.health.journal.fails(error)
+        }
+        if !returned.isEmpty { shared.signals.raiseDeliverable() }
+    }
+
+    /// Wakes and tells whoever has to do with it now.
+    private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
+        if settled.isFinal { shared.room.left() }
+        shared.destinations.deliveryEnded()
+        // What ended with it, a companion or the marker of a unit, is still to be finished.
+        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased {
+            shared.signals.raise(.finishable)
+        }
+        if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
+        // What is only being worked on leaves nothing to compare with.
+        let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
+        let isKept = !isWorkedOn && shared.looks.take(file.id)
+        // While it was gone for one destination and another had it still, what came back as it was is only known.
+        let mayBeBack = settled.isFinal && settled.state == .gone
+        switch report?.event {
+        case .jobDelivered, .jobWaiting: break
+        case nil where !settled.isFinal: break
+        default:
+            shared.signals.raise(.leftover, .destination)
+        }
+        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { shared.roots.look(again: changed) }
+        shared.roots.ended(file)
+        // More may be tried than before, in whatever lane. Its own looks by itself.
+        if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
+    }
 }
 
 /// How long the journal is left alone that did not take what has ended: longer and longer while the agent runs. One that is

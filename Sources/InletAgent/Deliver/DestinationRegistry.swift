@@ -54,10 +54,22 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// The room of a destination; nil while it is down or paused, or gone; of one without credits, for what it has begun.
+    /// The room for the deliveries of a destination; nil while it is down or paused, or gone; of one without credits, for what it
+    /// has begun. On trial it gets one in each lane: a film that takes an hour must not keep a picture from proving that it is
+    /// back.
     package func room(of name: String) -> ClaimRoom? {
         let now = clock.instant()
-        return entries.withLock { $0[name]?.room(workers: workers, at: now) }
+        return entries.withLock { entries in
+            guard let entry = entries[name], entry.goesOn else { return nil }
+            let destination = entry.destination
+            var limits: [Lane: Int] = [
+                .small: min(destination.connections, entry.smallShare),
+                .big: min(destination.maxInFlight ?? workers, workers),
+            ]
+            if entry.breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
+            return ClaimRoom(
+                destination: name, limits: limits, isForBegunOnly: !entry.isOpen, uptime: entry.uptime(at: now))
+        }
     }
 
     package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
@@ -117,30 +129,19 @@ package final class DestinationRegistry: Sendable {
     ///
     /// - Parameter code: what the event was about. Of `outOfCredits` a probe alone can tell that it is over: jobs that were paid
     ///   for end meanwhile.
-    /// - Returns: true when more may be claimed for the destination than before.
+    /// - Returns: what the breaker wants done, among it whether a failure was the file's own fault; and whether more may be
+    ///   claimed for the destination than before.
     @discardableResult
     package func report(
         _ name: String, _ event: CircuitBreaker.Event, reason: String? = nil, code: ErrorCode? = nil
-    ) -> Bool { take(name, event, reason, code).opens }
-
-    /// Tells the breaker what went wrong with a delivery, as `report` does.
-    ///
-    /// - Returns: what the breaker wants done: whether it was the file's own fault, too.
-    func hear(
-        _ name: String, _ event: CircuitBreaker.Event, reason: String, code: ErrorCode
-    ) -> CircuitBreaker.Action { take(name, event, reason, code).action }
-
-    private func take(
-        _ name: String, _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?
     ) -> (action: CircuitBreaker.Action, opens: Bool) {
-        let result = entries.withLock { entries -> (CircuitBreaker.Action, Bool) in
-            guard var entry = entries[name] else { return (.none, false) }
-            defer { entries[name] = entry }
-            let before = entry.openness
-            let action = entry.take(event, reason, code, clock)
-            return (action, entry.openness > before)
+        let result = entries.withLock { entries -> (action: CircuitBreaker.Action, opens: Bool) in
+            guard let before = entries[name]?.openness,
+                let action = entries[name]?.take(event, reason, code, clock), let after = entries[name]?.openness
+            else { return (.none, false) }
+            return (action, after > before)
         }
-        switch result.0 {
+        switch result.action {
         case .none, .blameFile, .askFirst: break
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
@@ -191,7 +192,7 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// Opens those again whose time is over for which they asked. - Returns: whether there were any.
-    func reopen() -> Bool { names.reduce(false) { report($1, .timePassed) || $0 } }
+    func reopen() -> Bool { names.reduce(false) { report($1, .timePassed).opens || $0 } }
 
     /// When a probe is due, or the time is over for which a destination asked; nil while everything is up.
     package func nextLook() -> WallTime? {
@@ -199,10 +200,12 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// The expiry clocks now, in milliseconds.
-    package func uptimes() -> [String: Int64] {
+    package func uptimes() -> [String: Int64] { uptimes { _ in true } }
+
+    private func uptimes(of isMeant: (DestinationState) -> Bool) -> [String: Int64] {
         entries.withLock { entries in
             for name in entries.keys { entries[name]?.updateClock(at: clock.instant()) }
-            return entries.mapValues(\.uptime)
+            return entries.filter { isMeant($0.value) }.mapValues(\.uptime)
         }
     }
 
@@ -219,10 +222,7 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// The clocks that run now: those of destinations that are up and not paused.
-    func runningUptimes() -> [String: Int64] {
-        let all = uptimes()
-        return entries.withLock { entries in all.filter { entries[$0.key]?.runningSince != nil } }
-    }
+    func runningUptimes() -> [String: Int64] { uptimes { $0.runningSince != nil } }
 
     /// The same of one destination; nil while it stands.
     func runningUptime(of name: String) -> Int64? {
@@ -258,7 +258,7 @@ package final class DestinationRegistry: Sendable {
         _ changed: [Destination], paused: Set<String>, uptimes: [String: Int64], unproved: Set<String>
     ) {
         let now = clock.instant()
-        // The last to use a connection ends it, which is not to hold up the board.
+        // The last to use a connection ends it, which is not to hold up the others.
         let former = entries.withLock { entries in
             var former: [Destination] = []
             for destination in changed {
@@ -284,19 +284,15 @@ package final class DestinationRegistry: Sendable {
     /// Lets go of all but these. - Returns: the others, with their expiry clocks in milliseconds.
     func keep(only names: Set<String>) -> [String: Int64] {
         let now = clock.instant()
-        let (left, former) = entries.withLock { entries in
-            var left: [String: Int64] = [:]
-            let former = entries.filter { !names.contains($0.key) }.map(\.value.destination)
-            for name in entries.keys where !names.contains(name) {
-                entries[name]?.updateClock(at: now)
-                if let uptime = entries.removeValue(forKey: name)?.uptime { left[name] = uptime }
-            }
+        // Ends after the lock, as in `take`.
+        let former = entries.withLock { entries in
+            let former = entries.filter { !names.contains($0.key) }
+            for name in former.keys { entries[name] = nil }
             Self.share(&entries)
-            return (left, former)
+            return former
         }
-        withExtendedLifetime(former) {}
-        if !left.isEmpty { hasStrays() }
-        return left
+        if !former.isEmpty { hasStrays() }
+        return former.mapValues { $0.uptime(at: now) }
     }
 
     /// After each delivery's end: what has come back to the queue of one that is gone is to be parked.
@@ -319,7 +315,7 @@ package final class DestinationRegistry: Sendable {
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
 }
 
-/// One destination on the board: its breaker, its pause and its expiry clock.
+/// One destination: its breaker, its pause and its expiry clock.
 struct DestinationState: Sendable {
     var destination: Destination
     /// Counts the configurations that it was taken from.
@@ -350,18 +346,6 @@ struct DestinationState: Sendable {
     var openness: Int {
         if isOpen { return breaker.state == .trial ? 2 : 3 }
         return goesOn ? 1 : 0
-    }
-
-    /// The room for its deliveries; nil while it takes none. On trial it gets one in each lane: a film that takes an hour
-    /// must not keep a picture from proving that it is back.
-    func room(workers: Int, at now: SuspendingClock.Instant) -> ClaimRoom? {
-        guard goesOn else { return nil }
-        var limits: [Lane: Int] = [
-            .small: min(destination.connections, smallShare), .big: min(destination.maxInFlight ?? workers, workers),
-        ]
-        if breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
-        return ClaimRoom(
-            destination: destination.name, limits: limits, isForBegunOnly: !isOpen, uptime: uptime(at: now))
     }
 
     /// - Returns: what is to be said of it.
@@ -396,7 +380,7 @@ struct DestinationState: Sendable {
     /// A person wants to know now whether it is back.
     mutating func probeNow(at now: WallTime) { _ = breaker.probeNow(at: now) }
 
-    private func uptime(at now: SuspendingClock.Instant) -> Int64 {
+    func uptime(at now: SuspendingClock.Instant) -> Int64 {
         uptime + (runningSince?.duration(to: now).milliseconds ?? 0)
     }
 

@@ -143,9 +143,9 @@ struct LaneSlots: Sendable {
         refusedUntil = time
     }
 
-    /// What was refused, once it is time to offer it again.
-    mutating func takeRefused(at now: Instant) -> [Ended] {
-        guard let next = nextOffer, next <= now else { return [] }
+    /// What was refused, once it is time to offer it again; nil = in any case.
+    mutating func takeRefused(at now: Instant?) -> [Ended] {
+        guard let next = nextOffer, now.map({ next <= $0 }) ?? true else { return [] }
         defer { refused = [] }
         return refused
     }

@@ -71,30 +71,21 @@ struct Leftovers: Service {
             try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
             return .away
         }
-        if let error = await abandon(leftover, at: destination) {
+        let notes = journal.seal.opened(leftover.checkpoint)
+        do throws(DeliveryError) {
+            let order = try await shared.order(leftover.file, delivery, to: destination)
+            try await destination.pipeline.abandon(order, checkpoint: notes)
+        } catch {
             return try await keep(delivery.id, error, &pace)
         }
         pace.forget(delivery.id)
         // What a retry can go on with; one that was superseded is never retried.
         Failpoint.abandoned.reached()
-        let notes =
-            delivery.state == .superseded
-            ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
-        try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
+        let kept = delivery.state == .superseded ? [:] : destination.pipeline.reusable(notes)
+        try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(kept))
         Failpoint.leftoverRemoved.reached()
         shared.log.emit(.uploadAborted(.init(leftover.file, leftover.delivery)))
         return .gone
-    }
-
-    private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {
-        do throws(DeliveryError) {
-            let order = try await shared.order(
-                leftover.file, leftover.delivery, to: destination)
-            try await destination.pipeline.abandon(order, checkpoint: journal.seal.opened(leftover.checkpoint))
-            return nil
-        } catch {
-            return error
-        }
     }
 
     /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what

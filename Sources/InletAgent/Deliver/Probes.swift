@@ -18,15 +18,13 @@ struct Probes: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
-                while !Task.isCancelled {
+                await shared.signals.loop(on: .destination) {
                     if shared.destinations.reopen() { shared.signals.raiseDeliverable() }
                     for destination in shared.destinations.dueProbes() {
                         shared.destinations.report(destination.name, .probeBegan)
                         group.addTask { await probe(destination) }
                     }
-                    let next = shared.destinations.nextLook()
-                    await shared.signals.wait(
-                        for: .destination, until: next.map { .now.advanced(by: max($0 - .now, .milliseconds(50))) })
+                    return shared.destinations.nextLook().map { .now.advanced(by: max($0 - .now, .milliseconds(50))) }
                 }
             }
         }
@@ -36,13 +34,9 @@ struct Probes: Service {
         let destination = await renewed(old)
         let failure = await Self.failure(of: destination.pipeline)
         if Task.isCancelled { return }
-        let event: CircuitBreaker.Event
-        if let failure {
-            event = .probeFailed(credentials: failure.verdict == .credentials)
-        } else {
-            event = .probeSucceeded
-        }
-        if shared.destinations.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
+        let event: CircuitBreaker.Event =
+            failure.map { .probeFailed(credentials: $0.verdict == .credentials) } ?? .probeSucceeded
+        if shared.destinations.report(destination.name, event, reason: failure?.reason, code: failure?.code).opens {
             shared.signals.raiseDeliverable()
         }
         shared.signals.raise(.destination)

@@ -151,7 +151,7 @@ final class TransferPool: Sendable {
 /// reads back what it has sent, goes on to its end.
 struct LimitHold: Sendable {
     let shared: Shared
-    let inFlight: Transfers
+    let transfers: Transfers
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     let patience: Duration
 
@@ -160,7 +160,7 @@ struct LimitHold: Sendable {
         var clock = ShutClock(patience: patience)
         await shared.signals.loop(on: .limit) {
             let now = ContinuousClock.now
-            let busy = clock.due(shared.destinations.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
+            let busy = clock.due(shared.destinations.shut, at: now).filter { transfers.sendBack(heldAt: $0) }
             return clock.nextLook(busy, at: now)
         }
     }

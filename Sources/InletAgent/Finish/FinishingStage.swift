@@ -24,8 +24,7 @@ struct FinishingStage: Service {
     init(_ shared: Shared, _ pool: BlockingPool, version: String) {
         (self.shared, self.pool) = (shared, pool)
         receipts = ReceiptFiles(
-            stateDirectory: shared.settings.settings.stateDirectory,
-            origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: shared.log)
+            stateDirectory: shared.settings.settings.stateDirectory, version: version, log: shared.log)
     }
 
     private var journal: Journal { shared.journal }

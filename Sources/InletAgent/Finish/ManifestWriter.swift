@@ -98,13 +98,18 @@ struct ManifestWriter: Service {
     }
 
     private func writeHome(_ manifest: UnitManifest) async throws {
-        let (folder, content, format) = (folder(manifest), manifest.source, manifest.rule.format)
-        let stem = manifest.stem()
-        let written = try await pool.run { () throws(SystemError) in
+        say(try await writeList(manifest, manifest.source, in: folder(manifest), stem: manifest.stem()), manifest, nil)
+    }
+
+    /// In a folder of our own.
+    private func writeList(
+        _ manifest: UnitManifest, _ content: ManifestContent, in folder: FilePath, stem: String
+    ) async throws -> ManifestFolder.Written? {
+        let format = manifest.rule.format
+        return try await pool.run { () throws(SystemError) in
             try DurableFile.makeDirectories(folder, mode: 0o750)
             return try ManifestFolder(folder).writeList(content, format, stem: stem)
         }
-        say(written, manifest, nil)
     }
 
     private func write(_ manifest: UnitManifest, to destination: Destination, isFirst: Bool) async throws {
@@ -162,12 +167,8 @@ struct ManifestWriter: Service {
         async throws
     {
         let folder = folder(manifest).appending(UnitManifest.plain(destination))
-        let (content, format) = (delivered.content, manifest.rule.format)
         let stem = manifest.stem(for: delivered.folder)
-        let written = try await pool.run { () throws(SystemError) in
-            try DurableFile.makeDirectories(folder, mode: 0o750)
-            return try ManifestFolder(folder).writeList(content, format, stem: stem)
-        }
+        let written = try await writeList(manifest, delivered.content, in: folder, stem: stem)
         guard let path = written?.path, let identity = try FileLook.look(at: path).identity else { return }
         let last = try await journal.lastSent([(path, [destination])]).first ?? nil
         if let last, identity.isKnown(as: last.file.identity) { return }
@@ -176,10 +177,10 @@ struct ManifestWriter: Service {
             route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
-        let admitter = Admission(shared)
-        var list = admitter.planned(Arrival(root: "", path: path, identity: identity), plan, .asked)
+        let admission = Admission(shared)
+        var list = admission.planned(Arrival(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
-        if await admitter.commit([list], .asked).contains(where: \.outcome.comesBack) { throw NotQueued() }
+        if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) { throw NotQueued() }
     }
 
     private struct NotQueued: Error, CustomStringConvertible {

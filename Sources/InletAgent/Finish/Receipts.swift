@@ -6,23 +6,17 @@ internal import SystemPackage
 
 /// What a person or a program can keep as evidence of what became of a file.
 struct Receipt: Sendable {
-    /// What a receipt says that leaves the journal, and this machine.
-    struct Origin: Sendable {
-        /// Of Inlet.
-        var version: String
-        var host: String
-    }
-
     /// One JSON object on one line.
     let json: [UInt8]
     /// As a file holds it.
     var line: [UInt8] { json + [UInt8(ascii: "\n")] }
 
     /// - Parameters:
+    ///   - version: Inlet's, for one that leaves the journal, and maybe this machine.
     ///   - written: where the receipt is as a file; nil = only in the journal.
     ///   - note: why it is there and not where the route asks for it.
     init(
-        _ job: Job, state: FileState, disposition: String, finishedAt: WallTime, origin: Origin? = nil,
+        _ job: Job, state: FileState, disposition: String, finishedAt: WallTime, version: String? = nil,
         written: FilePath? = nil, note: String? = nil
     ) {
         let file = job.file
@@ -45,9 +39,9 @@ struct Receipt: Sendable {
         object.add("deliveries", job.deliveries.map(Self.object))
         if let written { object.add("receipt_file", written.display) }
         if let note { object.add("receipt_note", note) }
-        if let origin {
-            object.add("inlet", origin.version)
-            object.add("host", origin.host)
+        if let version {
+            object.add("inlet", version)
+            object.add("host", ProcessSetup.hostName)
         }
         json = object.finished
     }
@@ -120,13 +114,13 @@ final class ReceiptFiles: Sendable {
 
     /// `receipts` of the state directory.
     private let folder: FilePath
-    private let origin: Receipt.Origin
+    private let version: String
     private let log: EventLog
     /// The roots of which it was said that their receipts are elsewhere.
     private let told = Mutex<Set<Told>>([])
 
-    init(stateDirectory: FilePath, origin: Receipt.Origin, log: EventLog) {
-        (folder, self.origin, self.log) = (stateDirectory.appending("receipts"), origin, log)
+    init(stateDirectory: FilePath, version: String, log: EventLog) {
+        (folder, self.version, self.log) = (stateDirectory.appending("receipts"), version, log)
     }
 
     /// The receipt of a file whose source is done with, written where its route wants it. Where it cannot be beside the
@@ -150,7 +144,7 @@ final class ReceiptFiles: Sendable {
     private func receipt(_ end: End, _ now: WallTime, _ file: FilePath?, _ note: String?) -> Receipt {
         Receipt(
             end.job, state: end.state, disposition: end.disposition, finishedAt: now,
-            origin: file == nil ? nil : origin, written: file, note: note)
+            version: file == nil ? nil : version, written: file, note: note)
     }
 
     // MARK: - Below the state directory

@@ -131,12 +131,9 @@ struct UnitManifest: Sendable {
     private let slash = UInt8(ascii: "/")
 
     init(_ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String) {
-        self.batch = batch
-        self.rule = rule
+        (self.batch, self.rule, self.host, self.version) = (batch, rule, host, version)
         // What is made of them is none of what was offloaded.
         self.jobs = jobs.filter { $0.file.role != Companion.Kind.derived.rawValue }
-        self.host = host
-        self.version = version
     }
 
     private func content() -> ManifestContent {

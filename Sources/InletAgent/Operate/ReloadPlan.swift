@@ -181,15 +181,14 @@ struct StrayParking: Service {
     func run() async throws {
         let board = shared.destinations
         await cancelWhenGracefulShutdown {
-            var again: ContinuousClock.Instant?
-            while !Task.isCancelled {
-                await board.strays.wait(until: again)
-                // Said while they are looked for: a delivery that ends meanwhile rings again.
+            await board.strays.wait(until: nil)
+            await board.strays.loop {
+                // Said while they are looked for: a delivery that ends meanwhile raises the signal again.
                 board.hasStrays()
                 let isOpen = try? await shared.journal.parkStrays(except: { board.names }, at: .now)
                 if isOpen == false { board.straysAreParked() }
                 // A journal that takes nothing now is asked again.
-                again = isOpen == nil ? .now.advanced(by: Self.pause) : nil
+                return isOpen == nil ? .now.advanced(by: Self.pause) : nil
             }
         }
     }

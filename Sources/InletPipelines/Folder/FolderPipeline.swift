@@ -1,7 +1,6 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
-internal import Synchronization
 internal import SystemPackage
 
 /// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
@@ -14,18 +13,33 @@ package struct FolderPipeline: Pipeline {
     private let hashing: BlockingPool
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
+    /// More files of one spelling are no collection of cards.
+    private static let mostTwins = 1000
 
     package init(settings: FolderSettings, pool: BlockingPool, hashing: BlockingPool? = nil) {
-        self.settings = settings
-        self.pool = pool
-        self.hashing = hashing ?? pool
+        (self.settings, self.pool, self.hashing) = (settings, pool, hashing ?? pool)
     }
 
+    /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
+    /// `key_2`, `key_3`…, which the proof says: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one normal
+    /// form from another. Every attempt goes through the same names.
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
-            .delivered(try await copyBesideTwins(source, order, attempt))
+            var number = 1
+            while true {
+                let key = number == 1 ? order.key : KeyTemplate.disambiguated(order.key, number: number)
+                do throws(DeliveryError) {
+                    return .delivered(try await copyIn(source, order, attempt, key: key))
+                } catch {
+                    let target = try place(key, order).target
+                    guard error.code == .destinationExists, number < Self.mostTwins,
+                        try Self.isSpelledOtherwise(target)
+                    else { throw error }
+                }
+                number += 1
+            }
         }
     }
 
@@ -61,7 +75,7 @@ package struct FolderPipeline: Pipeline {
     /// The copy cannot be gone on with after a restart, so from its first byte to its final name it is one step.
     ///
     /// - Parameter key: the order's, or one of those that it has where others are spelled alike.
-    func copyIn(
+    private func copyIn(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt, key: String
     ) async throws(DeliveryError) -> Proof {
         if attempt.isStopping() { throw .stopping }
@@ -82,7 +96,7 @@ package struct FolderPipeline: Pipeline {
         let wanted = settings.verify == .readBack ? try await Fingerprint.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
-        let temporary = try await copy(source, folder, name, attempt.meter)
+        let temporary = try copy(source, folder, name, attempt.meter)
         do {
             try await compare(temporary, in: folder, source, order, wanted)
             try SourceGuard.check(source, order)
@@ -101,7 +115,7 @@ package struct FolderPipeline: Pipeline {
         return proof(order, key, target, wanted)
     }
 
-    func place(
+    private func place(
         _ key: String, _ order: DeliveryOrder
     ) throws(DeliveryError) -> (target: FilePath, name: FilePath.Component) {
         let key = FilePath(key)
@@ -127,7 +141,7 @@ package struct FolderPipeline: Pipeline {
 
     /// A folder at or below it; nil where that is not there. One behind somebody else's symlink is in nobody's way for long:
     /// what goes there is tried again, and then a person is asked.
-    func find(_ directory: FilePath) throws(DeliveryError) -> Folder? {
+    private func find(_ directory: FilePath) throws(DeliveryError) -> Folder? {
         do {
             return try Folder(directory)
         } catch {
@@ -166,7 +180,7 @@ package struct FolderPipeline: Pipeline {
         return proof(order, key, target, wanted)
     }
 
-    static func taken(_ target: FilePath) -> DeliveryError {
+    private static func taken(_ target: FilePath) -> DeliveryError {
         DeliveryError(
             .giveUp, .destinationExists,
             "\(target.display) exists and is another file; it is never overwritten. Rename one of them, then retry")
@@ -180,7 +194,7 @@ package struct FolderPipeline: Pipeline {
 
     /// Before anything is made or copied: whether the file system can have each name of the key, which a template may make
     /// longer than any file's. Trying again would not help.
-    func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
+    private func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
         for name in FilePath(key).components {
             if try DeliveryError.onWriting(top.canHold(name)) { continue }
             throw DeliveryError(
@@ -190,34 +204,8 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    // MARK: - Names that are two for us and one for the folder
-    // exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one normal form from another.
-
-    /// More files of one spelling are no collection of cards.
-    private static let mostTwins = 1000
-
-    /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
-    /// `key_2`, `key_3`…, which the proof says. Every attempt goes through the same ones.
-    func copyBesideTwins(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> Proof {
-        var number = 1
-        while true {
-            let key = number == 1 ? order.key : KeyTemplate.disambiguated(order.key, number: number)
-            do {
-                return try await copyIn(source, order, attempt, key: key)
-            } catch {
-                let target = try place(key, order).target
-                guard error.code == .destinationExists, number < Self.mostTwins,
-                    try Self.isSpelledOtherwise(target)
-                else { throw error }
-            }
-            number += 1
-        }
-    }
-
     /// Whether what is at `path` has another name there.
-    static func isSpelledOtherwise(_ path: FilePath) throws(DeliveryError) -> Bool {
+    private static func isSpelledOtherwise(_ path: FilePath) throws(DeliveryError) -> Bool {
         do throws(SystemError) {
             guard let name = path.lastComponent else { return false }
             let folder = try Folder(path.removingLastComponent())
@@ -233,41 +221,32 @@ package struct FolderPipeline: Pipeline {
 
     // MARK: - From the source's bytes to a file under its final name, step by step.
 
-    func copy(
+    private func copy(
         _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
-    ) async throws(DeliveryError) -> FilePath.Component {
-        let cancelled = Flag()
-        let result = await withTaskCancellationHandler {
-            await pool.run { () -> Result<FilePath.Component, FileCopyError> in
-                var told: Int64 = 0
-                do throws(FileCopyError) {
-                    let copy = try FileCopy.copy(
-                        source, toTemporaryIn: folder, name: name, isCancelled: { cancelled.isSet },
-                        progress: { done in
-                            meter.add(done - told)
-                            told = done
-                        })
-                    meter.add(source.opened.size - told)
-                    return .success(copy)
-                } catch {
-                    meter.add(-told)
-                    return .failure(error)
-                }
-            }
-        } onCancel: {
-            cancelled.set()
+    ) throws(DeliveryError) -> FilePath.Component {
+        var told: Int64 = 0
+        func tell(_ done: Int64) {
+            meter.add(done - told)
+            told = done
         }
-        switch result {
-        case .success(let copy): return copy
-        case .failure(.cancelled): throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
-        case .failure(.sourceShort(_, _, _)):
-            throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
-        case .failure(.source(let error)): throw DeliveryError(reading: error)
-        case .failure(.target(let error)): throw DeliveryError(writing: error)
+        do throws(FileCopyError) {
+            let copy = try FileCopy.copy(
+                source, toTemporaryIn: folder, name: name, isCancelled: { Task.isCancelled }, progress: tell)
+            tell(source.opened.size)
+            return copy
+        } catch {
+            tell(0)
+            switch error {
+            case .cancelled: throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
+            case .sourceShort:
+                throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
+            case .source(let error): throw DeliveryError(reading: error)
+            case .target(let error): throw DeliveryError(writing: error)
+            }
         }
     }
 
-    func compare(
+    private func compare(
         _ copy: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder,
         _ wanted: Digest?
     ) async throws(DeliveryError) {
@@ -286,7 +265,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    func readBack(_ name: FilePath.Component, in folder: Folder) async throws(DeliveryError) -> Digest {
+    private func readBack(_ name: FilePath.Component, in folder: Folder) async throws(DeliveryError) -> Digest {
         do {
             return try await Checksum.sha256(readingBack: name, in: folder, on: pool)
         } catch {
@@ -294,7 +273,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    func publish(
+    private func publish(
         _ temporary: FilePath.Component, as target: FilePath, in folder: Folder
     ) throws(DeliveryError) {
         do {
@@ -306,12 +285,4 @@ package struct FolderPipeline: Pipeline {
             throw error.isTaken ? Self.taken(target) : DeliveryError(writing: error)
         }
     }
-}
-
-/// A flag that a cancellation handler sets and a blocking loop reads.
-private final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-
-    var isSet: Bool { value.load(ordering: .relaxed) }
-    func set() { value.store(true, ordering: .relaxed) }
 }
