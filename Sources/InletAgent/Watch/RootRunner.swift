@@ -33,12 +33,9 @@ final class RootRunner: Service {
     ) throws(SystemError) {
         (self.settings, self.places, self.passing, shared) = (settings, places, passing, admitter.shared)
         hold = RootHold(settings, stateDirectory: shared.settings.settings.stateDirectory)
-        let mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
-        self.mailbox = mailbox
+        mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
         var admitter = admitter
-        if admitter.routes.hasDerivations {
-            admitter.deriver = Deriver(settings.path, shared) { path in mailbox.put { $0.derived.append(path) } }
-        }
+        if admitter.routes.hasDerivations { admitter.deriver = Deriver(mailbox, shared) }
         self.admitter = admitter
     }
 
