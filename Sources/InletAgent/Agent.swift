@@ -49,7 +49,7 @@ package final class Agent: Sendable {
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: (any ReloadSource)? = nil,
         door: WakeSignal? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // First of all, so that it counts what the start finds.
@@ -62,26 +62,36 @@ package final class Agent: Sendable {
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
         let (transfers, lanes) = (Transfers(), Lanes())
-        let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
-        let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
         let (manager, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
-        let plan = ReloadPlan(
-            shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
-            tally: tally)
-        reload = source.map { Reload($0, plan, manager) }
+        let parts = Reload.Parts(
+            roots: try RootSupervisor(shared, places), bandwidth: BandwidthControl(shared, valve),
+            notifications: NotificationStage(notifier, shared.health.restarts),
+            scheduler: Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil), tally: tally)
+        let reload = source.map { Reload(shared, $0, parts, manager) }
 
-        services =
-            [JournalMonitor(shared: shared)] + (sendRoots == nil ? [notifications] : []) + [
-                scheduler, Leftovers(shared: shared),
-                Probes(shared: shared, renew: Self.renewal(renew, source, reload)), bandwidth,
-                ManifestWriter(shared: shared, pool: finishing, version: label.version),
-                FinishingStage(shared, finishing, version: label.version),
-                DeliveryStage(shared, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
-                ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
-                try MountWatcher(shared), Watchdog(shared: shared, manager: manager, door: door),
-            ] + (reload.map { [$0] } ?? [])
-        control = AgentControl(.init(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
+        let all: [(any Service)?] = [
+            JournalMonitor(shared: shared),
+            sendRoots == nil ? parts.notifications : nil,
+            parts.scheduler,
+            Leftovers(shared: shared),
+            Probes(shared: shared, renew: reload.map { $0.renewed } ?? renew),
+            parts.bandwidth,
+            ManifestWriter(shared: shared, pool: finishing, version: label.version),
+            FinishingStage(shared, finishing, version: label.version),
+            DeliveryStage(shared, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
+            ExpiryClocks(shared: shared, lanes: lanes),
+            StrayParking(shared: shared),
+            parts.roots,
+            try MountWatcher(shared),
+            Watchdog(shared: shared, manager: manager, door: door),
+            reload,
+        ]
+        services = all.compactMap(\.self)
+        self.reload = reload
+        control = AgentControl(
+            AgentControl.Running(
+                shared: shared, label: label, tally: tally, transfers: transfers, lanes: lanes, resumes: resumes,
+                bandwidth: parts.bandwidth, reload: reload))
     }
 
     /// - Returns: what counts all that is said from now on.
@@ -108,14 +118,6 @@ package final class Agent: Sendable {
         }
     }
 
-    /// With a configuration file, only what stands behind the same text is taken from it: the rest is for a reload.
-    private static func renewal(
-        _ renew: @escaping @Sendable (String) -> Destination?, _ source: ReloadSource?, _ reload: Reload?
-    ) -> @Sendable (String) -> Destination? {
-        guard let source, let reload else { return renew }
-        return { name in source.renew(name, reload.config) }
-    }
-
     /// Frees the claims of a process that died, finds out how the destinations stand, and takes up the folders of an earlier
     /// configuration of which something is left to do. Destinations for which work waits are asked before any of it goes.
     private static func recover(
@@ -132,7 +134,7 @@ package final class Agent: Sendable {
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
         let board = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
-            workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
+            workers: settings.workers, log: log, unproved: try await journal.awaited(), pace: pace)
         var whole = settings
         whole.watch = sendRoots ?? settings.watch
         _ = try await journal.closeUnits(
@@ -143,9 +145,12 @@ package final class Agent: Sendable {
         let live = LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? []))
         return Shared(live, journal, board, log)
     }
+}
 
-    /// The destinations for which something waits that may go, or that work on something.
-    static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
-        Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
+extension Journal {
+    /// The destinations for which something waits, or that work on something. One that is configured from the start has nothing
+    /// parked.
+    func awaited() async throws(JournalError) -> Set<String> {
+        Set(try await queueCounts().filter { $0.value.waiting + $0.value.working + $0.value.parked > 0 }.keys)
     }
 }

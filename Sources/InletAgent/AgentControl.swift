@@ -57,14 +57,6 @@ package struct AgentControl: Sendable {
         /// nil for an agent that has no configuration file.
         let reload: Reload?
 
-        init(
-            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: Transfers, _ lanes: Lanes,
-            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ reload: Reload?
-        ) {
-            (self.shared, self.label, self.tally, self.transfers) = (shared, label, tally, transfers)
-            (self.lanes, self.resumes, self.bandwidth, self.reload) = (lanes, resumes, bandwidth, reload)
-        }
-
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationRegistry.Status] { shared.destinations.statuses() }

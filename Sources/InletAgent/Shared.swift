@@ -16,14 +16,10 @@ final class Shared: Sendable {
     let health: AgentHealth
     let room: QueueRoom
     let looks = KeptLooks()
-    let clock: AgentClock
+    var clock: AgentClock { destinations.clock }
 
-    init(
-        _ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog,
-        clock: AgentClock = AgentClock()
-    ) {
+    init(_ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog) {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
-        self.clock = clock
         health = AgentHealth(log, roots: settings.fixedRoots)
         room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
     }

@@ -38,7 +38,7 @@ final class Signals: Sendable {
     func raise(_ signals: Signal...) {
         for signal in signals {
             self[signal].raise()
-            if case .deliverable = signal { expirable.raise() }
+            if case .deliverable = signal { self[.expirable].raise() }
         }
     }
 

@@ -111,7 +111,7 @@ import Testing
             [.scripted("a", ScriptedPipeline()), folder], paused: [], uptimes: [:], workers: 1, log: log,
             clock: time.clock)
         func open() -> [String] { board.rooms().map(\.destination).sorted() }
-        let shared = Shared(.test(), journal, board, log, clock: time.clock)
+        let shared = Shared(.test(), journal, board, log)
         let control = BandwidthControl(shared, BandwidthValve())
         #expect(open() == ["a", "b"])
         #expect(control.take(.rate(0), for: nil) != nil)

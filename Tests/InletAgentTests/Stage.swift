@@ -35,7 +35,7 @@ struct Scene: Sendable {
     /// Those who are told what happens.
     var outlets = Outlets()
     /// Where another configuration comes from; nil = there is none.
-    var source: ReloadSource?
+    var source: (any ReloadSource)?
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -217,6 +217,6 @@ extension Shared {
         clock: AgentClock = AgentClock(), _ change: (inout Settings) -> Void = { _ in }
     ) -> Shared {
         let board = DestinationRegistry(destinations, paused: paused, uptimes: [:], workers: 1, log: log, clock: clock)
-        return Shared(.test(change), journal, board, log, clock: clock)
+        return Shared(.test(change), journal, board, log)
     }
 }

@@ -35,7 +35,7 @@ struct AgentSession: Sendable {
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: (any ReloadSource)? = nil,
         patience: StartPatience? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
