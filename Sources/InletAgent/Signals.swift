@@ -52,11 +52,6 @@ final class Signals: Sendable {
     func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
         await self[signal].wait(until: deadline)
     }
-
-    /// As `WakeSignal.loop`.
-    func loop(on signal: Signal, _ doDue: () async -> ContinuousClock.Instant?) async {
-        await self[signal].loop(doDue)
-    }
 }
 
 /// Wakes loops that wait for work. One that is raised while nobody waits is kept, so that work announced between a loop's look at

@@ -78,11 +78,7 @@ package final class Reload: Service {
             while !isStopping.isSet, !Task.isCancelled {
                 await signal.wait(until: nil)
                 let (isWanted, asking) = take()
-                if !isWanted || isStopping.isSet {
-                    answer(asking, Self.stopping)
-                    continue
-                }
-                answer(asking, await reloadNow())
+                answer(asking, isWanted && !isStopping.isSet ? await reloadNow() : Self.stopping)
             }
         } onGracefulShutdown: {
             self.isStopping.set()
@@ -162,10 +158,9 @@ package final class Reload: Service {
         let old = shared.settings.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try parts.roots.prepare(plan, RouteTable(settings.routes))
-        let known = old.watch + shared.settings.knownRoots
         let former = FormerRoots(stateDirectory: old.stateDirectory)
         let left = try await pool.run { () throws(SystemError) in
-            try former.remember(settings, former: known, isOwed: true)
+            try former.remember(settings, former: shared.settings.knownRoots, isOwed: true)
         }
         let names = Set(settings.destinations.map(\.name))
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
@@ -173,12 +168,9 @@ package final class Reload: Service {
         let paused = isNew ? try await journal.paused() : []
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
-        let notifier = try await moving(changed) {
-            guard scope.has("notify") else { return nil }
-            // Before anything is sent there.
-            let receivers = NotificationReceiver.all(settings.notify, trial.outlets)
-            return try await Notifier(receivers, journal: journal, log: shared.log, listens: false)
-        }
+        let receivers = scope.has("notify") ? NotificationReceiver.all(settings.notify, trial.outlets) : nil
+        // Before anything is sent there.
+        let notifier = try await register(changed, receivers)
 
         shared.log.take(output)
         parts.tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
@@ -194,15 +186,15 @@ package final class Reload: Service {
         let parked = await park(exceptOf: names, isNew)
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
-        if let notifier { parts.notifications.replace(by: notifier) }
-        replaceJobs(settings, trial, scope)
+        replace(notifier, settings, trial, scope)
         // Everybody may have something to do now.
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
     }
 
-    private func replaceJobs(_ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) {
+    private func replace(_ notifier: Notifier?, _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) {
+        if let notifier { parts.notifications.replace(by: notifier) }
         let scheduler = parts.scheduler
         if scope.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
             scheduler.replace(.ping, by: Pinger(shared, trial.outlets.ping, settings.ping))
@@ -240,13 +232,16 @@ package final class Reload: Service {
         return arranged?.parked ?? 0
     }
 
-    /// Takes note of where destinations are, and back where what follows fails: one transaction, and the last step that can.
-    private func moving(
-        _ changed: [Destination], _ last: () async throws -> Notifier?
-    ) async throws -> Notifier? {
+    /// Writes down where destinations are, and back where what follows fails: one transaction, and the last step that can.
+    ///
+    /// - Parameter receivers: those who are told from now on; nil = the same as before.
+    private func register(
+        _ changed: [Destination], _ receivers: [NotificationReceiver]?
+    ) async throws(JournalError) -> Notifier? {
         try await journal.setAddresses(Destination.addresses(changed))
-        do {
-            return try await last()
+        guard let receivers else { return nil }
+        do throws(JournalError) {
+            return try await Notifier(receivers, journal: journal, log: shared.log, listens: false)
         } catch {
             try await journal.setAddresses(Destination.addresses(changed.compactMap { registry[$0.name] }))
             throw error
@@ -307,8 +302,8 @@ package protocol ReloadSource: Sendable {
     var types: [DestinationType] { get }
     /// Reads it as it is now, and tries all of it, with no effect on what runs.
     func read() throws(ConfigErrors) -> ReloadTrial
-    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another than that of
-    /// `held`, or cannot be read.
+    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another than that
+    /// of `held`, or cannot be read.
     func renew(_ name: String, _ held: LoadedConfig) -> Destination?
 }
 
