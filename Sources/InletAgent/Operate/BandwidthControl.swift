@@ -84,6 +84,7 @@ final class BandwidthControl: Service {
         _ = update(.reload, at: shared.clock.now()) { policy in
             // Who goes has its limit lifted: it would hold whoever comes back under its name, unseen.
             for name in policy.replace(limits, destinations: destinations) { valve.set(nil, name) }
+            return true
         }
         signal.raise()
     }
