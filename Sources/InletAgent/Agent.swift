@@ -8,18 +8,6 @@ internal import SystemPackage
 /// The agent on one screen. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with by
 /// `FinishingStage`; the other services keep these four honest. What they share is in `Shared`; none of them holds another.
 package final class Agent: Sendable {
-    /// What to call this agent in its first log line.
-    package struct Label: Sendable {
-        package var version: String
-        package var configuration: String
-        /// nil where the process does something else besides.
-        package var confinement: ConfinementReport?
-
-        package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
-            (self.version, self.configuration, self.confinement) = (version, configuration, confinement)
-        }
-    }
-
     /// What may be asked and ordered.
     package let control: AgentControl
     /// Takes another configuration; nil for an agent that has no file of one.
@@ -35,53 +23,49 @@ package final class Agent: Sendable {
     ///     configuration has. Their files go on as far as they are in the journal; nobody is told. nil = an agent that watches.
     ///   - outlets: those who are told what happens.
     ///   - valve: where the rates are set at which may be sent.
-    ///   - pace: how often destinations are probed.
-    ///   - holdPatience: how long a limit of 0 may hold what is under way: one that is 0 for a moment ends nothing.
-    ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
-    ///   - places: how much is remembered of each root.
-    ///   - silence: after so long without a byte a big transfer keeps no place of those that all destinations share.
     ///   - source: where another configuration comes from; nil = there is none but this.
-    ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
     ///   - door: raised when the agent can be asked, before which it is not ready; nil where nobody asks it.
+    ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
-        pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
-        places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
-        door: WakeSignal? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
+        source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
+        goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // First of all, so that it counts what the start finds.
         let tally = Self.announce(settings, destinations, label, log)
-        let (notifier, shared) = try await Self.again(while: goesOn) {
-            let receivers = NotificationReceiver.all(settings.notify, outlets)
-            let notifier = try await Notifier(receivers, journal: journal, log: log)
-            return (notifier, try await Self.recover(settings, sendRoots, destinations, journal, pace, log))
+        let (shared, notifier) = try await Self.again(while: goesOn) {
+            try await Self.recover(settings, sendRoots, destinations, outlets, journal, bounds.probes, log)
         }
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
-        let (transfers, lanes) = (Transfers(), Lanes())
-        let (bandwidth, intakes) = (BandwidthControl(shared, valve), try RootSupervisor(shared, places))
-        let notifications = NotificationStage(notifier, shared.health.restarts)
-        let scheduler = Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil)
-        let (manager, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
-        let plan = ReloadPlan(
-            shared: shared, intakes: intakes, bandwidth: bandwidth, notifications: notifications, scheduler: scheduler,
-            tally: tally)
-        reload = source.map { Reload($0, plan, manager) }
+        let (systemd, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
+        let parts = Reload.Parts(
+            roots: try RootSupervisor(shared, bounds.places), bandwidth: BandwidthControl(shared, valve),
+            notifications: NotificationStage(notifier, shared.health.restarts),
+            scheduler: Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil), tally: tally)
+        reload = source.map { Reload(shared, $0, parts, systemd) }
 
-        services =
-            [JournalMonitor(shared: shared)] + (sendRoots == nil ? [notifications] : []) + [
-                scheduler, Leftovers(shared: shared),
-                Probes(shared: shared, renew: Self.renewal(renew, source, reload)), bandwidth,
-                ManifestWriter(shared: shared, pool: finishing, version: label.version),
-                FinishingStage(shared, finishing, version: label.version),
-                DeliveryStage(shared, transfers, lanes, begun: begun, patience: holdPatience, silence: silence),
-                ExpiryClocks(shared: shared, lanes: lanes), StrayParking(shared: shared), intakes,
-                try MountWatcher(shared), Watchdog(shared: shared, manager: manager, door: door),
-            ] + (reload.map { [$0] } ?? [])
-        control = AgentControl(.init(shared, label, tally, transfers, lanes, resumes, bandwidth, reload))
+        let all: [(any Service)?] = [
+            JournalMonitor(shared: shared),
+            sendRoots == nil ? parts.notifications : nil,
+            parts.scheduler,
+            Leftovers(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
+            parts.bandwidth,
+            ManifestWriter(shared: shared, pool: finishing, version: label.version),
+            FinishingStage(shared, finishing, version: label.version),
+            DeliveryStage(
+                shared, shared.transfers, shared.lanes, begun: begun, patience: bounds.holdPatience,
+                silence: bounds.silence),
+            ExpiryClocks(shared: shared), StrayParking(shared: shared),
+            parts.roots, try MountWatcher(shared),
+            Watchdog(shared: shared, manager: systemd, door: door), reload,
+        ]
+        services = all.compactMap(\.self)
+        let live = AgentControl.Running(
+            shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth, reload: reload)
+        control = AgentControl(live)
     }
 
     /// - Returns: what counts all that is said from now on.
@@ -108,20 +92,15 @@ package final class Agent: Sendable {
         }
     }
 
-    /// With a configuration file, only what stands behind the same text is taken from it: the rest is for a reload.
-    private static func renewal(
-        _ renew: @escaping @Sendable (String) -> Destination?, _ source: ReloadSource?, _ reload: Reload?
-    ) -> @Sendable (String) -> Destination? {
-        guard let source, let reload else { return renew }
-        return { name in source.renew(name, reload.config) }
-    }
-
-    /// Frees the claims of a process that died, finds out how the destinations stand, and takes up the folders of an earlier
-    /// configuration of which something is left to do. Destinations for which work waits are asked before any of it goes.
+    /// Writes down who is told of what, frees the claims of a process that died, finds out how the destinations stand, and takes
+    /// up the folders of an earlier configuration of which something is left to do. Destinations for which work waits are asked
+    /// before any of it goes.
     private static func recover(
-        _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination], _ journal: Journal,
-        _ pace: ProbePace, _ log: EventLog
-    ) async throws -> Shared {
+        _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination], _ outlets: Outlets,
+        _ journal: Journal, _ pace: ProbePace, _ log: EventLog
+    ) async throws -> (Shared, Notifier) {
+        let receivers = NotificationReceiver.all(settings.notify, outlets)
+        let notifier = try await Notifier(receivers, journal: journal, log: log)
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
@@ -130,22 +109,51 @@ package final class Agent: Sendable {
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
-        let board = DestinationRegistry(
+        let registry = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
-            workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
+            workers: settings.workers, log: log, unproved: try await journal.awaited(), pace: pace)
         var whole = settings
         whole.watch = sendRoots ?? settings.watch
         _ = try await journal.closeUnits(
-            exceptOf: whole.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+            exceptOf: whole.watch, uptimes: registry.uptimes(), closing: registry.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
         let left = try former.remember(
             whole, former: try former.beside(whole.watch).roots, isOwed: try await journal.mayFinishMore())
         let live = LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? []))
-        return Shared(live, journal, board, log)
+        return (Shared(live, journal, registry, log), notifier)
     }
 
-    /// The destinations for which something waits that may go, or that work on something.
-    static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
-        Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
+    /// What to call this agent in its first log line.
+    package struct Label: Sendable {
+        package var version: String
+        package var configuration: String
+        /// nil where the process does something else besides.
+        package var confinement: ConfinementReport?
+
+        package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
+            (self.version, self.configuration, self.confinement) = (version, configuration, confinement)
+        }
+    }
+
+    /// What only tests set otherwise.
+    package struct Bounds: Sendable {
+        /// How often destinations are probed.
+        package var probes = ProbePace.configured
+        /// How long a limit of 0 may hold what is under way: one that is 0 for a moment ends nothing.
+        package var holdPatience = Duration.seconds(10)
+        /// After so long without a byte a big transfer keeps no place of those that all destinations share.
+        package var silence = Duration.seconds(30)
+        /// How much is remembered of each root.
+        package var places = Settler.Places()
+
+        package init() {}
+    }
+}
+
+extension Journal {
+    /// The destinations for which something waits, or that work on something. One that is configured from the start has nothing
+    /// parked.
+    func awaited() async throws(JournalError) -> Set<String> {
+        Set(try await queueCounts().filter { $0.value.waiting + $0.value.working + $0.value.parked > 0 }.keys)
     }
 }

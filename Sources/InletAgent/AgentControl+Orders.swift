@@ -36,9 +36,7 @@ package struct SelectionOutcome: Sendable {
         for outcome in outcomes {
             switch outcome {
             case .done: done += 1
-            case .hurried:
-                done += 1
-                hurried += 1
+            case .hurried: (done, hurried) = (done + 1, hurried + 1)
             case .skipped(let reason): skipped[reason, default: 0] += 1
             }
         }
@@ -97,8 +95,11 @@ extension AgentControl {
             let group = Array(files[start..<min(start + Self.group, files.count)])
             Failpoint.acting.reached()
             let (these, running) =
-                action == .retry
-                ? try await retry(group) : try await journal.act(command(action), on: group, at: .now)
+                switch action {
+                case .retry: try await retry(group)
+                case .cancel: try await journal.act(.cancel, on: group, at: .now)
+                case .forget: try await journal.act(.forget, on: group, at: .now)
+                }
             Failpoint.acted.reached()
             outcomes += these
             switch action {
@@ -110,30 +111,19 @@ extension AgentControl {
         return outcomes
     }
 
-    private func command(_ action: JobAction) async throws(JournalError) -> FileAction {
-        switch action {
-        case .retry: try await retrying()
-        case .cancel: .cancel
-        case .forget: .forget
-        }
-    }
-
-    private func retrying(_ returned: [Int64: FileIdentity] = [:]) async throws(JournalError) -> FileAction {
-        let stored = try await journal.uptimes()
-        return .retry(uptimes: live?.shared.destinations.uptimes() ?? stored, returned: returned)
-    }
-
     /// What lies in quarantine goes back to its place first; what cannot stays there, and says where that is.
     private func retry(
         _ files: [Int64]
     ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
         let lying = try await journal.quarantined(byRetryOf: files)
-        if lying.isEmpty { return try await journal.act(retrying(), on: files, at: .now) }
         var returned: [Int64: FileIdentity] = [:]
         var refusals: [Int64: String] = [:]
         for file in files { refusals[file] = try await bringBack(lying[file] ?? [], &returned) }
         let ready = files.filter { refusals[$0] == nil }
-        var (outcomes, running) = try await journal.act(retrying(returned), on: ready, at: .now)
+        let stored = try await journal.uptimes()
+        let action = FileAction.retry(
+            uptimes: live?.shared.destinations.uptimes() ?? stored, returned: returned)
+        var (outcomes, running) = try await journal.act(action, on: ready, at: .now)
         outcomes.reverse()
         return (files.map { refusals[$0].map { .skipped($0) } ?? outcomes.removeLast() }, running)
     }
@@ -192,8 +182,8 @@ extension AgentControl {
 
     func ended(_ running: [Int64]) {
         for delivery in running {
-            guard let live, !live.lanes.letGo(of: delivery) else { continue }
-            live.transfers.cancel(delivery)
+            guard let shared = live?.shared, !shared.lanes.letGo(of: delivery) else { continue }
+            shared.transfers.cancel(delivery)
         }
         live?.shared.signals.raise(.leftover, .finishable)
         // What was cancelled may have been the last that others waited for.
@@ -225,7 +215,7 @@ extension AgentControl {
     /// Sets how fast may be sent to a destination, or to all together, until `auto` or the next start.
     ///
     /// - Returns: what holds there now; nil for a destination that there is none of, and while no agent runs.
-    package func limit(_ order: BandwidthBook.Order, for destination: String?) -> BandwidthBook.Standing? {
+    package func limit(_ order: BandwidthPolicy.Order, for destination: String?) -> BandwidthPolicy.Status? {
         live?.bandwidth.take(order, for: destination)
     }
 
@@ -314,9 +304,9 @@ extension AgentControl {
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
                 continue
             }
-            switch await Self.result(of: undo, journal.seal.opened(proof)) {
-            case .success(let done): said.append(done)
-            case .failure(let error):
+            do throws(DeliveryError) {
+                said.append(try await undo(journal.seal.opened(proof)))
+            } catch {
                 if error.code == .notFound, proof.isDeleted {
                     repeated = error
                 } else {
@@ -331,15 +321,5 @@ extension AgentControl {
         if said.isEmpty, failures.isEmpty, let repeated { throw repeated }
         guard let first = failures.first else { return said }
         throw DeliveryError(first.verdict, first.code, (said + failures.map(\.reason)).joined(separator: "\n"))
-    }
-
-    private static func result(
-        of undo: @Sendable (Proof) async throws(DeliveryError) -> String, _ proof: Proof
-    ) async -> Result<String, DeliveryError> {
-        do throws(DeliveryError) {
-            return .success(try await undo(proof))
-        } catch {
-            return .failure(error)
-        }
     }
 }

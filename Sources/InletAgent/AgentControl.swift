@@ -48,8 +48,6 @@ package struct AgentControl: Sendable {
         package let startedAt = WallTime.now
         /// What has happened since the start, counted.
         package let tally: MetricsTally
-        let transfers: Transfers
-        let lanes: Lanes
         let resumes: ResumeReport
         let bandwidth: BandwidthControl
         /// A folder of another machine may take its time.
@@ -57,21 +55,13 @@ package struct AgentControl: Sendable {
         /// nil for an agent that has no configuration file.
         let reload: Reload?
 
-        init(
-            _ shared: Shared, _ label: Agent.Label, _ tally: MetricsTally, _ transfers: Transfers, _ lanes: Lanes,
-            _ resumes: ResumeReport, _ bandwidth: BandwidthControl, _ reload: Reload?
-        ) {
-            (self.shared, self.label, self.tally, self.transfers) = (shared, label, tally, transfers)
-            (self.lanes, self.resumes, self.bandwidth, self.reload) = (lanes, resumes, bandwidth, reload)
-        }
-
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationRegistry.Status] { shared.destinations.statuses() }
         package var roots: [RootStatus] { shared.roots.statuses }
-        package var inFlight: [Transfers.Snapshot] { transfers.snapshots() }
+        package var inFlight: [Transfers.Snapshot] { shared.transfers.snapshots() }
         /// How far a delivery is that its destination works on, as far as is known.
-        package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }
+        package func step(_ delivery: Int64) -> StepProgress? { shared.transfers.step(delivery) }
         /// How far the files are that waited at the start; nil once all have been tried.
         package var resume: ResumeSummary? { resumes.summary }
         package var journalIsFailing: Bool { shared.health.journal.isFailing }
@@ -82,7 +72,7 @@ package struct AgentControl: Sendable {
         /// Parts that have ended unasked, and begin anew.
         package var incidents: [ServiceIncident] { shared.health.restarts.incidents() }
         /// What holds of the limits, all together first.
-        package var limits: [BandwidthBook.Standing] { bandwidth.standings() }
+        package var limits: [BandwidthPolicy.Status] { bandwidth.statuses() }
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)] {
             shared.settings.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
@@ -116,48 +106,39 @@ package struct AgentControl: Sendable {
 
     /// Where the open deliveries are.
     package struct Queue: Sendable {
-        /// That are being sent, or that their destinations work on.
-        package var inFlight = 0
-        /// That wait for a worker or for their time, in the journal or at hand.
-        package var waiting = 0
-        /// Those of `waiting` that were tried before.
-        package var retrying = 0
-        /// That wait for another file, or for their unit.
-        package var held = 0
-        /// Whose destination is not configured.
-        package var parked = 0
+        /// By destination, as the journal counts them, with what waits at hand as what waits.
+        package var counts: [String: QueueCounts] = [:]
         /// When the file of the oldest of `waiting` was admitted.
         package var oldest: WallTime?
+        /// That are being sent, or that their destinations work on.
+        package var inFlight: Int { sum { $0.claimed + $0.working } }
+        /// That wait for a worker or for their time, in the journal or at hand.
+        package var waiting: Int { sum(\.waiting) }
+        /// Those of `waiting` that were tried before.
+        package var retrying: Int { sum(\.retrying) }
+        /// That wait for another file, or for their unit.
+        package var held: Int { sum(\.held) }
+        /// Whose destination is not configured.
+        package var parked: Int { sum(\.parked) }
         /// `waiting` by destination; those without any are left out.
-        package var byDestination: [String: Int] = [:]
-        /// All by destination, as the journal counts them, with what waits at hand as what waits.
-        package var counts: [String: QueueCounts] = [:]
+        package var byDestination: [String: Int] { counts.mapValues(\.waiting).filter { $0.value > 0 } }
+
+        private func sum(_ count: (QueueCounts) -> Int) -> Int { counts.values.reduce(0) { $0 + count($1) } }
     }
 
     /// Where the open deliveries are. What a process that is gone was sending waits.
     package func queue() async throws(JournalError) -> Queue {
-        let atHand = live?.lanes.waiting ?? [:]
+        let atHand = live?.shared.lanes.waiting ?? [:]
         var queue = Queue()
-        for (name, counts) in try await journal.queueCounts() {
-            let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
-            let waiting = counts.waiting + waitingClaims
-            queue.inFlight += counts.claimed - waitingClaims + counts.working
-            queue.waiting += waiting
-            queue.retrying += counts.retrying
-            queue.held += counts.held
-            queue.parked += counts.parked
+        for (name, var counts) in try await journal.queueCounts() {
             if counts.waiting > 0, let oldest = counts.oldest { queue.oldest = min(queue.oldest ?? oldest, oldest) }
-            if waiting > 0 { queue.byDestination[name] = waiting }
+            let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
+            (counts.waiting, counts.claimed) = (counts.waiting + waitingClaims, counts.claimed - waitingClaims)
             queue.counts[name] = counts
-            queue.counts[name]?.waiting = waiting
-            queue.counts[name]?.claimed = counts.claimed - waitingClaims
         }
         if queue.waiting > 0, queue.oldest == nil { queue.oldest = try await journal.oldestPending() }
         return queue
     }
-
-    /// Deliveries that wait, by destination, as `queue` counts them.
-    package func waiting() async throws(JournalError) -> [String: Int] { try await queue().byDestination }
 
     /// Files that a filter lets through, newest first. What waits at hand is shown as what it is to people: it waits, and no
     /// attempt has been made.
@@ -180,7 +161,7 @@ package struct AgentControl: Sendable {
         guard let live else { return job }
         var job = job
         for index in job.deliveries.indices
-        where job.deliveries[index].state == .claimed && live.lanes.isWaiting(job.deliveries[index].id) {
+        where job.deliveries[index].state == .claimed && live.shared.lanes.isWaiting(job.deliveries[index].id) {
             job.deliveries[index].state = .ready
             job.deliveries[index].attempts -= 1
         }

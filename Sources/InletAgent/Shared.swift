@@ -1,4 +1,4 @@
-package import InletCore
+internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import Synchronization
@@ -16,11 +16,15 @@ final class Shared: Sendable {
     let health: AgentHealth
     let room: QueueRoom
     let looks = KeptLooks()
+    let transfers = Transfers()
+    let lanes = Lanes()
     var clock: AgentClock { destinations.clock }
 
     init(_ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog) {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
-        health = AgentHealth(log, roots: settings.fixedRoots)
+        health = AgentHealth(
+            journal: JournalHealth(log: log), heartbeat: Heartbeat(roots: settings.fixedRoots),
+            restarts: ServiceRestarts(log: log))
         room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
     }
 
@@ -32,7 +36,7 @@ final class Shared: Sendable {
         on signal: Signals.Signal, for asker: JournalHealth.Asker, pause: Duration,
         _ doDue: () async throws(JournalError) -> (hasMore: Bool, next: WallTime?)
     ) async {
-        await signals.loop(on: signal) {
+        await signals[signal].loop {
             do throws(JournalError) {
                 let (hasMore, next) = try await doDue()
                 health.journal.works(for: asker)
@@ -98,15 +102,7 @@ final class LiveSettings: Sendable {
 
 /// The two clocks by which the agent decides whom to try when: the civil one, and one that never jumps and stands while the
 /// machine sleeps, when nobody could have been sent anything. Tests turn both.
-package struct AgentClock: Sendable {
-    package var now: @Sendable () -> WallTime
-    package var instant: @Sendable () -> SuspendingClock.Instant
-
-    package init(
-        now: @escaping @Sendable () -> WallTime = { .now },
-        instant: @escaping @Sendable () -> SuspendingClock.Instant = { .now }
-    ) {
-        self.now = now
-        self.instant = instant
-    }
+struct AgentClock: Sendable {
+    var now: @Sendable () -> WallTime = { .now }
+    var instant: @Sendable () -> SuspendingClock.Instant = { .now }
 }

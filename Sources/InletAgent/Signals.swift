@@ -23,31 +23,14 @@ final class Signals: Sendable {
         case batch
     }
 
-    /// Of each lane that was waited for or raised: one of two for each destination.
-    private let deliverable = Mutex<[LaneID: WakeSignal]>([:])
-    private let lanes = WakeSignal()
-    private let expirable = WakeSignal()
-    private let finishable = WakeSignal()
-    private let leftover = WakeSignal()
-    private let destination = WakeSignal()
-    private let limit = WakeSignal()
-    private let batch = WakeSignal()
+    /// Those that were waited for or raised.
+    private let signals = Mutex<[Signal: WakeSignal]>([:])
 
     subscript(_ signal: Signal) -> WakeSignal {
-        switch signal {
-        case .deliverable(let lane):
-            deliverable.withLock { signals in
-                let signal = signals[lane] ?? WakeSignal()
-                signals[lane] = signal
-                return signal
-            }
-        case .lanes: lanes
-        case .expirable: expirable
-        case .finishable: finishable
-        case .leftover: leftover
-        case .destination: destination
-        case .limit: limit
-        case .batch: batch
+        signals.withLock { signals in
+            let wake = signals[signal] ?? WakeSignal()
+            signals[signal] = wake
+            return wake
         }
     }
 
@@ -55,24 +38,19 @@ final class Signals: Sendable {
     func raise(_ signals: Signal...) {
         for signal in signals {
             self[signal].raise()
-            if case .deliverable = signal { expirable.raise() }
+            if case .deliverable = signal { self[.expirable].raise() }
         }
     }
 
     /// Wakes all lanes, and whoever begins them.
     func raiseDeliverable() {
-        for signal in deliverable.withLock({ Array($0.values) }) { signal.raise() }
+        for (signal, wake) in signals.withLock(\.self) { if case .deliverable = signal { wake.raise() } }
         raise(.lanes, .expirable)
     }
 
     /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
     func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
         await self[signal].wait(until: deadline)
-    }
-
-    /// As `WakeSignal.loop`.
-    func loop(on signal: Signal, _ doDue: () async -> ContinuousClock.Instant?) async {
-        await self[signal].loop(doDue)
     }
 }
 

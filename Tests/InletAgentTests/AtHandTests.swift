@@ -43,7 +43,7 @@ import Testing
         let scene = try Scene()
         try await run(scene, gate) { stage in
             let view = stage.agent.control
-            #expect(try await view.waiting() == ["here": Self.files - Self.connections])
+            #expect(try await view.queue().byDestination == ["here": Self.files - Self.connections])
             let seen = try await view.jobs(FileFilter(limit: 100)).flatMap(\.deliveries)
             #expect(seen.count { $0.state == .claimed && $0.attempts == 1 } == Self.connections)
             #expect(seen.count { $0.state == .ready && $0.attempts == 0 } == Self.files - Self.connections)
@@ -51,7 +51,7 @@ import Testing
             #expect(try await view.job(job.file.id)?.deliveries.map(\.state) == [.ready])
             gate.open()
             try await eventually("all has arrived") { scene.here.record.stored.count == Self.files }
-            try await eventually("nothing waits") { try await view.waiting().isEmpty }
+            try await eventually("nothing waits") { try await view.queue().byDestination.isEmpty }
         }
     }
 
@@ -74,11 +74,10 @@ import Testing
         let events = EventRecord(log)
         let board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let work = Lanes()
         let shared = Shared(.test { $0.queueWarning = 2 }, journal, board, log)
-        let clocks = ExpiryClocks(shared: shared, lanes: work)
+        let clocks = ExpiryClocks(shared: shared)
         #expect(try await clocks.pass(clocks.waiting(), false) == false)
-        work.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
+        shared.lanes.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }
         #expect(try await clocks.pass(clocks.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }

@@ -96,7 +96,7 @@ import Testing
         #expect(control.take(.rate(1), for: "unknown") == nil)
         time.advance(to: VirtualTime.start + .seconds(16 * 60))
         #expect(control.take(.rate(nil), for: "a")?.rate == .some(nil))
-        #expect(control.standings().map(\.rate) == [0, nil, 1234])
+        #expect(control.statuses().map(\.rate) == [0, nil, 1234])
         #expect(control.take(.auto, for: nil)?.cause == .schedule)
         #expect(taps.all == ["* 20000", "a 7000", "* 0", "b 1234", "a off", "* 5000"])
         #expect(Self.lines(events).suffix(4) == ["* 0 command", "b 1234 command", "a off command", "* 5000 command"])
@@ -129,7 +129,7 @@ import Testing
         let events = EventRecord(log)
         let control = self.control(of: BandwidthLimits(), taps, time, log)
         #expect(taps.all.isEmpty && events.names.isEmpty)
-        #expect(control.standings().map(\.destination) == [nil, "a", "b"])
-        #expect(control.standings().allSatisfy { $0.rate == nil && $0.cause == .configuration })
+        #expect(control.statuses().map(\.destination) == [nil, "a", "b"])
+        #expect(control.statuses().allSatisfy { $0.rate == nil && $0.cause == .configuration })
     }
 }

@@ -283,7 +283,7 @@ import Testing
         for part in [#""path":"/srv/drop""#, #""state":"paused""#, "it is empty"] {
             #expect(said.contains(part), "\(said)")
         }
-        let environment = NotificationDetails(folder: payload).environment("root_paused")
+        let environment = NotificationDetails(.rootPaused, payload).environment("root_paused")
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/srv/drop".utf8) })
         #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
     }
@@ -303,7 +303,7 @@ import Testing
         for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#] {
             #expect(payload.contains(part), "\(payload)")
         }
-        let environment = NotificationDetails(volume: Array(payload.utf8)).environment("volume_done")
+        let environment = NotificationDetails(.volumeDone, Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
     }
@@ -353,9 +353,9 @@ import Testing
             try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         }
         func told(_ journal: Journal, _ ends: VolumeReport...) async throws -> Int {
-            let desk = NotificationQueue(receivers: 0)
-            for end in ends { desk.hear(.volumeDone(end)) }
-            #expect(await desk.flush(journal))
+            let queue = NotificationQueue(receivers: 0)
+            for end in ends { queue.hear(.volumeDone(end)) }
+            #expect(await queue.flush(journal))
             return try await journal.outboxBacklog().waiting
         }
         let first = try journal()

@@ -24,7 +24,7 @@ import Testing
         board = DestinationRegistry(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let shared = Shared(.test { $0.queueWarning = 1 }, journal, board, log)
-        clocks = ExpiryClocks(shared: shared, lanes: Lanes())
+        clocks = ExpiryClocks(shared: shared)
     }
 
     private func admit(_ name: String, expire: Duration?, window: DeliveryWindow? = nil) async throws {

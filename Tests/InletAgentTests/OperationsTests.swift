@@ -97,7 +97,7 @@ import Testing
             let log = try EventLog(nil)
             let events = EventRecord(log)
             let clocks = ExpiryClocks(
-                shared: .test(stage.journal, log, scene.destinations, paused: ["here"]), lanes: Lanes())
+                shared: .test(stage.journal, log, scene.destinations, paused: ["here"]))
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
             var isLong = try await clocks.pass(clocks.waiting(), false)

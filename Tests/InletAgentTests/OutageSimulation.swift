@@ -103,7 +103,7 @@ struct OutageSimulation {
         DestinationRegistry(
             [.scripted("here", ScriptedPipeline()), .scripted("there", ScriptedPipeline())], paused: [],
             uptimes: try await journal.uptimes(), workers: 1, log: log,
-            unproved: try await Agent.waitingFor(journal), clock: time.clock)
+            unproved: try await journal.awaited(), clock: time.clock)
     }
 
     /// Runs until nothing waits any more, or `end` is reached, in seconds.
@@ -120,7 +120,7 @@ struct OutageSimulation {
             let due = try await journal.nextDue(.small, rooms: board.rooms())
             let arrival = arrivals.first.map { VirtualTime.start + .seconds($0) }
             guard let next = [due, board.nextLook(), arrival].compactMap(\.self).min() else {
-                if try await Agent.waitingFor(journal).isEmpty { return }
+                if try await journal.awaited().isEmpty { return }
                 continue
             }
             time.advance(to: max(next, time.now + .milliseconds(1)))

@@ -1,9 +1,10 @@
-import InletAgent
 import InletCore
 import InletJournal
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 @Suite struct OutageTests {
     @Test func `an outage pauses the destination, costs no attempt, and a probe brings it back`() async throws {

@@ -60,11 +60,22 @@ final class ReloadSite: Sendable {
         var scene = try Scene(in: directory)
         scene.destinations = destinations(config)
         scene.outlets = outlets(config)
-        scene.source = ReloadSource(config: config, types: [Self.type]) { [self] () throws(ConfigErrors) in
-            let config = try load()
-            return ReloadTrial(config: config, destinations: destinations(config), outlets: outlets(config))
-        }
+        scene.source = Source(config: config, site: self)
         return scene
+    }
+
+    private struct Source: ReloadSource {
+        let config: LoadedConfig
+        let site: ReloadSite
+        var types: [DestinationType] { [ReloadSite.type] }
+
+        func read() throws(ConfigErrors) -> ReloadTrial {
+            let config = try site.load()
+            return ReloadTrial(
+                config: config, destinations: site.destinations(config), outlets: site.outlets(config))
+        }
+
+        func renew(_ name: String, _ held: LoadedConfig) -> Destination? { nil }
     }
 }
 

@@ -31,11 +31,11 @@ struct Scene: Sendable {
     /// Before a big transfer that hangs keeps no place of the common pool.
     var silence = Duration.seconds(30)
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
-    var renew: @Sendable (String) -> Destination? = { _ in nil }
+    var renew: (@Sendable (String) -> Destination?)?
     /// Those who are told what happens.
     var outlets = Outlets()
     /// Where another configuration comes from; nil = there is none.
-    var source: ReloadSource?
+    var source: (any ReloadSource)?
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -75,6 +75,25 @@ struct Scene: Sendable {
     }
 }
 
+extension Scene {
+    /// The configuration that runs, with destinations that `renew` makes anew; nil = they are as they were.
+    fileprivate func renewing(_ settings: Settings) throws -> (any ReloadSource)? {
+        guard let renew else { return nil }
+        var config = try ReloadSite(ReloadSite.text()).load()
+        config.settings = settings
+        return RenewingSource(config: config, make: renew)
+    }
+}
+
+private struct RenewingSource: ReloadSource {
+    let config: LoadedConfig
+    let make: @Sendable (String) -> Destination?
+    var types: [DestinationType] { [ReloadSite.type] }
+
+    func read() throws(ConfigErrors) -> ReloadTrial { ReloadTrial(config: config, destinations: []) }
+    func renew(_ name: String, _ held: LoadedConfig) -> Destination? { make(name) }
+}
+
 private let agentSeats = Seats(12)
 
 /// A running agent.
@@ -95,11 +114,13 @@ struct Stage: Sendable {
         let log = try EventLog(nil)
         events = EventRecord(log)
         log.listen(scene.onEvent)
+        var bounds = Agent.Bounds()
+        (bounds.probes, bounds.holdPatience) = (scene.pace, scene.holdPatience)
+        (bounds.places, bounds.silence) = (scene.places, scene.silence)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
-            holdPatience: scene.holdPatience, places: scene.places, silence: scene.silence, renew: scene.renew,
-            source: scene.source)
+            label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets,
+            source: scene.source ?? scene.renewing(settings), bounds: bounds)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

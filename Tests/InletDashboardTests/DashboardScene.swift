@@ -58,9 +58,10 @@ struct DashboardScene: Sendable {
             shared.roots.enter(mailbox)
         }
         return AgentControl.Running(
-            shared, Agent.Label(version: "1.2.3", configuration: "test"),
-            MetricsTally(destinations: ["disk"], routes: ["all"]), Transfers(), Lanes(),
-            ResumeReport(resuming, log: log), BandwidthControl(shared, BandwidthValve()), nil)
+            shared: shared, label: Agent.Label(version: "1.2.3", configuration: "test"),
+            tally: MetricsTally(destinations: ["disk"], routes: ["all"]),
+            resumes: ResumeReport(resuming, log: log), bandwidth: BandwidthControl(shared, BandwidthValve()),
+            reload: nil)
     }
 
     /// Runs `body` while the port is served.

@@ -9,7 +9,7 @@ internal import SystemPackage
 /// watches it. An original waits for its own; one that cannot be made is said, and the original goes without it.
 final class Deriver: Sendable {
     enum Standing: Sendable {
-        /// Look again once `done` is called.
+        /// Look again when the root's mailbox says that it was derived.
         case underWay
         case made([FoundCompanion])
     }
@@ -58,17 +58,17 @@ final class Deriver: Sendable {
 
     /// What is made lies here until it is delivered.
     let folder: FilePath
-    private let root: FilePath
+    /// Of the root, whose loop is told when an original's files are made, or cannot be.
+    private let mailbox: RootMailbox
     private let shared: Shared
     private let pool = BlockingPool(name: "derive", threads: 1)
     private let signal = WakeSignal()
     private let state = Mutex(State())
-    /// Called with the path of an original whose files are made, or cannot be.
-    private let done: @Sendable (FilePath) -> Void
 
-    init(_ root: FilePath, _ shared: Shared, done: @escaping @Sendable (FilePath) -> Void) {
-        (self.root, self.shared, self.done) = (root, shared, done)
-        folder = Self.folder(in: shared.settings.settings.stateDirectory).appending(DeriveRule.folder(of: root))
+    init(_ mailbox: RootMailbox, _ shared: Shared) {
+        (self.mailbox, self.shared) = (mailbox, shared)
+        folder = Self.folder(in: shared.settings.settings.stateDirectory)
+            .appending(DeriveRule.folder(of: mailbox.root))
     }
 
     /// Where files are made, for all watched folders.
@@ -141,11 +141,11 @@ final class Deriver: Sendable {
             return true
         }
         if !isWanted { remove(made) }
-        done(arrival.path)
+        mailbox.put { $0.derived.append(arrival.path) }
     }
 
     private func make(_ rule: DeriveRule, of arrival: Arrival) async -> FoundCompanion? {
-        let path = root.pushing(arrival.path)
+        let path = mailbox.root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
             let made = try await DerivingRun(

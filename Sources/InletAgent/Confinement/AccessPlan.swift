@@ -77,23 +77,17 @@ package struct AccessPlan: Sendable {
             needs += usual.map { Need(path: $0, kind: .possibleFile, mayWrite: false) }
         }
         for destination in settings.destinations {
-            for key in Self.pathKeys(of: destination.type) {
-                guard let path = destination.values.string(key).map({ FilePath($0) }) else { continue }
-                if key.hasSuffix("_file") {
-                    file(path)
-                } else {
-                    needs.append(Need(path: path, kind: .coming, mayWrite: true))
+            for key in DestinationKinds.named(destination.type)?.type.keys ?? [] {
+                guard case .path = key.kind, let path = destination.values.string(key.name).map({ FilePath($0) }) else {
+                    continue
                 }
+                // What is no `…_file` is a folder that the destination writes to.
+                let isFile = key.name.hasSuffix("_file")
+                needs.append(Need(path: path, kind: isFile ? .file : .coming, mayWrite: !isFile))
             }
         }
         self.needs = needs + Self.watched(settings, former)
         commands = settings.commands
-    }
-
-    /// What is no `…_file` is a folder that the destination writes to.
-    private static func pathKeys(of type: String) -> [String] {
-        let keys = DestinationKinds.named(type)?.type.keys ?? []
-        return keys.compactMap { if case .path = $0.kind { $0.name } else { nil } }
     }
 
     private static func watched(_ settings: Settings, _ former: FormerRoots.Former) -> [Need] {
@@ -141,18 +135,11 @@ extension Settings {
 
 /// The file system as far as rules depend on it.
 package struct AccessGround: Sendable {
-    package var mounts: MountTable
+    var mounts: MountTable
     /// Where something is meant to be mounted, as fstab(5) says, now or later.
-    package var planned: [FilePath]
+    var planned: [FilePath] = []
     /// Where a path leads, without symlinks; nil where nothing is.
-    package var resolve: @Sendable (FilePath) -> FilePath?
-
-    package init(
-        mounts: MountTable, planned: [FilePath] = [], resolve: @escaping @Sendable (FilePath) -> FilePath?
-    ) {
-        (self.mounts, self.planned) = (mounts, planned)
-        self.resolve = resolve
-    }
+    var resolve: @Sendable (FilePath) -> FilePath?
 
     /// Where something is meant to be mounted that the path would lie on, and is not.
     fileprivate func missing(at path: FilePath) -> FilePath? {
@@ -301,9 +288,7 @@ package struct ConfinementReport: Codable, Sendable, Equatable {
     }
 
     /// Whether it may read the file at `path`, as far as this holds it back.
-    package func reaches(_ path: FilePath) -> Bool {
-        isBelow(path, readable)
-    }
+    package func reaches(_ path: FilePath) -> Bool { isBelow(path, readable) }
 
     /// Whether it may make files in that folder.
     package func mayWrite(in folder: FilePath) -> Bool { isBelow(folder, writable) }

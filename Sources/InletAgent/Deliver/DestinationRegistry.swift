@@ -30,7 +30,7 @@ package final class DestinationRegistry: Sendable {
     /// - Parameters:
     ///   - unproved: those that are probed before their first delivery: work has waited for them since before this start.
     ///   - uptimes: the expiry clocks as they were written last, in milliseconds.
-    package init(
+    init(
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
         unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
     ) {

@@ -18,7 +18,7 @@ struct Probes: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
-                await shared.signals.loop(on: .destination) {
+                await shared.signals[.destination].loop {
                     if shared.destinations.reopen() { shared.signals.raiseDeliverable() }
                     for destination in shared.destinations.dueProbes() {
                         shared.destinations.report(destination.name, .probeBegan)

@@ -158,7 +158,7 @@ struct LimitHold: Sendable {
     /// Until the task is cancelled. Sleeps while no limit is 0.
     func run() async {
         var clock = ShutClock(patience: patience)
-        await shared.signals.loop(on: .limit) {
+        await shared.signals[.limit].loop {
             let now = ContinuousClock.now
             let busy = clock.due(shared.destinations.shut, at: now).filter { transfers.sendBack(heldAt: $0) }
             return clock.nextLook(busy, at: now)

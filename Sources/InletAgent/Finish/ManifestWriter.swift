@@ -22,7 +22,7 @@ struct ManifestWriter: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            await shared.signals.loop(on: .batch) {
+            await shared.signals[.batch].loop {
                 do {
                     if let order = try await journal.nextManifest(at: .now) {
                         try await serve(order)

@@ -8,36 +8,24 @@ internal import Synchronization
 /// Tells those who are to be told of what happens. A reload replaces them: telling the old ones is cancelled, and what is not
 /// told yet waits in the journal for the new ones.
 final class NotificationStage: Service {
-    private let current: Mutex<Notifier>
-    private let replaced = WakeSignal()
+    private let notifier: Replaceable<Notifier>
     private let restarts: ServiceRestarts
 
     init(_ notifier: Notifier, _ restarts: ServiceRestarts) {
-        current = Mutex(notifier)
-        self.restarts = restarts
+        (self.notifier, self.restarts) = (Replaceable(notifier), restarts)
     }
 
+    /// By one at a time.
     func replace(by next: Notifier) {
-        let former = current.withLock { current in
-            defer { current = next }
-            return current
-        }
-        former.close()
+        notifier.current.close()
         next.listen()
-        replaced.raise()
+        notifier.replace(by: next)
     }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                let notifier = self.current.withLock(\.self)
-                await withDiscardingTaskGroup { group in
-                    group.addTask {
-                        await self.restarts.keep("sending notifications") { try await notifier.run() }
-                    }
-                    await self.replaced.wait(until: nil)
-                    group.cancelAll()
-                }
+            await self.notifier.run { [restarts = self.restarts] notifier in
+                await restarts.keep("sending notifications") { try await notifier.run() }
             }
         }
     }
@@ -53,7 +41,6 @@ struct Notifier: Service {
     private let log: EventLog
     /// Rows of the outbox.
     private let limit: Int
-    private let hearing = Hearing()
 
     private static let journalPause = Duration.seconds(10)
 
@@ -78,11 +65,11 @@ struct Notifier: Service {
 
     /// Hears what happens from now on.
     func listen() {
-        if !receivers.isEmpty { hearing.replace(by: log.listen { [queue] in queue.hear($0) }) }
+        if !receivers.isEmpty { queue.listen(to: log) }
     }
 
     /// Hears nothing any more; what it has heard is still put in the outbox.
-    func close() { hearing.replace(by: nil) }
+    func close() { queue.close() }
 
     func run() async throws {
         guard !receivers.isEmpty else {
@@ -92,7 +79,9 @@ struct Notifier: Service {
         }
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
-                group.addTask { await keepOutbox() }
+                group.addTask {
+                    await queue.signal.loop { await queue.flush(journal) ? nil : .now.advanced(by: Self.journalPause) }
+                }
                 for (receiver, signal) in zip(receivers, queue.signals) {
                     group.addTask { await serve(receiver, signal) }
                 }
@@ -100,10 +89,6 @@ struct Notifier: Service {
         }
         // What went down or came up meanwhile is told after the next start.
         _ = await queue.flush(journal)
-    }
-
-    private func keepOutbox() async {
-        await queue.signal.loop { await queue.flush(journal) ? nil : .now.advanced(by: Self.journalPause) }
     }
 
     private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
@@ -137,7 +122,10 @@ struct Notifier: Service {
     private func tell(_ notice: Notice, _ receiver: NotificationReceiver, _ schedule: inout NotificationSchedule)
         async throws
     {
-        await bound()
+        // A journal that does not answer now is asked at the next notice.
+        if let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 {
+            log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
+        }
         guard let (notice, details) = try await complete(notice) else {
             return try await journal.removeNotice(notice.id)
         }
@@ -166,21 +154,14 @@ struct Notifier: Service {
         }
     }
 
-    private func bound() async {
-        // A journal that does not answer now is asked at the next notice.
-        guard let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 else { return }
-        log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
-    }
-
     /// The notice with all that it says; nil when it is no longer so.
     private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationDetails)? {
         switch notice.event {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NotificationDetails($0) } ?? NotificationDetails())
-        case .destinationDown, .destinationUp: return (notice, NotificationDetails(destination: notice.payload))
-        case .volumeDone: return (notice, NotificationDetails(volume: notice.payload))
-        case .rootPaused: return (notice, NotificationDetails(folder: notice.payload))
+        case .destinationDown, .destinationUp, .volumeDone, .rootPaused:
+            return (notice, NotificationDetails(notice.event, notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NotificationText.mostFiles)
@@ -192,19 +173,6 @@ struct Notifier: Service {
             }
             return (notice, NotificationDetails(batch))
         }
-    }
-}
-
-/// By what somebody hears; nil = by nothing.
-final class Hearing: Sendable {
-    private let subscription = Mutex<EventLog.Subscription?>(nil)
-
-    func replace(by new: EventLog.Subscription?) {
-        let old = subscription.withLock { subscription in
-            defer { subscription = new }
-            return subscription
-        }
-        old?.end()
     }
 }
 
@@ -234,10 +202,19 @@ final class NotificationQueue: Sendable {
     /// Raised when there is something to put in the outbox.
     let signal = WakeSignal()
     private let posts = Mutex<[Post]>([])
+    private let subscription = Mutex<EventLog.Subscription?>(nil)
     /// While the journal takes nothing, the oldest are forgotten beyond this.
     private static let mostKept = 1000
 
     init(receivers: Int) { signals = (0..<receivers).map { _ in WakeSignal() } }
+
+    /// Once.
+    func listen(to log: EventLog) {
+        let new = log.listen { self.hear($0) }
+        subscription.withLock { $0 = new }
+    }
+
+    func close() { subscription.withLock(\.self)?.end() }
 
     func hear(_ event: AgentEvent) {
         switch event {

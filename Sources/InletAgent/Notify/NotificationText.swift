@@ -190,34 +190,23 @@ struct NotificationDetails: Sendable, Equatable {
         route = batch.route
     }
 
-    /// - Parameter payload: what the notice says of a destination (`NotificationText.destination`): it is kept nowhere else.
-    init(destination payload: [UInt8]) {
-        let said = Said(payload)
-        (destination, state) = (said?.name, said?.state)
-    }
-
-    /// - Parameter payload: what the notice says of a removable volume (`NotificationText.volume`).
-    init(volume payload: [UInt8]) {
-        let said = Said(payload)
-        (volume, path, state) = (said?.name, said?.path.map { Array($0.utf8) }, "done")
-    }
-
-    /// - Parameter payload: what the notice says of a watched folder (`NotificationText.pausedRoot`).
-    init(folder payload: [UInt8]) {
-        let said = Said(payload)
-        (path, state) = (said?.path.map { Array($0.utf8) }, said?.state)
+    /// - Parameter payload: what the notice says of a destination, a removable volume or a watched folder: it is kept nowhere
+    ///   else.
+    init(_ event: NoticeEvent, _ payload: [UInt8]) {
+        // Without it the program is told less, and what it reads says all.
+        guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return }
+        (path, state) = (said.path.map { Array($0.utf8) }, event == .volumeDone ? "done" : said.state)
+        switch event {
+        case .volumeDone: volume = said.name
+        case .destinationDown, .destinationUp: destination = said.name
+        default: break
+        }
     }
 
     private struct Said: Decodable {
         var name: String?
         var path: String?
         var state: String?
-
-        init?(_ payload: [UInt8]) {
-            // Without it the program is told less, and what it reads says all.
-            guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return nil }
-            self = said
-        }
     }
 
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.

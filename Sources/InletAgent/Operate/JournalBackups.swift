@@ -8,6 +8,7 @@ package import SystemPackage
 package struct JournalBackups: Sendable {
     private let journal: Journal
     private let directory: FilePath
+    private let pool = BlockingPool(name: "backup", threads: 1)
 
     /// Why a backup was not made.
     package struct Refusal: Error, Sendable, CustomStringConvertible {
@@ -24,8 +25,6 @@ package struct JournalBackups: Sendable {
     /// What was committed before the call is in it. At every moment there is the old file at `target` or the whole new one.
     /// - Throws: `JournalError`, `SystemError`, or `Refusal` where `target` is something else than a backup.
     package func make(at target: FilePath? = nil, now: WallTime) async throws -> FilePath {
-        let pool = BlockingPool(name: "backup", threads: 1)
-        defer { pool.shutdown() }
         let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
         let draft = try Self.draft(of: path)
         try await pool.run {
@@ -88,10 +87,23 @@ package struct JournalBackups: Sendable {
 
     // MARK: - Those that are made by themselves
 
+    /// Makes one in `backups`, and says so.
+    ///
+    /// - Parameter keep: so many of the newest stay; nil = all.
+    /// - Returns: false when that failed.
+    func make(keep: Int? = nil, log: EventLog) async -> Bool {
+        do {
+            log.emit(.journalBackup(path: try await make(now: .now)))
+            if let keep { try await prune(keep: keep) }
+            return true
+        } catch {
+            if !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
+            return false
+        }
+    }
+
     /// Removes all but the newest `keep` of those in `backups`.
     func prune(keep: Int) async throws {
-        let pool = BlockingPool(name: "backup", threads: 1)
-        defer { pool.shutdown() }
         try await pool.run {
             for name in try names().dropLast(keep) { try DurableFile.remove(directory.appending(name)) }
         }
@@ -100,8 +112,6 @@ package struct JournalBackups: Sendable {
     /// When the newest of those in `backups` was made; nil when there is none, or none can be seen: one more is made then,
     /// which says what is wrong.
     func newest() async -> WallTime? {
-        let pool = BlockingPool(name: "backup", threads: 1)
-        defer { pool.shutdown() }
         return await pool.run {
             // As said above: one more is made.
             guard let name = try? names().last,
@@ -160,7 +170,7 @@ struct BackupJob: ScheduledJob {
         let change = backups.lastChange()
         // What cannot be looked at counts as changed: the backup says what is wrong.
         if let last, let change, change <= last { return rule.every }
-        guard await backUp() else { return min(rule.every, Self.soon) }
+        guard await backups.make(keep: rule.keep, log: log) else { return min(rule.every, Self.soon) }
         last = change ?? last
         return rule.every
     }
@@ -172,17 +182,6 @@ struct BackupJob: ScheduledJob {
         return max(.seconds(60), rule.every - .milliseconds(age))
     }
 
-    private func backUp() async -> Bool {
-        do {
-            let path = try await backups.make(now: .now)
-            log.emit(.journalBackup(path: path))
-            try await backups.prune(keep: rule.keep)
-            return true
-        } catch {
-            if !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
-            return false
-        }
-    }
 }
 
 /// Looks now and then whether the journal's files are still those that are open, and saves its content when they are not:
@@ -195,7 +194,7 @@ struct JournalMonitor: Service {
     private static let betweenCopies = 14
 
     func run() async throws {
-        let pool = BlockingPool(name: "journal", threads: 1)
+        let (pool, backups) = (BlockingPool(name: "journal", threads: 1), JournalBackups(shared.journal))
         defer { pool.shutdown() }
         // Only its sleep throws, when it is asked to stop.
         try? await cancelWhenGracefulShutdown {
@@ -207,12 +206,12 @@ struct JournalMonitor: Service {
                     looks = 0
                 } else if looks > 0 {
                     looks -= 1
-                } else if await save() {
+                } else if await backups.make(log: shared.log) {
                     looks = Self.betweenCopies
                 }
             }
         }
-        if await !isInPlace(pool) { _ = await save() }
+        if await !isInPlace(pool) { _ = await backups.make(log: shared.log) }
     }
 
     private func isInPlace(_ pool: BlockingPool) async -> Bool {
@@ -225,16 +224,6 @@ struct JournalMonitor: Service {
             // What cannot be looked at now may be well.
             if case .displaced = error { return false }
             return true
-        }
-    }
-
-    private func save() async -> Bool {
-        do {
-            shared.log.emit(.journalBackup(path: try await JournalBackups(shared.journal).make(now: .now)))
-            return true
-        } catch {
-            shared.log.emit(.journalBackupFailed(reason: "\(error)"))
-            return false
         }
     }
 }

@@ -1,5 +1,6 @@
 package import InletConfig
 package import InletCore
+internal import InletJournal
 internal import InletLinux
 package import InletPipelines
 internal import ServiceLifecycle
@@ -16,31 +17,42 @@ package final class Reload: Service {
         var isClosed = false
     }
 
-    private let source: ReloadSource
-    private let plan: ReloadPlan
+    /// The parts that go by the configuration beside what asks `Shared` each time.
+    struct Parts: Sendable {
+        let roots: RootSupervisor
+        let bandwidth: BandwidthControl
+        let notifications: NotificationStage
+        let scheduler: Scheduler
+        let tally: MetricsTally
+    }
+
     private let shared: Shared
+    private let source: any ReloadSource
+    private let parts: Parts
     private let manager: SystemdNotifier
     private let state: Mutex<State>
     private let signal = WakeSignal()
     private let isStopping = StopFlag()
     /// The only place where it blocks.
-    private var pool: BlockingPool { plan.pool }
+    private let pool = BlockingPool(name: "reload", threads: 1)
 
-    init(_ source: ReloadSource, _ plan: ReloadPlan, _ manager: SystemdNotifier) {
-        (self.source, self.plan, self.manager) = (source, plan, manager)
-        shared = plan.shared
+    private var journal: Journal { shared.journal }
+    private var registry: DestinationRegistry { shared.destinations }
+
+    init(_ shared: Shared, _ source: any ReloadSource, _ parts: Parts, _ manager: SystemdNotifier) {
+        (self.shared, self.source, self.parts, self.manager) = (shared, source, parts, manager)
         state = Mutex(State(config: source.config))
         show(source.config)
     }
-
-    /// What holds now.
-    var config: LoadedConfig { state.withLock(\.config) }
 
     /// Has it shown to whoever asks.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
         shared.settings.show(ShownConfig(file: config.file, text: text, loadedAt: .now))
     }
+
+    /// A destination with the secrets that stand behind the same text now: all else of the file is for a reload. Blocks.
+    func renewed(_ destination: String) -> Destination? { source.renew(destination, state.withLock(\.config)) }
 
     /// Asks for a reload and waits for no answer: for a signal.
     package func request() {
@@ -66,11 +78,7 @@ package final class Reload: Service {
             while !isStopping.isSet, !Task.isCancelled {
                 await signal.wait(until: nil)
                 let (isWanted, asking) = take()
-                if !isWanted || isStopping.isSet {
-                    answer(asking, Self.stopping)
-                    continue
-                }
-                answer(asking, await reloadNow())
+                answer(asking, isWanted && !isStopping.isSet ? await reloadNow() : Self.stopping)
             }
         } onGracefulShutdown: {
             self.isStopping.set()
@@ -124,7 +132,7 @@ package final class Reload: Service {
             let output = try await pool.run { [log = shared.log] () throws(SystemError) in
                 try log.prepare(next.settings.log)
             }
-            let parked = try await plan.take(next.settings, trial, ReloadScope(changes), output)
+            let parked = try await swap(to: next.settings, trial, ReloadScope(changes), output)
             state.withLock { $0.config = next }
             show(next)
             return .done(
@@ -133,28 +141,170 @@ package final class Reload: Service {
             return .failed("nothing was changed: \(error)")
         }
     }
+
+    // MARK: - The steps
+
+    /// Puts another configuration in the place of the one that holds, by steps of which each is harmless by itself: the process
+    /// may die between any two, and the next start goes by the file.
+    ///
+    /// New destinations come before the routes that lead to them, and old ones go after whoever admits by the old routes has
+    /// ended. A file that settles meanwhile is not in the journal yet: who watches its folder next finds it. One that is in the
+    /// journal keeps its keys and destinations.
+    /// - Returns: how many deliveries wait for destinations that are gone.
+    /// - Throws: before anything has changed: `JournalError`, `SystemError`.
+    private func swap(
+        to settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Prepared
+    ) async throws -> Int {
+        let old = shared.settings.settings
+        let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
+        let beginning = try parts.roots.prepare(plan)
+        let former = FormerRoots(stateDirectory: old.stateDirectory)
+        let left = try await pool.run { () throws(SystemError) in
+            try former.remember(settings, former: shared.settings.knownRoots, isOwed: true)
+        }
+        let names = Set(settings.destinations.map(\.name))
+        let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
+        let isNew = changed.contains { registry[$0.name] == nil }
+        let paused = isNew ? try await journal.paused() : []
+        let uptimes = isNew ? try await journal.uptimes() : [:]
+        let unproved = isNew ? try await journal.awaited() : []
+        let receivers = scope.has("notify") ? NotificationReceiver.all(settings.notify, trial.outlets) : nil
+        // Before anything is sent there.
+        let notifier = try await register(changed, receivers)
+
+        shared.log.take(output)
+        parts.tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
+        registry.take(changed, paused: paused, uptimes: uptimes, unproved: unproved)
+        for destination in changed { registry.probeNow(destination.name) }
+        // Before anything is sent to them.
+        parts.bandwidth.replace(
+            settings.bandwidth,
+            destinations: registry.names.filter { names.contains($0) && registry[$0]?.folder == nil })
+        await parts.roots.end(plan)
+        shared.settings.replace(settings, former: left)
+        parts.roots.begin(beginning, plan)
+        let parked = await park(exceptOf: names, isNew)
+        await closeUnits(settings)
+        shared.room.set(settings.queueLimit)
+        replace(notifier, settings, trial, scope)
+        // Everybody may have something to do now.
+        shared.signals.raiseDeliverable()
+        shared.signals.raise(.finishable, .leftover, .destination, .limit)
+        return parked
+    }
+
+    private func replace(_ notifier: Notifier?, _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) {
+        if let notifier { parts.notifications.replace(by: notifier) }
+        let scheduler = parts.scheduler
+        if scope.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
+            scheduler.replace(.ping, by: Pinger(shared, trial.outlets.ping, settings.ping))
+        }
+        if scope.has("journal_backup") {
+            scheduler.replace(.backup, by: BackupJob(journal, settings.journalBackup, shared.log))
+        }
+        if scope.has("journal_history") {
+            scheduler.replace(.history, by: HistoryPruner(shared, settings.historyAfter))
+        }
+        if !scope.destinations.isEmpty { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
+    }
+
+    /// Those of folders that are no longer watched: nobody else would close them.
+    private func closeUnits(_ settings: Settings) async {
+        do {
+            _ = try await journal.closeUnits(
+                exceptOf: settings.watch, uptimes: registry.uptimes(), closing: registry.closers, at: .now)
+        } catch {
+            let what = "units of folders that are no longer watched wait until the next reload or start"
+            shared.log.emit(.agentError(reason: "\(what): \(error)"))
+        }
+    }
+
+    /// Lets go of all destinations but these, and parks what waits for them; takes up what was parked for those that came.
+    private func park(exceptOf names: Set<String>, _ isNew: Bool) async -> Int {
+        let left = registry.keep(only: names)
+        if left.isEmpty, !isNew { return 0 }
+        // Where the journal takes nothing, the clock goes on from what it had last: files expire later, none too soon.
+        for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
+        // Where it takes nothing now, `StrayParking` asks it again.
+        let arranged = try? await journal.setDestinations(Array(names), at: .now)
+        if arranged == nil { registry.hasStrays() }
+        registry.strays.raise()
+        return arranged?.parked ?? 0
+    }
+
+    /// Writes down where destinations are, and back where what follows fails: one transaction, and the last step that can.
+    ///
+    /// - Parameter receivers: those who are told from now on; nil = the same as before.
+    private func register(
+        _ changed: [Destination], _ receivers: [NotificationReceiver]?
+    ) async throws(JournalError) -> Notifier? {
+        try await journal.setAddresses(Destination.addresses(changed))
+        guard let receivers else { return nil }
+        do throws(JournalError) {
+            return try await Notifier(receivers, journal: journal, log: shared.log, listens: false)
+        } catch {
+            try await journal.setAddresses(Destination.addresses(changed.compactMap { registry[$0.name] }))
+            throw error
+        }
+    }
 }
 
-/// Where an agent's configuration comes from, for an agent that can take another one.
-package struct ReloadSource: Sendable {
-    /// The one that it was started with.
-    package var config: LoadedConfig
-    /// Those with which it is read.
-    package var types: [DestinationType]
-    /// Reads it as it is now, and tries all of it, with no effect on what runs. Blocks.
-    package var read: @Sendable () throws(ConfigErrors) -> ReloadTrial
+/// What a list of changes is about.
+private struct ReloadScope {
+    /// Destinations that are new, or not as they were.
+    let destinations: Set<String>
+    /// Whether it changes what becomes of files: their routes, or what these know of destinations.
+    let isRouted: Bool
+    private let sections: Set<String>
 
-    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another, or cannot be
-    /// read. Blocks.
-    package var renew: @Sendable (_ name: String, _ held: LoadedConfig) -> Destination?
-
-    package init(
-        config: LoadedConfig, types: [DestinationType],
-        renew: @escaping @Sendable (_ name: String, _ held: LoadedConfig) -> Destination? = { _, _ in nil },
-        read: @escaping @Sendable () throws(ConfigErrors) -> ReloadTrial
-    ) {
-        (self.config, self.types, self.renew, self.read) = (config, types, renew, read)
+    init(_ changes: [ConfigChange]) {
+        let keys = changes.map(\.keys)
+        sections = Set(keys.compactMap(\.first))
+        let named = keys.filter { $0.first == "destinations" && $0.count > 1 }
+        destinations = Set(named.map { $0[1] })
+        // A whole one: it came, went, or is of another type.
+        let isWhole = named.contains { $0.count == 2 }
+        isRouted = isWhole || sections.contains("routes") || keys.contains { $0.starts(with: ["limits", "zone"]) }
     }
+
+    /// Whether it is about one of these keys of the file.
+    func has(_ keys: String...) -> Bool { !sections.isDisjoint(with: keys) }
+}
+
+/// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
+struct StrayParking: Service {
+    let shared: Shared
+
+    private static let pause = Duration.seconds(30)
+
+    func run() async throws {
+        let registry = shared.destinations
+        await cancelWhenGracefulShutdown {
+            var again: ContinuousClock.Instant?
+            while !Task.isCancelled {
+                await registry.strays.wait(until: again)
+                // Said while they are looked for: a delivery that ends meanwhile rings again.
+                registry.hasStrays()
+                let isOpen = try? await shared.journal.parkStrays(except: { registry.names }, at: .now)
+                if isOpen == false { registry.straysAreParked() }
+                // A journal that takes nothing now is asked again.
+                again = isOpen == nil ? .now.advanced(by: Self.pause) : nil
+            }
+        }
+    }
+}
+
+/// Where an agent's configuration comes from, for an agent that can take another one. What it does blocks.
+package protocol ReloadSource: Sendable {
+    /// The one that it was started with.
+    var config: LoadedConfig { get }
+    /// Those with which it is read.
+    var types: [DestinationType] { get }
+    /// Reads it as it is now, and tries all of it, with no effect on what runs.
+    func read() throws(ConfigErrors) -> ReloadTrial
+    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another than that
+    /// of `held`, or cannot be read.
+    func renew(_ name: String, _ held: LoadedConfig) -> Destination?
 }
 
 /// A configuration that could be used, with what was made of it.

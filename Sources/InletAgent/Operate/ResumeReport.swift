@@ -35,7 +35,7 @@ final class ResumeReport: Sendable {
     /// nil when there was nothing to follow, or all has been said.
     private let state: Mutex<State?>
     private let log: EventLog
-    private let hearing = Hearing()
+    private let subscription = Mutex<EventLog.Subscription?>(nil)
 
     /// - Parameter files: those that wait, as the journal has them at the start.
     init(_ files: [Int64], log: EventLog) {
@@ -43,7 +43,8 @@ final class ResumeReport: Sendable {
         state = Mutex(files.isEmpty ? nil : State(untried: Set(files), summary: ResumeSummary(of: files.count)))
         if files.isEmpty { return }
         log.emit(.queueResuming(waiting: files.count))
-        hearing.replace(by: log.listen { [weak self] event in self?.take(event) })
+        let new = log.listen { [weak self] event in self?.take(event) }
+        subscription.withLock { $0 = new }
     }
 
     /// While it goes on.
@@ -53,13 +54,12 @@ final class ResumeReport: Sendable {
         let isOver: ResumeSummary? =
             switch event {
             case .jobFinished(let job, _, let end, _, _): note(job, end)
-            case .jobRetry(let ref, _, _, _): note(ref.job, .pending)
-            case .jobWaiting(let ref, _, _, _): note(ref.job, .pending)
+            case .jobRetry(let ref, _, _, _), .jobWaiting(let ref, _, _, _): note(ref.job, .pending)
             default: nil
             }
         guard let isOver else { return }
         log.emit(.queueResumed(isOver))
-        hearing.replace(by: nil)
+        subscription.withLock(\.self)?.end()
     }
 
     /// - Returns: the whole summary, when this was the last.

@@ -12,7 +12,34 @@ protocol ScheduledJob: Sendable {
     mutating func perform() async -> Duration
 }
 
-/// Does what is to be done every so often. A reload replaces a job: what the old one is at is cancelled, and the new one begins.
+/// Runs one thing until a reload puts another in its place: what the former is at is cancelled, and the new one begins.
+final class Replaceable<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+    private let replaced = WakeSignal()
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    var current: Value { value.withLock(\.self) }
+
+    func replace(by next: Value) {
+        value.withLock { $0 = next }
+        replaced.raise()
+    }
+
+    /// Until the task is cancelled.
+    func run(_ serve: @escaping @Sendable (Value) async -> Void) async {
+        while !Task.isCancelled {
+            let value = current
+            await withDiscardingTaskGroup { group in
+                group.addTask { await serve(value) }
+                await replaced.wait(until: nil)
+                group.cancelAll()
+            }
+        }
+    }
+}
+
+/// Does what is to be done every so often. A reload replaces jobs.
 final class Scheduler: Service {
     enum Slot: Hashable, Sendable, CaseIterable {
         case backup
@@ -21,10 +48,11 @@ final class Scheduler: Service {
         case keepAlive
     }
 
-    private let jobs: Mutex<[Slot: any ScheduledJob]>
-    private let replaced = Dictionary(uniqueKeysWithValues: Slot.allCases.map { ($0, WakeSignal()) })
+    private let jobs: [Slot: Replaceable<(any ScheduledJob)?>]
 
-    init(_ jobs: [Slot: (any ScheduledJob)?]) { self.jobs = Mutex(jobs.compactMapValues(\.self)) }
+    init(_ jobs: [Slot: (any ScheduledJob)?]) {
+        self.jobs = Dictionary(uniqueKeysWithValues: Slot.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
+    }
 
     /// - Parameter ping: who is told that the agent is well; nil = nobody.
     convenience init(_ shared: Shared, ping: DeadManPing?) {
@@ -37,26 +65,14 @@ final class Scheduler: Service {
     }
 
     /// - Parameter job: nil where nothing is to be done.
-    func replace(_ slot: Slot, by job: (any ScheduledJob)?) {
-        jobs.withLock { $0[slot] = job }
-        replaced[slot]?.raise()
-    }
+    func replace(_ slot: Slot, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
-                for slot in Slot.allCases { group.addTask { await self.serve(slot) } }
-            }
-        }
-    }
-
-    private func serve(_ slot: Slot) async {
-        while !Task.isCancelled {
-            let job = jobs.withLock { $0[slot] }
-            await withDiscardingTaskGroup { group in
-                if let job { group.addTask { await Self.serve(job) } }
-                await replaced[slot]?.wait(until: nil)
-                group.cancelAll()
+                for job in self.jobs.values {
+                    group.addTask { await job.run { if let job = $0 { await Self.serve(job) } } }
+                }
             }
         }
     }
@@ -182,13 +198,9 @@ struct Pinger: ScheduledJob {
         // Said to the receiver.
         guard (try? await shared.journal.totals()) != nil else { return .fail("the journal cannot be read") }
         shared.health.heartbeat.beat(.journal)
-        return age(at: .now) > max(patience, interval) ? .fail("a part of the agent stands still") : .success
-    }
-
-    /// How long ago all loops were seen to pass.
-    private mutating func age(at now: ContinuousClock.Instant) -> Duration {
-        if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = now }
-        return allPassedAt.duration(to: now)
+        if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = .now }
+        let isAlive = allPassedAt.duration(to: .now) <= max(patience, interval)
+        return isAlive ? .success : .fail("a part of the agent stands still")
     }
 
     /// Nothing is kept for later.

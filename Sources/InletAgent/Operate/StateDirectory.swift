@@ -40,20 +40,19 @@ package struct StateDirectory: ~Copyable {
     /// Makes the directory if need be and takes its lock, which the kernel gives back when the process dies.
     package init(_ path: FilePath) throws(Fault) {
         guard Self.controlSocket(in: path).length <= Self.longestSocketPath else { throw .tooLong(path) }
-        do {
+        let kind: FileSystemKind
+        let taken: FileLock?
+        do throws(SystemError) {
             try DurableFile.makeDirectories(path, mode: 0o750, asFolderOwner: true)
-            let kind = try FileSystemKind.of(path)
-            if kind.isNetwork { throw Fault.network(path, kind.name) }
-            guard let lock = try FileLock(path.appending("lock")) else { throw Fault.held(path) }
-            self.lock = lock
-        } catch let error as Fault {
-            throw error
-        } catch let error as SystemError {
-            throw .system(error)
+            kind = try FileSystemKind.of(path)
+            taken = kind.isNetwork ? nil : try FileLock(path.appending("lock"))
         } catch {
-            throw .system(SystemError(call: "open", path: path, code: .ioError))
+            throw .system(error)
         }
+        if kind.isNetwork { throw .network(path, kind.name) }
+        guard let taken else { throw .held(path) }
         self.path = path
+        lock = taken
     }
 
     /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.

@@ -49,11 +49,7 @@ final class RootRunner: Sendable {
     /// By the routes that hold now.
     private func watch() async {
         var admitter = Admission(shared)
-        if admitter.routes.hasDerivations {
-            admitter.deriver = Deriver(settings.path, shared) { [mailbox] path in
-                mailbox.put { $0.derived.append(path) }
-            }
-        }
+        if admitter.routes.hasDerivations { admitter.deriver = Deriver(mailbox, shared) }
         await withDiscardingTaskGroup { [admitter] tasks in
             if let deriver = admitter.deriver { tasks.addTask { await deriver.run() } }
             await withTaskExecutorPreference(self.thread) { await self.runOnThread(admitter) }

@@ -198,7 +198,7 @@ extension Health {
         guard limit.bytes_per_second == 0 else { return nil }
         let name = limit.destination
         let text = "nothing is sent\(name.map { " to \($0)" } ?? ""), the limit is 0"
-        if limit.why == BandwidthBook.Cause.command.rawValue {
+        if limit.why == BandwidthPolicy.Cause.command.rawValue {
             let remedy = "'inlet limit auto\(name.map { " --to \($0)" } ?? "")' takes it away"
             return .init(.attention, .limit, name: name, text, remedy)
         }

@@ -12,7 +12,7 @@ package struct LimitReport: Codable, Sendable {
     /// When the schedule changes it, by the clock of the limits, with its offset.
     package var until: String?
 
-    package init(_ standing: BandwidthBook.Standing) {
+    package init(_ standing: BandwidthPolicy.Status) {
         destination = standing.destination
         bytes_per_second = standing.rate
         why = standing.cause.rawValue
@@ -26,7 +26,7 @@ package struct LimitReport: Codable, Sendable {
     package var text: String {
         let option = destination.map { " --to \($0)" } ?? ""
         let reason =
-            switch BandwidthBook.Cause(rawValue: why) {
+            switch BandwidthPolicy.Cause(rawValue: why) {
             case .command: " by 'inlet limit', until 'inlet limit auto\(option)' or the next start"
             case .schedule: " by the schedule"
             default: ""
@@ -71,7 +71,7 @@ package struct LimitWish: Codable, Sendable {
     }
 
     /// nil with the end of a sentence when the limit is none.
-    package static func order(_ text: String) -> (order: BandwidthBook.Order?, fault: String) {
+    package static func order(_ text: String) -> (order: BandwidthPolicy.Order?, fault: String) {
         if text == "auto" { return (.auto, "") }
         switch RateText.read(text) {
         case .rate(let rate): return (.rate(rate), "")

@@ -34,7 +34,7 @@ package struct ControlServer: Service {
     ) {
         self.path = path
         self.whenOpen = whenOpen
-        responder = APIResponder(desk: APIDesk(control: control, pulse: pulse), table: Endpoints.all)
+        responder = APIResponder(context: APIContext(control: control, pulse: pulse), table: Endpoints.all)
     }
 
     package func run() async throws {

@@ -5,7 +5,7 @@ internal import InletAgent
 internal import InletCore
 
 /// What endpoints work with.
-struct APIDesk: Sendable {
+struct APIContext: Sendable {
     var control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
     var pulse: Pulse?

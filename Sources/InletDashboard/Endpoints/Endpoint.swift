@@ -51,7 +51,7 @@ struct Endpoint: Sendable {
     var answer: Answer
     /// Other statuses that it has an answer of the same kind for.
     var others: [Int] = []
-    var handle: @Sendable (APICall, APIDesk) async throws -> Response
+    var handle: @Sendable (APICall, APIContext) async throws -> Response
 
     static let base = "/api/v1/"
     /// Rows of one answer.
@@ -133,7 +133,7 @@ struct Endpoint: Sendable {
 extension Endpoint {
     static func get<Answer: Encodable & Described>(
         _ path: String, _ summary: String, need: Need = .read, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIDesk) async throws -> Answer
+        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> Answer
     ) -> Endpoint {
         Endpoint(
             method: .get, path: base + path, summary: summary, need: need, query: query,
@@ -143,7 +143,7 @@ extension Endpoint {
 
     static func getList<Item: Encodable & Described>(
         _ path: String, _ summary: String, need: Need = .read, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIDesk) async throws -> [Item]
+        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> [Item]
     ) -> Endpoint {
         Endpoint(
             method: .get, path: base + path, summary: summary, need: need, query: query,
@@ -154,7 +154,7 @@ extension Endpoint {
     /// An order without a body.
     static func post<Answer: Encodable & Described>(
         _ path: String, _ summary: String, need: Need = .full, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIDesk) async throws -> Answer
+        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> Answer
     ) -> Endpoint {
         var endpoint = get(path, summary, need: need, query: query, handle)
         endpoint.method = .post
@@ -164,10 +164,10 @@ extension Endpoint {
     static func post<Order: Decodable & Described, Answer: Encodable & Described>(
         _ path: String, _ summary: String, _: Order.Type, need: Need = .full, query: [QueryItem] = [],
         limit: Int = usualBody,
-        _ handle: @escaping @Sendable (APICall, APIDesk, Order) async throws -> Answer
+        _ handle: @escaping @Sendable (APICall, APIContext, Order) async throws -> Answer
     ) -> Endpoint {
-        var endpoint = post(path, summary, need: need, query: query) { call, desk in
-            try await handle(call, desk, call.decoded(Order.self))
+        var endpoint = post(path, summary, need: need, query: query) { call, context in
+            try await handle(call, context, call.decoded(Order.self))
         }
         endpoint.body = Body(schema: .named(Order.self), limit: limit)
         return endpoint
@@ -175,10 +175,10 @@ extension Endpoint {
 
     static func postForList<Order: Decodable & Described, Item: Encodable & Described>(
         _ path: String, _ summary: String, _: Order.Type, need: Need = .full, limit: Int = usualBody,
-        _ handle: @escaping @Sendable (APICall, APIDesk, Order) async throws -> [Item]
+        _ handle: @escaping @Sendable (APICall, APIContext, Order) async throws -> [Item]
     ) -> Endpoint {
-        var endpoint = getList(path, summary, need: need) { call, desk in
-            try await handle(call, desk, call.decoded(Order.self))
+        var endpoint = getList(path, summary, need: need) { call, context in
+            try await handle(call, context, call.decoded(Order.self))
         }
         (endpoint.method, endpoint.body) = (.post, Body(schema: .named(Order.self), limit: limit))
         return endpoint

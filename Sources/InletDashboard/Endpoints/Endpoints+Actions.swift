@@ -7,8 +7,8 @@ internal import SystemPackage
 extension Endpoints {
     static let actions: [Endpoint] =
         JobAction.allCases.map { action in
-            .post("jobs/{id}/\(action.rawValue)", "\(words(action)) one file.") { call, desk in
-                try await desk.control.acting(for: call.visitor.name).act(action, on: call.number("id"))
+            .post("jobs/{id}/\(action.rawValue)", "\(words(action)) one file.") { call, context in
+                try await context.control.acting(for: call.visitor.name).act(action, on: call.number("id"))
             }
         }
         + JobAction.allCases.map { action in
@@ -16,17 +16,17 @@ extension Endpoints {
                 "queue/\(action.rawValue)", "\(words(action)) the files of a selection.", JobSelection.self,
                 query: [.init(name: "dry_run", schema: .wordOfFlag, note: "Only says what would be done.")],
                 limit: Endpoint.largeBody
-            ) { call, desk, selection in
-                try await desk.control.act(action, on: selection, dryRun: call.flag("dry_run"))
+            ) { call, context, selection in
+                try await context.control.act(action, on: selection, dryRun: call.flag("dry_run"))
             }
         } + [
-            .post("queue/clear", "Cancels everything that has not ended.") { _, desk in
-                try await desk.control.clear()
+            .post("queue/clear", "Cancels everything that has not ended.") { _, context in
+                try await context.control.clear()
             },
             .postForList(
                 "queue/list", "The files of a selection, newest first.", JobSelection.self, need: .read,
                 limit: Endpoint.largeBody
-            ) { _, desk, selection in try await desk.control.jobs(selection) }
+            ) { _, context, selection in try await context.control.jobs(selection) }
             // What is wrong with it, the endpoint says.
             .seated { ((try? $0.decoded(JobSelection.self))?.limit ?? 0) > Endpoint.smallList },
         ]
@@ -36,19 +36,19 @@ extension Endpoints {
             .post(
                 path, isPaused ? "Sends nothing to a destination, until resume." : "Sends to it again.",
                 query: [.init(name: "destination", schema: .text, note: "Without it, all of them.")]
-            ) { call, desk in
-                try await desk.control.acting(for: call.visitor.name)
+            ) { call, context in
+                try await context.control.acting(for: call.visitor.name)
                     .setPaused(isPaused, destination: call.value("destination"))
             }
         } + [
-            .getList("limits", "How fast may be sent, all together first.") { _, desk in
-                try await desk.control.limits()
+            .getList("limits", "How fast may be sent, all together first.") { _, context in
+                try await context.control.limits()
             },
-            .post("limits", "Sets that, until auto or the next start.", LimitWish.self) { _, desk, wish in
-                try await desk.control.limit(wish)
+            .post("limits", "Sets that, until auto or the next start.", LimitWish.self) { _, context, wish in
+                try await context.control.limit(wish)
             },
-            .post("roots/resume", "Takes a watched folder as it is now.", RootOrder.self) { call, desk, order in
-                try await desk.control.acting(for: call.visitor.name).resume(root: order.root())
+            .post("roots/resume", "Takes a watched folder as it is now.", RootOrder.self) { call, context, order in
+                try await context.control.acting(for: call.visitor.name).resume(root: order.root())
             },
         ]
 

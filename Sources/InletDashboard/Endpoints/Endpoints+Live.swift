@@ -6,11 +6,11 @@ internal import InletCore
 /// What happens now, and lately.
 extension Endpoints {
     static let live: [Endpoint] = [
-        .get("rates", "Bytes per second of the last hour, in steps of ten seconds.") { _, desk in
-            try pulse(desk).rates(desk.control.agent.live?.inFlight ?? [])
+        .get("rates", "Bytes per second of the last hour, in steps of ten seconds.") { _, context in
+            try pulse(context).rates(context.control.agent.live?.inFlight ?? [])
         },
-        .getList("log", "The newest events, newest last.", query: logFilters) { call, desk in
-            try pulse(desk).newest(
+        .getList("log", "The newest events, newest last.", query: logFilters) { call, context in
+            try pulse(context).newest(
                 call.limit(200), level: level(call), job: call.number(inQuery: "job"),
                 before: call.number(inQuery: "before"))
         },
@@ -33,15 +33,16 @@ extension Endpoints {
             .init(name: "level", schema: levels, note: "The least important of log; info without it."),
             .init(name: "after", schema: .integer, note: "As the header Last-Event-ID: go on after this seq."),
         ], answer: .stream
-    ) { call, desk in
+    ) { call, context in
         let last = call.request.headers[HTTPField.Name.lastEventID]
         let after = last.flatMap { Int64($0) }
         // Without it the stream would begin now, and what came in between would be missed in silence.
         if last != nil, after == nil { throw APIFault.badRequest("'Last-Event-ID' is a number (seq)") }
         let stream = EventStream(
-            desk: desk, pulse: try pulse(desk), level: level(call), after: after ?? call.number(inQuery: "after"),
+            context: context, pulse: try pulse(context), level: level(call),
+            after: after ?? call.number(inQuery: "after"),
             call: call)
-        guard let seat = desk.seats.take() else {
+        guard let seat = context.seats.take() else {
             throw APIFault(
                 503, "streams", "\(Seats.streams) streams are open, and more are not served; close another page",
                 wait: .seconds(30))
@@ -49,8 +50,8 @@ extension Endpoints {
         return stream.response(seat)
     }
 
-    private static func pulse(_ desk: APIDesk) throws -> Pulse {
-        guard let pulse = desk.pulse else { throw APIFault.conflict("no agent is running") }
+    private static func pulse(_ context: APIContext) throws -> Pulse {
+        guard let pulse = context.pulse else { throw APIFault.conflict("no agent is running") }
         return pulse
     }
 

@@ -10,38 +10,39 @@ extension Endpoints {
         name: "limit", schema: .from(1, to: Endpoint.mostRows), note: "At most so many.")
 
     static let reading: [Endpoint] = [
-        .get("status", "What is moving, what waits, and what needs somebody.") { _, desk in
-            try await desk.control.status()
+        .get("status", "What is moving, what waits, and what needs somebody.") { _, context in
+            try await context.control.status()
         },
-        .getList("jobs", "Files, newest first.", query: jobFilters) { call, desk in
-            try await desk.control.jobs(filter(call))
+        .getList("jobs", "Files, newest first.", query: jobFilters) { call, context in
+            try await context.control.jobs(filter(call))
         }.seated { $0.limit() > Endpoint.smallList },
-        .get("jobs/{id}", "One file, with the batch that it belongs to.") { call, desk in
-            guard let job = try await desk.control.job(call.number("id")) else { throw noJob(call) }
+        .get("jobs/{id}", "One file, with the batch that it belongs to.") { call, context in
+            guard let job = try await context.control.job(call.number("id")) else { throw noJob(call) }
             return job
         },
-        .get("jobs/{id}/story", "All that is known of one file.") { call, desk in
+        .get("jobs/{id}/story", "All that is known of one file.") { call, context in
             let id = try call.number("id")
-            guard let story = try await desk.control.agent.story(id), let job = try await desk.control.job(id) else {
+            guard let story = try await context.control.agent.story(id), let job = try await context.control.job(id)
+            else {
                 throw noJob(call)
             }
-            return StoryReport(story, job, pulse: desk.pulse)
+            return StoryReport(story, job, pulse: context.pulse)
         },
         receipts,
         .post("route", "Where a file would go, and why; nothing of it is read.", RouteQuestion.self, need: .read) {
-            _, desk, question in try await desk.control.route(question)
+            _, context, question in try await context.control.route(question)
         },
     ]
 
     static let batches: [Endpoint] = [
-        .getList("batches", "Files that belong together, newest first.", query: [limit]) { call, desk in
-            try await desk.control.batches(limit: call.limit())
+        .getList("batches", "Files that belong together, newest first.", query: [limit]) { call, context in
+            try await context.control.batches(limit: call.limit())
         },
         .get("batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.") {
-            call, desk in
+            call, context in
             let id = call.places["id"] == "last" ? nil : try call.number("id")
-            if desk.largeSeats != nil { try await refuseHuge(id, desk) }
-            guard let report = try await desk.control.offload(id) else {
+            if context.largeSeats != nil { try await refuseHuge(id, context) }
+            guard let report = try await context.control.offload(id) else {
                 throw APIFault.notFound("there is no such batch")
             }
             return report
@@ -51,8 +52,8 @@ extension Endpoints {
     /// Files of a batch whose report is made for whoever may only look: it is in memory as a whole.
     private static let mostReported = 20_000
 
-    private static func refuseHuge(_ id: Int64?, _ desk: APIDesk) async throws {
-        guard let batch = try await desk.control.agent.journal.batch(id) else { return }
+    private static func refuseHuge(_ id: Int64?, _ context: APIContext) async throws {
+        guard let batch = try await context.control.agent.journal.batch(id) else { return }
         let files = JobReport.Batch(batch).files.values.reduce(0, +)
         if files > mostReported {
             throw APIFault.conflict(
@@ -66,7 +67,7 @@ extension Endpoints {
     private static let receipts = Endpoint(
         method: .get, path: Endpoint.base + "receipts", summary: "Receipts as lines of JSON, newest first.",
         need: .read, query: [limit], answer: .json(.list(.text))
-    ) { call, desk in try await .json(desk.control.receipts(limit: call.limit())) }
+    ) { call, context in try await .json(context.control.receipts(limit: call.limit())) }
     .seated { $0.limit() > Endpoint.smallList }
 
     private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")

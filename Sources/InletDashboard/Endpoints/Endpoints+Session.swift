@@ -6,8 +6,8 @@ internal import InletCore
 /// Who somebody is, and whether the agent is well.
 extension Endpoints {
     static let session: [Endpoint] = [
-        .get("session", "What you may do, and what is asked of those who want in.", need: .nothing) { call, desk in
-            report(call.visitor.access, call, desk)
+        .get("session", "What you may do, and what is asked of those who want in.", need: .nothing) { call, context in
+            report(call.visitor.access, call, context)
         },
         login, logout,
     ]
@@ -20,8 +20,8 @@ extension Endpoints {
         Endpoint(
             method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
             need: .nothing, answer: .json(.named(ReadyReport.self)), others: [503]
-        ) { call, desk in
-            let reasons = Readiness(desk.control.agent.live).reasons
+        ) { call, context in
+            let reasons = Readiness(context.control.agent.live).reasons
             let mayKnow = call.visitor.access >= .read
             let report = ReadyReport(
                 ready: reasons.isEmpty, reasons: reasons.isEmpty || !mayKnow ? nil : reasons)
@@ -32,18 +32,18 @@ extension Endpoints {
     static let document = Endpoint(
         method: .get, path: Endpoint.base + "openapi.json", summary: "This document.", need: .read,
         answer: .json(.object([], more: .anything))
-    ) { _, desk in try .json(OpenAPI.document(all, version: desk.version)) }
+    ) { _, context in try .json(OpenAPI.document(all, version: context.version)) }
 
     private static let login: Endpoint = {
         var endpoint = Endpoint.post(
             "login", "Opens a session, and sets its cookie.", LoginOrder.self, need: .nothing
-        ) { call, desk, _ in report(call.visitor.access, call, desk) }
-        endpoint.handle = { call, desk in
+        ) { call, context, _ in report(call.visitor.access, call, context) }
+        endpoint.handle = { call, context in
             guard let logIn = call.visitor.logIn else {
-                return try .json(report(call.visitor.access, call, desk))
+                return try .json(report(call.visitor.access, call, context))
             }
             let (access, cookie) = try logIn(Secret(call.decoded(LoginOrder.self).secret))
-            var response = try Response.json(report(access, call, desk))
+            var response = try Response.json(report(access, call, context))
             response.headers[.setCookie] = cookie
             return response
         }
@@ -51,20 +51,20 @@ extension Endpoints {
     }()
 
     private static let logout: Endpoint = {
-        var endpoint = Endpoint.post("logout", "Ends your session.", need: .nothing) { call, desk in
-            report(call.visitor.access, call, desk)
+        var endpoint = Endpoint.post("logout", "Ends your session.", need: .nothing) { call, context in
+            report(call.visitor.access, call, context)
         }
-        endpoint.handle = { call, desk in
+        endpoint.handle = { call, context in
             let cookie = call.visitor.logOut?()
             let access = call.visitor.login == .none ? call.visitor.access : .none
-            var response = try Response.json(report(access, call, desk))
+            var response = try Response.json(report(access, call, context))
             if let cookie { response.headers[.setCookie] = cookie }
             return response
         }
         return endpoint
     }()
 
-    private static func report(_ access: Access, _ call: APICall, _ desk: APIDesk) -> SessionReport {
-        SessionReport(access: access, login: call.visitor.login, version: desk.version)
+    private static func report(_ access: Access, _ call: APICall, _ context: APIContext) -> SessionReport {
+        SessionReport(access: access, login: call.visitor.login, version: context.version)
     }
 }

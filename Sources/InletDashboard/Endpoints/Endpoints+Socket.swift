@@ -27,37 +27,37 @@ extension Endpoints {
     static let socket: [Endpoint] = [
         .post("jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket)
         {
-            call, desk in try await desk.control.undo(call.number("id"), type: call.places["type"] ?? "")
+            call, context in try await context.control.undo(call.number("id"), type: call.places["type"] ?? "")
         },
         token,
-        .post("queue/backup", "Backs the journal up.", BackupOrder.self, need: .socket) { _, desk, order in
-            try await desk.control.backUp(to: order.path.map { FilePath(bytes: $0) })
+        .post("queue/backup", "Backs the journal up.", BackupOrder.self, need: .socket) { _, context, order in
+            try await context.control.backUp(to: order.path.map { FilePath(bytes: $0) })
         },
         .postForList(
             "send", "Takes files into the queue.", SendOrder.self, need: .socket, limit: SendOrder.mostBytes
-        ) { _, desk, order in
+        ) { _, context, order in
             let paths = order.paths.map { FilePath(bytes: Array($0)) }
-            return try await desk.control.send(paths, to: order.to, again: order.again ?? false)
+            return try await context.control.send(paths, to: order.to, again: order.again ?? false)
         },
         follow,
         // Asked for by POST, because there can be many numbers; they change nothing.
         .post(
             "proofs", "The proofs of what was delivered, a page at a time.", ProofWish.self, need: .socket,
             limit: Endpoint.largeBody
-        ) { _, desk, wish in try await desk.control.proofs(wish) },
+        ) { _, context, wish in try await context.control.proofs(wish) },
         .postForList(
             "contents", "The jobs that brought a content to some destinations.", ContentQuestion.self, need: .socket,
             limit: Endpoint.largeBody
-        ) { _, desk, question in try await desk.control.originals(question) },
+        ) { _, context, question in try await context.control.originals(question) },
     ]
 
     private static let token: Endpoint = {
         var endpoint = Endpoint.post(
             "tokens/{destination}", "A token for requests to a destination; after a refused one, another.",
             need: .socket
-        ) { call, desk in
+        ) { call, context in
             let wish = call.body.isEmpty ? nil : try call.decoded(TokenWish.self)
-            return try await desk.control.acting(for: call.visitor.name).accessToken(
+            return try await context.control.acting(for: call.visitor.name).accessToken(
                 call.places["destination"] ?? "", after: wish.map { Secret($0.refused) })
         }
         endpoint.body = Endpoint.Body(
@@ -66,8 +66,8 @@ extension Endpoints {
     }()
 
     private static let follow: Endpoint = {
-        var endpoint = Endpoint.post("follow", "How far jobs are, in their order.", need: .socket) { call, desk in
-            try await desk.control.follow(call.decoded([Int64].self))
+        var endpoint = Endpoint.post("follow", "How far jobs are, in their order.", need: .socket) { call, context in
+            try await context.control.follow(call.decoded([Int64].self))
         }
         endpoint.body = Endpoint.Body(schema: .list(.integer), limit: Endpoint.usualBody)
         return endpoint

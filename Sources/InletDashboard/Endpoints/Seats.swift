@@ -34,14 +34,14 @@ extension Endpoint {
     /// The same, but on a port only few at once where the answer is large: each is in memory until its reader has taken it.
     func seated(_ isLarge: @escaping @Sendable (APICall) -> Bool = { _ in true }) -> Endpoint {
         var endpoint = self
-        endpoint.handle = { [handle] call, desk in
-            guard let seats = desk.largeSeats, isLarge(call) else { return try await handle(call, desk) }
+        endpoint.handle = { [handle] call, context in
+            guard let seats = context.largeSeats, isLarge(call) else { return try await handle(call, context) }
             guard let seat = seats.take() else {
                 throw APIFault(
                     429, "busy", "as many large answers as there may be are under way; ask again, or for less",
                     wait: .seconds(5))
             }
-            return try await handle(call, desk).holding(seat)
+            return try await handle(call, context).holding(seat)
         }
         return endpoint
     }

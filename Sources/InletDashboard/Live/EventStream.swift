@@ -41,7 +41,7 @@ final class StreamEnd: Sendable {
 /// What happens, told to one reader as it does (WHATWG HTML, server-sent events). A reader that takes nothing for a minute is
 /// cut off; one that falls behind by more than the ring holds misses what lies between.
 struct EventStream: Sendable {
-    let desk: APIDesk
+    let context: APIContext
     let pulse: Pulse
     let level: LogSettings.Level
     /// Go on after this event; nil = with what comes.
@@ -100,7 +100,7 @@ struct EventStream: Sendable {
     ) async throws {
         var round = Round(cursor: after ?? pulse.last, changes: pulse.changes)
         try await send(
-            "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(desk.version)]), &writer)
+            "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(context.version)]), &writer)
         while !ending.hasCome {
             let news = pulse.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
@@ -113,11 +113,11 @@ struct EventStream: Sendable {
                 round.changes = changes
                 round.change()
             }
-            let inFlight = desk.control.agent.live?.inFlight ?? []
+            let inFlight = context.control.agent.live?.inFlight ?? []
             pulse.look(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
-                try await send("status", desk.status.report(desk.control, since: round.changedAt), &writer)
+                try await send("status", context.status.report(context.control, since: round.changedAt), &writer)
                 round.isChanged = false
                 round.nextStatus = .now.advanced(by: Self.statusPace)
             }

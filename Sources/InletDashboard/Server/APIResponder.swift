@@ -9,7 +9,7 @@ struct Reply: Sendable {
 
 /// Answers requests by the table.
 struct APIResponder: Sendable {
-    let desk: APIDesk
+    let context: APIContext
     let table: [Endpoint]
 
     /// - Parameter admit: whether the visitor may have what the endpoint gives; throws `APIFault`.
@@ -39,9 +39,9 @@ struct APIResponder: Sendable {
         let call = APICall(
             request: request, visitor: visitor, places: match.places, query: query, body: body, deadline: deadline)
         // A command that fails may have done a part of its work.
-        defer { if [.full, .socket].contains(match.endpoint.need) { desk.pulse?.stir() } }
+        defer { if [.full, .socket].contains(match.endpoint.need) { context.pulse?.stir() } }
         do {
-            let response = try await match.endpoint.handle(call, desk)
+            let response = try await match.endpoint.handle(call, context)
             return Reply(response: isHead ? response.withoutBody : response)
         } catch {
             return Reply(response: .fault(APIFault(error)))

@@ -47,7 +47,7 @@ package struct DashboardServer: Service {
         listen = settings.listen
         handler = DashboardHandler(
             responder: APIResponder(
-                desk: APIDesk(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
+                context: APIContext(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
                 table: Endpoints.all.filter { $0.need != .socket }),
             door: Door(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
         self.bounds = bounds

@@ -82,7 +82,8 @@ struct Run: AsyncParsableCommand {
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
                 dashboard: config.settings.dashboard,
-                source: Self.source(config, options, factory, confinement), patience: patience)
+                source: Source(config: config, options: options, factory: factory, confinement: confinement),
+                patience: patience)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -132,35 +133,34 @@ struct Run: AsyncParsableCommand {
     }
 
     /// Where another configuration comes from, and fresh secrets of the one that holds.
-    private static func source(
-        _ config: LoadedConfig, _ options: ConfigOption, _ factory: PipelineFactory, _ confinement: Confinement
-    ) -> ReloadSource {
-        ReloadSource(
-            config: config, types: DestinationKinds.types,
-            renew: { name, held in
-                // One that is wrong now changes nothing, until a reload says why.
-                guard let now = try? options.reload() else { return nil }
-                let changes = ConfigComparison.changes(
-                    from: held.effective, to: now.effective, types: DestinationKinds.types)
-                if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
-                // As above.
-                return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
-            }
-        ) { () throws(ConfigErrors) in try Self.trial(options, factory, confinement) }
-    }
+    private struct Source: ReloadSource {
+        let config: LoadedConfig
+        let options: ConfigOption
+        let factory: PipelineFactory
+        let confinement: Confinement
+        var types: [DestinationType] { DestinationKinds.types }
 
-    /// The configuration as it is now, with everything tried that a start would try.
-    private static func trial(
-        _ options: ConfigOption, _ factory: PipelineFactory, _ confinement: Confinement
-    ) throws(ConfigErrors) -> ReloadTrial {
-        let config = try options.reload()
-        if let trouble = workTrouble(config) ?? confinement.refusal(of: config)
-            ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
-        {
-            throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
+        /// The configuration as it is now, with everything tried that a start would try.
+        func read() throws(ConfigErrors) -> ReloadTrial {
+            let config = try options.reload()
+            if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
+                ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
+            {
+                throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
+            }
+            return ReloadTrial(
+                config: config, destinations: try config.tryDestinations(factory),
+                outlets: try config.tryOutlets(factory))
         }
-        return ReloadTrial(
-            config: config, destinations: try config.tryDestinations(factory), outlets: try config.tryOutlets(factory))
+
+        func renew(_ name: String, _ held: LoadedConfig) -> Destination? {
+            // One that is wrong now changes nothing, until a reload says why.
+            guard let now = try? options.reload() else { return nil }
+            let changes = ConfigComparison.changes(from: held.effective, to: now.effective, types: types)
+            if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
+            // As above.
+            return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+        }
     }
 
     /// Its files would wait for ever, unseen by whoever has just started it.

@@ -27,7 +27,6 @@ struct AgentSession: Sendable {
     ///   - sendRoots: as `Agent` has them.
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
-    ///   - renew: makes a destination anew from the configuration as it is now.
     ///   - source: where another configuration comes from.
     ///   - patience: waits for the journal's disk; nil: an error is one.
     init(
@@ -35,8 +34,7 @@ struct AgentSession: Sendable {
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
-        patience: StartPatience? = nil
+        source: (any ReloadSource)? = nil, patience: StartPatience? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
@@ -48,7 +46,7 @@ struct AgentSession: Sendable {
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
-            outlets: outlets, valve: factory.valve, renew: renew, source: source, door: door
+            outlets: outlets, valve: factory.valve, source: source, door: door
         ) { error in try await patience?.waits(after: error, in: settings.stateDirectory) ?? false }
         patience?.ends()
         ProcessMemory.releaseColdPages()

@@ -2,7 +2,7 @@ import InletCore
 import Testing
 
 /// Rates as people write them, and which limit holds why.
-struct BandwidthBookTests {
+struct BandwidthPolicyTests {
     private static let mib: Int64 = 1 << 20
     private static let midnight = WallTime(milliseconds: 1_780_617_600_000)
 
@@ -29,57 +29,59 @@ struct BandwidthBookTests {
         #expect(RateText.format(0) == "0 (nothing is sent)")
     }
 
-    private func book() -> BandwidthBook {
+    private func policy() -> BandwidthPolicy {
         let day = Timetable.Entry(DaySpan(from: 480, to: 1080), rate: 5 * Self.mib)
-        return BandwidthBook(
+        return BandwidthPolicy(
             BandwidthLimits(
                 all: Timetable(20 * Self.mib, [day], zone: "UTC"), destinations: ["a": Timetable(Self.mib)]),
             destinations: ["a", "b"])
     }
 
     @Test func `at the start those with a limit are told, then what changes at its edge`() {
-        var book = book()
-        let first = book.changes(at: Self.at(7))
+        var policy = policy()
+        let first = policy.changes(at: Self.at(7))
         #expect(
             first == [
                 .init(destination: nil, rate: 20 * Self.mib, cause: .configuration, until: Self.at(8), zone: "UTC"),
                 .init(destination: "a", rate: Self.mib, cause: .configuration),
             ])
-        let none = book.changes(at: Self.at(7))
-        #expect(none.isEmpty && book.nextChange(after: Self.at(7)) == Self.at(8))
-        let edge = book.changes(at: Self.at(8))
+        let none = policy.changes(at: Self.at(7))
+        #expect(none.isEmpty && policy.nextChange(after: Self.at(7)) == Self.at(8))
+        let edge = policy.changes(at: Self.at(8))
         #expect(
             edge == [.init(destination: nil, rate: 5 * Self.mib, cause: .schedule, until: Self.at(18), zone: "UTC")])
         // The machine slept over the edge, and the clock was set back.
-        let slept = book.changes(at: Self.at(20))
-        let setBack = book.changes(at: Self.at(9))
+        let slept = policy.changes(at: Self.at(20))
+        let setBack = policy.changes(at: Self.at(9))
         #expect(slept.map(\.rate) == [20 * Self.mib] && setBack.map(\.rate) == [5 * Self.mib])
     }
 
     @Test func `who goes is named if it had a rate, and begins anew when it is back`() {
-        var book = book()
-        _ = book.take(.rate(0), for: "b")
-        _ = book.changes(at: Self.at(7))
-        #expect(Set(book.replace(BandwidthLimits(), destinations: ["c"])) == ["a", "b"])
-        #expect(book.replace(BandwidthLimits(), destinations: ["a", "b", "c"]).isEmpty)
-        #expect(book.changes(at: Self.at(7)).map(\.destination) == [nil])
+        var policy = policy()
+        _ = policy.take(.rate(0), for: "b")
+        _ = policy.changes(at: Self.at(7))
+        #expect(Set(policy.replace(BandwidthLimits(), destinations: ["c"])) == ["a", "b"])
+        #expect(policy.replace(BandwidthLimits(), destinations: ["a", "b", "c"]).isEmpty)
+        #expect(policy.changes(at: Self.at(7)).map(\.destination) == [nil])
     }
 
     @Test func `a person's word holds over the schedule, until auto`() {
-        var book = book()
-        _ = book.changes(at: Self.at(7))
-        let taken = [book.take(.rate(0), for: nil), book.take(.rate(nil), for: "a"), book.take(.rate(7), for: "b")]
+        var policy = policy()
+        _ = policy.changes(at: Self.at(7))
+        let taken = [
+            policy.take(.rate(0), for: nil), policy.take(.rate(nil), for: "a"), policy.take(.rate(7), for: "b"),
+        ]
         #expect(taken == [true, true, true])
-        let changed = book.changes(at: Self.at(7))
+        let changed = policy.changes(at: Self.at(7))
         #expect(changed.map(\.destination) == [nil, "a", "b"] && changed.map(\.rate) == [0, nil, 7])
         #expect(changed.allSatisfy { $0.cause == .command && $0.until == nil })
-        let later = book.changes(at: Self.at(9))
+        let later = policy.changes(at: Self.at(9))
         #expect(later.isEmpty)
-        for name in [nil, "a", "b"] { _ = book.take(.auto, for: name) }
-        let back = book.changes(at: Self.at(9))
+        for name in [nil, "a", "b"] { _ = policy.take(.auto, for: name) }
+        let back = policy.changes(at: Self.at(9))
         #expect(back.map(\.rate) == [5 * Self.mib, Self.mib, nil])
         #expect(back.map(\.cause) == [.schedule, .configuration, .configuration])
-        let isKnown = book.take(.auto, for: "c")
+        let isKnown = policy.take(.auto, for: "c")
         #expect(!isKnown)
     }
 }

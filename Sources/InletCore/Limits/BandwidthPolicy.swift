@@ -1,5 +1,5 @@
 /// Which limits hold, and why: the timetables, and over them what a person has said. Decides; whoever asks sets the rates.
-package struct BandwidthBook: Sendable {
+package struct BandwidthPolicy: Sendable {
     /// Why a limit holds.
     package enum Cause: String, Sendable, Codable {
         /// The rate of the configuration, outside of its schedule.
@@ -18,7 +18,7 @@ package struct BandwidthBook: Sendable {
     }
 
     /// What holds for one destination, or for all together.
-    package struct Standing: Sendable, Equatable {
+    package struct Status: Sendable, Equatable {
         /// nil = all together.
         package var destination: String?
         package var rate: Int64?
@@ -78,19 +78,19 @@ package struct BandwidthBook: Sendable {
     }
 
     /// Those whose rate is another than at the last call: at the first, those that have a limit. All together first.
-    package mutating func changes(at now: WallTime) -> [Standing] {
-        standings(at: now).filter { standing in
-            let old: Int64? = told[standing.destination] ?? nil
-            told[standing.destination] = .some(standing.rate)
-            return old != standing.rate
+    package mutating func changes(at now: WallTime) -> [Status] {
+        statuses(at: now).filter { status in
+            let old: Int64? = told[status.destination] ?? nil
+            told[status.destination] = .some(status.rate)
+            return old != status.rate
         }
     }
 
     /// What holds, all together first, then the destinations by name.
-    package func standings(at now: WallTime) -> [Standing] {
+    package func statuses(at now: WallTime) -> [Status] {
         tables.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { name, table in
-            if let order = orders[name] { return Standing(destination: name, rate: order, cause: .command) }
-            return Standing(
+            if let order = orders[name] { return Status(destination: name, rate: order, cause: .command) }
+            return Status(
                 destination: name, rate: table.rate(at: now),
                 cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now),
                 zone: table.zone)
