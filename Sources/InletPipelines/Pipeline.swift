@@ -159,16 +159,7 @@ package struct FieldReading: Sendable, Equatable {
 package struct StorageNeed: Sendable {
     /// The name of the destination that must hold the bytes first.
     package var destination: String
-    private let isNeeded: @Sendable (FilePath, [String: String]) -> Bool
-
-    /// - Parameter isNeeded: whether the file at this path below its root, with these rendered fields, must be there; others
-    ///   are read by the registration itself.
-    package init(
-        destination: String, isNeeded: @escaping @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
-    ) {
-        self.destination = destination
-        self.isNeeded = isNeeded
-    }
-
-    package func isNeeded(_ path: FilePath, fields: [String: String]) -> Bool { isNeeded(path, fields) }
+    /// Whether the file at this path below its root, with these rendered fields, must be there; others are read by the
+    /// registration itself.
+    package let isNeeded: @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
 }

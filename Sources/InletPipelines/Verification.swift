@@ -68,9 +68,7 @@ package enum Verification: Sendable, Equatable {
     case missing(String)
     /// This destination has no way to tell.
     case cannotTell(String)
-}
 
-extension Verification {
     /// What an error says that came with one file, while the folder itself is there: nothing about the other files.
     init(_ error: SystemError) throws(DeliveryError) {
         // A bad sector loses what is on it, and no more.
@@ -144,7 +142,7 @@ struct ContentCheck {
     }
 
     /// What they are, once all have come.
-    consuming func finish() -> Verification {
+    mutating func finish() -> Verification {
         guard count == size else { return .differs("it has \(count) bytes, not \(size)") }
         let sums = whole.finish()
         for digest in wanted {
@@ -175,7 +173,7 @@ struct ContentCheck {
 /// Checks an answer's body while it comes. It hashes on the transfer's thread, which pieces of this size take a fraction of
 /// a millisecond each: a verification has its connections to itself.
 final class CheckingSink: AnswerSink {
-    private let state: Mutex<ContentCheck?>
+    private let state: Mutex<ContentCheck>
 
     init(_ order: VerifyOrder) { state = Mutex(ContentCheck(order)) }
 
@@ -183,22 +181,17 @@ final class CheckingSink: AnswerSink {
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let isTooLong = state.withLock { state in
-            state?.update(piece)
-            return state?.isTooLong ?? false
+            state.update(piece)
+            return state.isTooLong
         }
         // What else comes can change nothing, and may have no end.
         if isTooLong { throw TransferError(.answerTooLarge, "more came than belongs there", isOutage: false) }
     }
 
     /// Whether it has ended the answer because there was more of it than belongs there.
-    var isTooLong: Bool { state.withLock { $0?.isTooLong ?? false } }
+    var isTooLong: Bool { state.withLock { $0.isTooLong } }
 
-    func finish() -> Verification? {
-        state.withLock { state in
-            defer { state = nil }
-            return state?.finish()
-        }
-    }
+    func finish() -> Verification { state.withLock { $0.finish() } }
 }
 
 extension HTTPClient {

@@ -191,7 +191,7 @@ package struct DryRun {
             case .needs(let wanted): try await hashing.learn(wanted, of: arrival.place, &facts)
             case .plan(let plan):
                 let storages = destinations.compactMapValues(\.storage)
-                    .filter { $0.value.isNeeded(arrival.path, fields: plan.with) }.mapValues(\.destination)
+                    .filter { $0.value.isNeeded(arrival.path, plan.with) }.mapValues(\.destination)
                 return .planned(plan, DeliverySteps(plan.destinations, storages: storages))
             }
         }
@@ -339,7 +339,7 @@ extension DeliverySteps {
     /// - Parameter destination: one by its name; nil for one that could not be made.
     package init(_ plan: Plan, of path: FilePath, destination: (String) -> Destination?) {
         let needs = plan.destinations.compactMap { name in
-            destination(name)?.storage.flatMap { $0.isNeeded(path, fields: plan.with) ? (name, $0.destination) : nil }
+            destination(name)?.storage.flatMap { $0.isNeeded(path, plan.with) ? (name, $0.destination) : nil }
         }
         self.init(plan.destinations, storages: Dictionary(needs) { first, _ in first })
     }
