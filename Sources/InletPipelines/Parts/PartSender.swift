@@ -64,9 +64,6 @@ struct PartSender: Sendable {
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
-    /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
-    var mayHaveArrived: Bool { attempt.meter.hasStarted || order.source.size == 0 }
-
     /// What an answer says of the slice, and what it should say.
     private struct Claim {
         var said: String
@@ -172,7 +169,9 @@ struct PartSender: Sendable {
                     content: content)
             }
         } catch {
-            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
+            // Its answer may be all that was lost; an empty body leaves no trace in the meter. What a crash hides is known by
+            // the interrupted attempt.
+            let mayHaveArrived = attempt.meter.hasStarted || order.source.size == 0
             if mayHaveArrived, error.code != .destinationExists {
                 await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
             }
@@ -221,11 +220,8 @@ struct ETagJudge: Sendable {
     init() {}
 
     /// - Parameters:
-    ///   - etag: as received.
-    ///   - md5: of what was read from the file; nil accepts any tag (`verify: size`).
-    mutating func judge(_ etag: String, md5: Digest?) -> Judgement { judge(etag, against: md5) }
-
-    /// - Parameter wanted: any checksum that the store has to name, in hexadecimal.
+    ///   - said: an ETag as received, or any other checksum in hexadecimal.
+    ///   - wanted: what the store has to say; nil accepts any tag (`verify: size`).
     mutating func judge(_ said: String, against wanted: Digest?) -> Judgement {
         guard let wanted else { return .proved }
         let bare = Self.bare(said)

@@ -7,7 +7,6 @@ struct S3Store: PartStore {
     let api: S3API
     /// The delivery, under the key that was chosen for it.
     let order: DeliveryOrder
-    let lastingNotes: [String: [UInt8]]
 
     private var settings: S3Settings { api.settings }
 
