@@ -31,17 +31,11 @@ struct XMLReader {
     private let bytes: [UInt8]
     private var position = 0
     private var elements = 0
-
     private let most: Int
-
-    private init(_ bytes: [UInt8], _ most: Int) {
-        self.bytes = bytes
-        self.most = most
-    }
 
     /// The root element of `bytes`, which has at most `most` elements below it.
     static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLAnswer {
-        var reader = XMLReader(bytes, most)
+        var reader = XMLReader(bytes: bytes, most: most)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         if bytes.starts(with: mark) { reader.position = mark.count }
         return try reader.document()

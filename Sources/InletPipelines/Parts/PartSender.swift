@@ -217,8 +217,6 @@ struct ETagJudge: Sendable {
 
     private var foreign: String?
 
-    init() {}
-
     /// - Parameters:
     ///   - said: an ETag as received, or any other checksum in hexadecimal.
     ///   - wanted: what the store has to say; nil accepts any tag (`verify: size`).

@@ -13,7 +13,7 @@ struct UploadRecord: Sendable {
     var isStale = false
     /// Notes that outlive this upload: that something may be visible, the key that was chosen, and uploads that the store would
     /// not drop.
-    var lasting: [String: [UInt8]]
+    var lasting: [String: [UInt8]] = [:]
 
     struct ProvedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
@@ -39,13 +39,9 @@ struct UploadRecord: Sendable {
 
     /// Before the id of an upload that the store would not drop; the note is its key.
     static let refusedName = "refused:"
+}
 
-    init(upload: OpenUpload, plan: PartPlan, lasting: [String: [UInt8]] = [:]) {
-        self.upload = upload
-        self.plan = plan
-        self.lasting = lasting
-    }
-
+extension UploadRecord {
     /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
         guard let opening: Opening = JSONNote.read(entries[Self.openingName]), opening.plan.fileSize == fileSize,

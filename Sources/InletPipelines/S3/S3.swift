@@ -13,6 +13,15 @@ package struct S3Settings: Sendable {
         case sha256
         /// An ETag must be there; only lengths are compared.
         case size
+
+        /// The checksum that goes before the body.
+        var algorithm: Digest.Algorithm? {
+            switch self {
+            case .crc32c: .crc32c
+            case .sha256: .sha256
+            case .md5, .size: nil
+            }
+        }
     }
 
     /// What to do when another object has the key.
@@ -23,6 +32,9 @@ package struct S3Settings: Sendable {
         /// Stored beside it, as `name_2.ext`.
         case version
         case fail
+
+        /// Whether another object under the key must stay.
+        var keepsOthers: Bool { self == .version || self == .fail }
     }
 
     /// Address of the bucket: what keys are appended to.
@@ -115,8 +127,7 @@ package struct S3Settings: Sendable {
     private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || (0x30...0x39).contains(byte)
-            || (0x61...0x7A).contains(byte)
+        byte == UInt8(ascii: "_") || S3Address.isHostByte(byte)
     }
 
     package static let type = DestinationType(
@@ -237,7 +248,7 @@ extension S3Pipeline: DeliveryVerifying {
                 return order.compare(size: found.size, etag: found.etag)
             }
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return .cannotTell("these keys may not read the bucket")
         }
         let request = try api.signed(S3API.Call(method: "GET", key: key))
@@ -323,7 +334,7 @@ enum S3Address {
         [".amazonaws.com", ".amazonaws.com.cn"].contains { host.hasSuffix($0) }
     }
 
-    private static func isHostByte(_ byte: UInt8) -> Bool {
+    static func isHostByte(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte)
     }
 }

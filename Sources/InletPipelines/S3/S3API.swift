@@ -165,7 +165,7 @@ struct S3API: Sendable {
 
     private static func checksum(_ part: XMLAnswer) -> Digest? {
         for algorithm in [Digest.Algorithm.sha256, .crc32c] {
-            let text = part.text(of: "Checksum\(ChecksumField.name(algorithm))")
+            let text = part.text(of: "Checksum\(algorithm.nameInS3)")
             if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
         }
         return nil
@@ -188,7 +188,7 @@ struct S3API: Sendable {
             guard let part = record.parts[number] else { continue }
             text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(XMLText.escape(part.etag))</ETag>"
             if let checksum = part.checksum {
-                let name = "Checksum\(ChecksumField.name(checksum.algorithm))"
+                let name = "Checksum\(checksum.algorithm.nameInS3)"
                 text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
             }
             text += "</Part>"
@@ -216,7 +216,7 @@ struct S3API: Sendable {
         do throws(DeliveryError) {
             return try await head(key)
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(Self.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return nil
         }
     }
@@ -248,17 +248,19 @@ struct S3API: Sendable {
     /// says with its name; where that has nothing to say of the destination, the error stays.
     private func explained(_ error: DeliveryError, _ key: String) async -> DeliveryError {
         do throws(DeliveryError) {
-            _ = try await page(ListCursor(prefix: key), limit: 1)
+            _ = try await page(key, limit: 1)
             return error
         } catch let reason {
             switch reason.verdict {
             case .outage, .cancelled: return reason
-            case .credentials: return reason.reason.contains(Self.denied) ? error : reason
+            case .credentials: return reason.isDenied ? error : reason
             default: return error
             }
         }
     }
+}
 
-    /// How keys that are good but may not do something are refused.
-    static let denied = " AccessDenied"
+extension DeliveryError {
+    /// Whether the keys are good, but may not do this.
+    var isDenied: Bool { code == .unauthorized && reason.contains(" AccessDenied") }
 }

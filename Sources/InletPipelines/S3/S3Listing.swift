@@ -69,22 +69,17 @@ extension S3Pipeline: ObjectListing {
     }
 
     package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {
-        var cursor = S3API.ListCursor(prefix: prefix)
+        var last: String?
         while true {
-            let page = try await api.page(cursor, limit: nil)
+            let page = try await api.page(prefix, after: last)
             try each(page.objects)
-            guard let next = page.next, next != cursor.token else { return }
-            cursor.token = next
+            guard let next = page.next, next != last else { return }
+            last = next
         }
     }
 }
 
 extension S3API {
-    struct ListCursor: Sendable, Equatable {
-        var prefix: String
-        var token: String?
-    }
-
     struct ListPage: Sendable, Equatable {
         var objects: [ListedObject]
         /// nil after the last page.
@@ -92,15 +87,17 @@ extension S3API {
     }
 
     /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
-    func page(_ cursor: ListCursor, limit: Int?) async throws(DeliveryError) -> ListPage {
+    /// - Parameter last: the `next` of the page before.
+    func page(
+        _ prefix: String, after last: String? = nil, limit: Int? = nil
+    ) async throws(DeliveryError) -> ListPage {
         let what = "listing \(settings.base.redacted)"
         var query: Query = [("list-type", "2"), ("encoding-type", "url")]
-        if !cursor.prefix.isEmpty { query.append(("prefix", cursor.prefix)) }
-        if let token = cursor.token { query.append(("continuation-token", token)) }
+        if !prefix.isEmpty { query.append(("prefix", prefix)) }
+        if let last { query.append(("continuation-token", last)) }
         if let limit { query.append(("max-keys", "\(limit)")) }
         let response = try await send(Call(method: "GET", query: query, answerLimit: 8 << 20), what)
-        let answer = try parse(response, root: "ListBucket", what)
-        return Self.page(answer)
+        return Self.page(try parse(response, root: "ListBucket", what))
     }
 
     static func page(_ answer: XMLAnswer) -> ListPage {

@@ -50,10 +50,10 @@ package struct S3Pipeline: PartPipeline {
         api.keyring.forget()
         let place = "\(settings.base.redacted), region \(settings.region)"
         do throws(DeliveryError) {
-            _ = try await api.page(S3API.ListCursor(prefix: ""), limit: 1)
+            _ = try await api.page("", limit: 1)
             return "\(place) answers"
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return "\(place) answers, and does not let these keys list it"
         }
     }

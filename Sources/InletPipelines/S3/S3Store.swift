@@ -36,7 +36,7 @@ struct S3Store: PartStore {
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
         var headers = objectHeaders
         if let algorithm = settings.verify.algorithm {
-            headers.append(("x-amz-checksum-algorithm", ChecksumField.name(algorithm)))
+            headers.append(("x-amz-checksum-algorithm", algorithm.nameInS3))
         }
         return OpenUpload(id: try await api.create(order.key, headers: headers), key: order.key)
     }
@@ -77,8 +77,7 @@ struct S3Store: PartStore {
     ) async throws(DeliveryError) -> UploadRecord.ProvedPart? {
         guard settings.verify != .size else { return UploadRecord.ProvedPart(etag: part.etag) }
         if let checksum = part.checksum, checksum.algorithm == settings.verify.algorithm {
-            let kind: SumKinds = checksum.algorithm == .sha256 ? .sha256 : .crc32c
-            let isSame = try await sender.sums(kind, range).sum(checksum.algorithm) == checksum
+            let isSame = try await sender.sums(SumKinds(checksum.algorithm), range).sum(checksum.algorithm) == checksum
             return isSame ? UploadRecord.ProvedPart(etag: part.etag, checksum: checksum) : nil
         }
         guard let md5 = try await sender.sums(.md5, range).md5, ETagJudge.bare(part.etag) == md5.hex else { return nil }
@@ -131,7 +130,7 @@ struct S3Target: SliceTarget {
             headers.append(("Content-MD5", Data(md5.bytes).base64EncodedString()))
         }
         if let algorithm = api.settings.verify.algorithm, let sum = sums.sum(algorithm) {
-            headers.append((ChecksumField.header(algorithm), Data(sum.bytes).base64EncodedString()))
+            headers.append((algorithm.fieldInS3, Data(sum.bytes).base64EncodedString()))
         }
         return try api.signed(
             S3API.Call(
@@ -145,43 +144,18 @@ struct S3Target: SliceTarget {
 
     func confirmed(_ answer: HTTPResponse) -> Digest? {
         guard let algorithm = api.settings.verify.algorithm,
-            let said = answer.header(ChecksumField.header(algorithm)), let bytes = Data(base64Encoded: said)
+            let said = answer.header(algorithm.fieldInS3), let bytes = Data(base64Encoded: said)
         else { return nil }
         return Digest(algorithm, bytes)
     }
 }
 
-/// How S3 calls its additional checksums ("Checking object integrity", Amazon S3 User Guide).
-enum ChecksumField {
-    static func name(_ algorithm: Digest.Algorithm) -> String {
-        switch algorithm {
-        case .crc32c: "CRC32C"
-        case .sha256: "SHA256"
-        case .md5: "MD5"
-        case .sha1: "SHA1"
-        case .xxh64: "XXHASH64"
-        }
-    }
+extension Digest.Algorithm {
+    /// How S3 calls its additional checksums ("Checking object integrity", Amazon S3 User Guide).
+    var nameInS3: String { rawValue.uppercased() }
 
-    static func header(_ algorithm: Digest.Algorithm) -> String {
-        "x-amz-checksum-" + name(algorithm).lowercased()
-    }
-}
-
-extension S3Settings.Verify {
-    /// The checksum that goes before the body.
-    var algorithm: Digest.Algorithm? {
-        switch self {
-        case .crc32c: .crc32c
-        case .sha256: .sha256
-        case .md5, .size: nil
-        }
-    }
-}
-
-extension S3Settings.IfExists {
-    /// Whether another object under the key must stay.
-    var keepsOthers: Bool { self == .version || self == .fail }
+    /// The field that such a checksum stands in.
+    var fieldInS3: String { "x-amz-checksum-" + rawValue }
 }
 
 extension S3Settings {
