@@ -145,26 +145,20 @@ struct ContentCheck {
     mutating func finish() -> Verification {
         guard count == size else { return .differs("it has \(count) bytes, not \(size)") }
         let sums = whole.finish()
-        for digest in wanted {
-            let found = sums.sum(digest.algorithm)
-            if found != digest {
-                return .differs("its \(digest.algorithm.rawValue) is \(found?.hex ?? "unknown"), not \(digest.hex)")
-            }
-        }
         var compared = ["length"]
-        for digest in wanted where !compared.contains(digest.algorithm.rawValue) {
-            compared.append(digest.algorithm.rawValue)
+        for digest in wanted {
+            let (found, name) = (sums.sum(digest.algorithm), digest.algorithm.rawValue)
+            if found != digest { return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)") }
+            if !compared.contains(name) { compared.append(name) }
         }
         if let composite {
             if let partSize = composite.partSize, count % partSize != 0 || count == 0 { endPart(composite) }
-            let found = SliceHasher.sums(SumKinds(composite.digest.algorithm), of: partDigests)
-                .sum(composite.digest.algorithm)
-            guard found == composite.digest else {
-                return .differs(
-                    "its \(composite.digest.algorithm.rawValue) over parts is \(found?.hex ?? "unknown"), not "
-                        + composite.digest.hex)
+            let (digest, name) = (composite.digest, "\(composite.digest.algorithm.rawValue) over parts")
+            let found = SliceHasher.sums(SumKinds(digest.algorithm), of: partDigests).sum(digest.algorithm)
+            guard found == digest else {
+                return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)")
             }
-            compared.append("\(composite.digest.algorithm.rawValue) over parts")
+            compared.append(name)
         }
         return .same("all bytes read: " + compared.joined(separator: ", "))
     }

@@ -92,19 +92,14 @@ struct XMLReader {
         }
     }
 
+    private static let entities = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
+
     /// `&amp;`, `&#38;` or `&#x26;` as UTF-8.
     private mutating func reference() throws(Fault) -> [UInt8] {
         guard let end = bytes[position...].prefix(12).firstIndex(of: UInt8(ascii: ";")) else { throw .malformed }
         let name = String(decoding: bytes[(position + 1)..<end], as: UTF8.self)
         position = end + 1
-        switch name {
-        case "amp": return [UInt8(ascii: "&")]
-        case "lt": return [UInt8(ascii: "<")]
-        case "gt": return [UInt8(ascii: ">")]
-        case "quot": return [UInt8(ascii: "\"")]
-        case "apos": return [UInt8(ascii: "'")]
-        default: break
-        }
+        if let text = Self.entities[name] { return Array(text.utf8) }
         guard name.hasPrefix("#") else { throw .malformed }
         let isHex = name.dropFirst().first == "x"
         let digits = name.dropFirst(isHex ? 2 : 1)

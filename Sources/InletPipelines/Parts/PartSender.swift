@@ -86,22 +86,19 @@ struct PartSender: Sendable {
         let request = try target.request(body, sums)
         guard proof.kind == .md5, sums.md5 == nil else {
             let answer = try await client.exchange(request, meter: attempt.meter)
-            return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in
-                proof.kind == .checksum ? try await md5(range, sums.md5).get() : sums.md5
-            }
+            return try await claim(answer, range, target, what, sums, nil)
         }
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = md5(range, nil)
+        async let hashed = Result<_, DeliveryError>(of: try await self.sums(.md5, range))
         let answer = try await client.exchange(request, meter: attempt.meter)
-        let digest = await hashed
-        return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in try digest.get() }
+        return try await claim(answer, range, target, what, sums, await hashed)
     }
 
     /// What an answer says of the slice.
-    /// - Parameter md5: the slice's own MD5, for stores that confirm no other checksum.
+    /// - Parameter hashed: the slice's own MD5, where it was computed meanwhile.
     private func claim(
         _ answer: HTTPResponse, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String,
-        _ sums: SliceSums, md5: () async throws(DeliveryError) -> Digest?
+        _ sums: SliceSums, _ hashed: Result<SliceSums, DeliveryError>?
     ) async throws(DeliveryError) -> Claim {
         guard answer.isSuccess else { throw target.refusal(answer, what()) }
         guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
@@ -115,13 +112,14 @@ struct PartSender: Sendable {
             let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
             return Claim(said: said.hex, wanted: wanted, part: part)
         }
-        let md5 = try await md5()
+        let md5: Digest?
+        if let hashed {
+            md5 = try hashed.get().md5
+        } else {
+            // Of a store that confirms no other checksum its tag is asked.
+            md5 = sums.md5 == nil && proof.kind == .checksum ? try await self.sums(.md5, range).md5 : sums.md5
+        }
         return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
-    }
-
-    /// The MD5 of a slice, unless it is known.
-    private func md5(_ range: Range<Int64>, _ known: Digest?) async -> Result<Digest?, DeliveryError> {
-        known != nil ? .success(known) : await Result(of: try await sums(.md5, range).md5)
     }
 
     /// What the same request again cannot get over.

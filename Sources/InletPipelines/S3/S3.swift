@@ -292,7 +292,7 @@ enum S3Address {
 
     /// The configured endpoint, or AWS's in the region.
     static func endpoint(_ text: String?, region: String?, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        if let text { return try url(text, "endpoint", rules) }
+        if let text { return try HTTPURL(text, "endpoint", rules) }
         guard let region, region != "auto" else {
             throw SettingFault(key: "endpoint", message: "is missing; set it, or 'region' for AWS")
         }
@@ -300,7 +300,7 @@ enum S3Address {
             throw SettingFault(key: "region", message: "is not the name of a region")
         }
         let suffix = region.hasPrefix("cn-") ? "amazonaws.com.cn" : "amazonaws.com"
-        return try url("https://s3.\(region).\(suffix)", "region", rules)
+        return try HTTPURL("https://s3.\(region).\(suffix)", "region", rules)
     }
 
     static func base(
@@ -315,7 +315,7 @@ enum S3Address {
             }
         guard isVirtual else { return endpoint.appending(path: bucket) }
         let prefix = "\(endpoint.scheme)://"
-        return try url("\(prefix)\(bucket).\(endpoint.redacted.dropFirst(prefix.count))", "bucket", rules)
+        return try HTTPURL("\(prefix)\(bucket).\(endpoint.redacted.dropFirst(prefix.count))", "bucket", rules)
     }
 
     /// The region that an endpoint's name speaks of: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
@@ -324,10 +324,6 @@ enum S3Address {
         if endpoint.host.hasSuffix(".r2.cloudflarestorage.com") { return "auto" }
         let isAddress = labels.allSatisfy { $0.allSatisfy(\.isNumber) } || endpoint.host.contains(":")
         return !isAddress && labels.count >= 4 && labels[0] == "s3" ? String(labels[1]) : "us-east-1"
-    }
-
-    static func url(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
     }
 
     private static func isAmazon(_ host: String) -> Bool {

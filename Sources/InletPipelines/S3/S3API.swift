@@ -97,12 +97,8 @@ struct S3API: Sendable {
 
     /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
     func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
-        let answer: XMLAnswer
-        do {
-            answer = try XMLReader.read(response.body)
-        } catch {
-            throw Self.badAnswer(response, what)
-        }
+        // What is wrong with it makes no difference: its words are shown.
+        guard let answer = try? XMLReader.read(response.body) else { throw Self.badAnswer(response, what) }
         // CompleteMultipartUpload begins to answer before it knows.
         if answer.name == "Error" { throw refusal(response, what) }
         guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
