@@ -254,6 +254,40 @@ struct S3API: Sendable {
             }
         }
     }
+
+    struct ListPage: Sendable, Equatable {
+        var objects: [ListedObject]
+        /// nil after the last page.
+        var next: String?
+    }
+
+    /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
+    /// - Parameter last: the `next` of the page before.
+    func page(
+        _ prefix: String, after last: String? = nil, limit: Int? = nil
+    ) async throws(DeliveryError) -> ListPage {
+        let what = "listing \(settings.base.redacted)"
+        var query: Query = [("list-type", "2"), ("encoding-type", "url")]
+        if !prefix.isEmpty { query.append(("prefix", prefix)) }
+        if let last { query.append(("continuation-token", last)) }
+        if let limit { query.append(("max-keys", "\(limit)")) }
+        let response = try await send(Call(method: "GET", query: query, answerLimit: 8 << 20), what)
+        return Self.page(try parse(response, root: "ListBucket", what))
+    }
+
+    static func page(_ answer: XMLAnswer) -> ListPage {
+        let isEncoded = answer.text(of: "EncodingType") == "url"
+        let objects = answer.all("Contents").compactMap { item -> ListedObject? in
+            guard let key = item.text(of: "Key"), let size = item.integer("Size") else { return nil }
+            return ListedObject(
+                key: isEncoded ? Percent.decode(key.replacing("+", with: " ")[...]) : key, size: size,
+                modified: item.text(of: "LastModified") ?? "", etag: ETagJudge.bare(item.text(of: "ETag") ?? ""))
+        }
+        let isTruncated = answer.text(of: "IsTruncated") == "true"
+        return ListPage(
+            objects: objects,
+            next: isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)
+    }
 }
 
 extension DeliveryError {
