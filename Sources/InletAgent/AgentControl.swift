@@ -196,7 +196,7 @@ package struct AgentControl: Sendable {
         guard let job = try await job(id) else { return nil }
         let notes = try await journal.checkpoints(ofJob: id)
         let parts = job.deliveries.flatMap { delivery in
-            UploadNotes.parts(notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
+            StoredPart.all(in: notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
                 .map {
                     Story.Part(destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag)
                 }

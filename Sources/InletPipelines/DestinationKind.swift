@@ -89,7 +89,12 @@ extension HTTPURL {
     static func given(_ values: ConfigSection, _ key: String) throws(SettingFault) -> HTTPURL? {
         guard let text = values.string(key) else { return nil }
         let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
-        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
+        return try HTTPURL(text, key, rules)
+    }
+
+    /// The address `text`, which stands at `key`.
+    init(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) {
+        do { self = try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
     }
 
     /// The same of a key that is needed.

@@ -41,16 +41,14 @@ package indirect enum JSONValue: Sendable {
     }
 
     /// One line of JSON, members in the order of their names.
-    package var text: String {
-        var result = ""
-        write(into: &result, indent: nil)
-        return result
-    }
+    package var text: String { text(indent: nil) }
 
     /// For people: a line for each member.
-    package var prettyText: String {
+    package var prettyText: String { text(indent: 0) }
+
+    private func text(indent: Int?) -> String {
         var result = ""
-        write(into: &result, indent: 0)
+        write(into: &result, indent: indent)
         return result
     }
 
@@ -181,23 +179,15 @@ struct JSONReader: Sendable {
 
     /// The first byte of what comes next, which is not consumed.
     mutating func next() throws(JSONFault) -> UInt8 {
-        while offset < bytes.count {
-            switch bytes[offset] {
-            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
-            default: return bytes[offset]
-            }
-        }
-        throw fault("the text ends too early")
+        skipSpace()
+        guard let byte = peek else { throw fault("the text ends too early") }
+        return byte
     }
 
     /// Makes sure that nothing but white space is left.
     mutating func end() throws(JSONFault) {
-        while offset < bytes.count {
-            guard [0x20, 0x09, 0x0A, 0x0D].contains(bytes[offset]) else {
-                throw fault("there is more behind the value")
-            }
-            offset += 1
-        }
+        skipSpace()
+        if peek != nil { throw fault("there is more behind the value") }
     }
 
     func fault(_ message: String) -> JSONFault {
@@ -259,6 +249,10 @@ struct JSONReader: Sendable {
 
     private var peek: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
+    private mutating func skipSpace() {
+        while let byte = peek, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { offset += 1 }
+    }
+
     private mutating func digits() -> Int {
         let start = offset
         while let byte = peek, (0x30...0x39).contains(byte) { offset += 1 }
@@ -269,36 +263,21 @@ struct JSONReader: Sendable {
 
     private mutating func string() throws(JSONFault) -> String {
         offset += 1
-        let start = offset
-        while offset < bytes.count {
-            switch bytes[offset] {
-            case UInt8(ascii: "\""):
-                let text = try utf8(bytes[start..<offset])
-                offset += 1
-                return text
-            case UInt8(ascii: "\\"): return try escaped(Array(bytes[start..<offset]))
-            case 0..<0x20: throw fault("a text holds no line break and no control character")
-            default: offset += 1
-            }
-        }
-        throw fault("a text has no end")
-    }
-
-    /// The rest of a text with escapes, behind `head`.
-    private mutating func escaped(_ head: [UInt8]) throws(JSONFault) -> String {
-        var text = head
-        while offset < bytes.count {
-            let byte = bytes[offset]
+        // What stands before the last escape, and where the rest begins.
+        var (text, start): ([UInt8], Int) = ([], offset)
+        while let byte = peek {
             switch byte {
             case UInt8(ascii: "\""):
-                let result = try utf8(text[...])
+                let rest = bytes[start..<offset]
+                let result = try utf8(text.isEmpty ? rest : (text + rest)[...])
                 offset += 1
                 return result
-            case UInt8(ascii: "\\"): text += try escape()
+            case UInt8(ascii: "\\"):
+                text += bytes[start..<offset]
+                text += try escape()
+                start = offset
             case 0..<0x20: throw fault("a text holds no line break and no control character")
-            default:
-                text.append(byte)
-                offset += 1
+            default: offset += 1
             }
         }
         throw fault("a text has no end")

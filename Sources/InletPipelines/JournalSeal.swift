@@ -11,8 +11,7 @@ package struct JournalSeal: Sealing {
     private static let size = 32
 
     /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
-    /// is lost is unknown from then on: uploads are begun anew, and what a
-    /// token would delete only the server's admin can.
+    /// is lost is unknown from then on: uploads are begun anew, and what a token would delete only the server's admin can.
     /// Where no key can be kept, one serves until the process ends. Blocks.
     ///
     /// - Throws: where a key is that cannot be read now; it is not replaced.
@@ -44,10 +43,16 @@ package struct JournalSeal: Sealing {
     /// Before the name of a note: the same with what was taken out of it.
     private static let prefix = "sealed:"
 
+    /// What is left of a note without what only we may know; nil for one without secrets.
+    private static func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
+        if name == UploadRecord.openingName, let plain = UploadRecord.stripped(note) { return plain }
+        return DestinationKinds.all.lazy.compactMap { $0.withoutSecrets(name, note) }.first
+    }
+
     package func closed(_ notes: [String: [UInt8]]) -> [String: [UInt8]] {
         var closed = notes
         for (name, note) in notes {
-            guard let plain = SecretNotes.stripped(name, note), let sealed = seal(note, for: name, plain) else {
+            guard let plain = Self.withoutSecrets(name, note), let sealed = seal(note, for: name, plain) else {
                 continue
             }
             closed[name] = plain
@@ -114,14 +119,4 @@ package struct JournalSeal: Sealing {
     }
 
     private static func context(_ name: String, _ beside: [UInt8]) -> [UInt8] { Array(name.utf8) + [0] + beside }
-}
-
-/// Which notes hold what only we may know, and what is left of them without it.
-enum SecretNotes {
-    /// nil for a note without secrets.
-    static func stripped(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        if name == UploadRecord.openingName, let plain = UploadRecord.stripped(note) { return plain }
-        return DestinationKinds.all.lazy.compactMap { $0.withoutSecrets(name, note) }.first
-    }
-
 }

@@ -26,7 +26,8 @@ extension PipelineFactory {
         let url = try Self.url(
             address, "webhook", allowHTTP: settings.allowsHTTP, otherwise: "allow_http: true for this receiver")
         return Webhook(
-            url: url, signature: signature, client: client(Trust(caFile: settings.caFile)), timeout: settings.timeout)
+            url: url, signature: signature, client: try client(Trust(caFile: settings.caFile)),
+            timeout: settings.timeout)
     }
 
     /// To another machine by https, unless somebody says otherwise: who reads the address can speak for this agent, and a ping
@@ -36,7 +37,7 @@ extension PipelineFactory {
     package func ping(_ settings: PingSettings) throws(SettingFault) -> DeadManPing {
         let url = try Self.url(
             settings.url, "ping_url", allowHTTP: settings.allowsHTTP, otherwise: "ping_allow_http: true")
-        return DeadManPing(url: url, client: client(Trust(caFile: settings.caFile)))
+        return DeadManPing(url: url, client: try client(Trust(caFile: settings.caFile)))
     }
 
     /// The fault does not quote the address.

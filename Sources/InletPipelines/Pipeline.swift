@@ -1,6 +1,8 @@
+internal import FoundationEssentials
 package import InletCore
 package import InletLinux
 internal import InletTransfer
+internal import Synchronization
 package import SystemPackage
 
 /// Where files go: the one seam of Inlet with many implementations. This comment is the contract;
@@ -159,16 +161,105 @@ package struct FieldReading: Sendable, Equatable {
 package struct StorageNeed: Sendable {
     /// The name of the destination that must hold the bytes first.
     package var destination: String
-    private let isNeeded: @Sendable (FilePath, [String: String]) -> Bool
+    /// Whether the file at this path below its root, with these rendered fields, must be there; others are read by the
+    /// registration itself.
+    package let isNeeded: @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
+}
 
-    /// - Parameter isNeeded: whether the file at this path below its root, with these rendered fields, must be there; others
-    ///   are read by the registration itself.
-    package init(
-        destination: String, isNeeded: @escaping @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
-    ) {
-        self.destination = destination
-        self.isNeeded = isNeeded
+/// What an attempt is given beside the file and the order.
+package struct Attempt: Sendable {
+    package internal(set) var checkpoint: CheckpointLog
+    /// Counts the bytes that went out, for progress.
+    let meter = TransferMeter()
+    private let steps = StepMeter()
+    /// What of it waits for a limit.
+    let note = HoldNote()
+    package let isStopping: @Sendable () -> Bool
+
+    package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
+        self.checkpoint = checkpoint
+        self.isStopping = isStopping
     }
 
-    package func isNeeded(_ path: FilePath, fields: [String: String]) -> Bool { isNeeded(path, fields) }
+    /// Bytes that have left for the destination so far.
+    package var bytesSent: Int64 { meter.bytesSent }
+
+    /// Says how far the delivery is, where bytes do not tell: shown by `status` and in progress lines, kept nowhere.
+    package func report(_ progress: StepProgress) { steps.set(progress) }
+
+    /// What was reported last; nil where bytes tell all.
+    package var progress: StepProgress? { steps.last }
+
+    /// Whether it waits for bytes under a limit at this moment.
+    package var isHeld: Bool { note.isHeld }
+
+    /// Runs `body`, whose requests `isHeld` is about.
+    package func noting<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
+        await HoldNote.$current.withValue(note) { await body() }
+    }
+}
+
+private final class StepMeter: Sendable {
+    private let progress = Mutex<StepProgress?>(nil)
+
+    var last: StepProgress? { progress.withLock { $0 } }
+    func set(_ progress: StepProgress) { self.progress.withLock { $0 = progress } }
+}
+
+/// The durable notes of one delivery, kept by the journal between attempts.
+///
+/// `CheckpointNote.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
+/// another file.
+package struct CheckpointLog: Sendable {
+    /// The notes as they were when the attempt began.
+    package let entries: [String: [UInt8]]
+    /// Adds or replaces notes; durable when it returns.
+    package let put: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
+    private let swap: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
+
+    package init(
+        entries: [String: [UInt8]], write: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void,
+        replace: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
+    ) {
+        self.entries = entries
+        put = write
+        swap = replace
+    }
+
+    /// The log as an attempt would find it after `replace(with: entries)`.
+    func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
+        CheckpointLog(entries: entries, write: put, replace: swap)
+    }
+
+    /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
+    /// is cancelled.
+    package func putPersistently(_ entries: [String: [UInt8]]) async {
+        while true {
+            do throws(DeliveryError) {
+                return try await put(entries)
+            } catch {
+                // What keeps the journal from being written is said by those who watch it.
+                if Task.isCancelled { return }
+            }
+            // Ends early only when the task is cancelled.
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    /// Forgets all notes and remembers these, at once; durable when it returns.
+    package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
+}
+
+enum JSONNote {
+    static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
+        // A note of another version is none: what it would say is asked or sent again.
+        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    }
+
+    static func write(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers, booleans and texts always encode.
+        return (try? encoder.encode(value)).map { Array($0) } ?? []
+    }
 }

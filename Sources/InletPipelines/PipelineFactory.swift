@@ -93,35 +93,28 @@ package final class PipelineFactory: Sendable {
         try client(trust, connections: connections, of: destination).limited(by: throttle.lane(destination.name))
     }
 
-    /// The client for what is not a destination's upload.
+    /// The client for what is not a destination's upload, or no destination's at all.
     func client(
-        _ trust: Trust, connections: Int = 32, of destination: DestinationSettings
+        _ trust: Trust, connections: Int = 32, of destination: DestinationSettings? = nil
     ) throws(SettingFault) -> HTTPClient {
-        client(trust, connections: connections, through: try proxies(of: destination))
-    }
-
-    /// The client for what is no destination's.
-    func client(_ trust: Trust) -> HTTPClient { client(trust, connections: 32, through: proxies) }
-
-    func proxies(of destination: DestinationSettings) throws(SettingFault) -> ProxyRules {
-        guard let section = destination.values.section(KeySpec.proxy.name) else { return proxies }
-        do throws(ProxySettings.Fault) {
-            return ProxyRules(try ProxySettings(section), isOwn: true)
-        } catch {
-            throw SettingFault(key: KeySpec.proxy.name, message: "has '\(error.key)', which \(error.message)")
-        }
-    }
-
-    private func client(_ trust: Trust, connections: Int, through proxies: ProxyRules) -> HTTPClient {
-        let needs = Needs(trust: trust, connections: max(connections, 32), proxies: proxies)
+        let needs = Needs(trust: trust, connections: max(connections, 32), proxies: try proxies(of: destination))
         return clients.withLock { clients in
             if let known = clients[needs]?.client { return known }
             let client = HTTPClient(
-                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent, proxies: proxies,
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent, proxies: needs.proxies,
                 longestStall: longestStall)
             clients = clients.filter { $0.value.client != nil }
             clients[needs] = Known(client: client)
             return client
+        }
+    }
+
+    func proxies(of destination: DestinationSettings?) throws(SettingFault) -> ProxyRules {
+        guard let section = destination?.values.section(KeySpec.proxy.name) else { return proxies }
+        do throws(ProxySettings.Fault) {
+            return ProxyRules(try ProxySettings(section), isOwn: true)
+        } catch {
+            throw SettingFault(key: KeySpec.proxy.name, message: "has '\(error.key)', which \(error.message)")
         }
     }
 

@@ -226,9 +226,9 @@ enum AnswerForm: Sendable {
     func isOwn(_ response: HTTPResponse) -> Bool {
         if response.isHostsOwn || response.isPage { return false }
         switch self {
-        case .json: return response.json != nil
+        case .json: return response.jsonBody?.object != nil
         case .words: return true
-        // What cannot be read is not in the store's form, which is the answer; below the same of JSON.
+        // What cannot be read is not in the store's form, which is the answer.
         case .xml: return (try? XMLReader.read(response.body))?.name == "Error"
         }
     }
@@ -257,14 +257,8 @@ extension HTTPResponse {
         if header("X-Railway-Fallback") != nil { return true }
         let head = String(decoding: body.prefix(40), as: UTF8.self)
         if Self.routersWords.contains(where: head.hasPrefix) { return true }
-        return header("cf-ray") != nil && json?["cloudflare_error"]?.boolean == true
+        return header("cf-ray") != nil && jsonBody?["cloudflare_error"]?.boolean == true
     }
 
     private static let routersWords = ["404 page not found", "no healthy upstream", "upstream connect error"]
-
-    fileprivate var json: JSONObject? {
-        guard body.count <= 1 << 20 else { return nil }
-        // What cannot be read is none.
-        return (try? JSONValue(parsing: body))?.object
-    }
 }

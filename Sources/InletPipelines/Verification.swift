@@ -68,9 +68,7 @@ package enum Verification: Sendable, Equatable {
     case missing(String)
     /// This destination has no way to tell.
     case cannotTell(String)
-}
 
-extension Verification {
     /// What an error says that came with one file, while the folder itself is there: nothing about the other files.
     init(_ error: SystemError) throws(DeliveryError) {
         // A bad sector loses what is on it, and no more.
@@ -144,29 +142,23 @@ struct ContentCheck {
     }
 
     /// What they are, once all have come.
-    consuming func finish() -> Verification {
+    mutating func finish() -> Verification {
         guard count == size else { return .differs("it has \(count) bytes, not \(size)") }
         let sums = whole.finish()
-        for digest in wanted {
-            let found = sums.sum(digest.algorithm)
-            if found != digest {
-                return .differs("its \(digest.algorithm.rawValue) is \(found?.hex ?? "unknown"), not \(digest.hex)")
-            }
-        }
         var compared = ["length"]
-        for digest in wanted where !compared.contains(digest.algorithm.rawValue) {
-            compared.append(digest.algorithm.rawValue)
+        for digest in wanted {
+            let (found, name) = (sums.sum(digest.algorithm), digest.algorithm.rawValue)
+            if found != digest { return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)") }
+            if !compared.contains(name) { compared.append(name) }
         }
         if let composite {
             if let partSize = composite.partSize, count % partSize != 0 || count == 0 { endPart(composite) }
-            let found = SliceHasher.sums(SumKinds(composite.digest.algorithm), of: partDigests)
-                .sum(composite.digest.algorithm)
-            guard found == composite.digest else {
-                return .differs(
-                    "its \(composite.digest.algorithm.rawValue) over parts is \(found?.hex ?? "unknown"), not "
-                        + composite.digest.hex)
+            let (digest, name) = (composite.digest, "\(composite.digest.algorithm.rawValue) over parts")
+            let found = SliceHasher.sums(SumKinds(digest.algorithm), of: partDigests).sum(digest.algorithm)
+            guard found == digest else {
+                return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)")
             }
-            compared.append("\(composite.digest.algorithm.rawValue) over parts")
+            compared.append(name)
         }
         return .same("all bytes read: " + compared.joined(separator: ", "))
     }
@@ -175,7 +167,7 @@ struct ContentCheck {
 /// Checks an answer's body while it comes. It hashes on the transfer's thread, which pieces of this size take a fraction of
 /// a millisecond each: a verification has its connections to itself.
 final class CheckingSink: AnswerSink {
-    private let state: Mutex<ContentCheck?>
+    private let state: Mutex<ContentCheck>
 
     init(_ order: VerifyOrder) { state = Mutex(ContentCheck(order)) }
 
@@ -183,22 +175,17 @@ final class CheckingSink: AnswerSink {
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let isTooLong = state.withLock { state in
-            state?.update(piece)
-            return state?.isTooLong ?? false
+            state.update(piece)
+            return state.isTooLong
         }
         // What else comes can change nothing, and may have no end.
         if isTooLong { throw TransferError(.answerTooLarge, "more came than belongs there", isOutage: false) }
     }
 
     /// Whether it has ended the answer because there was more of it than belongs there.
-    var isTooLong: Bool { state.withLock { $0?.isTooLong ?? false } }
+    var isTooLong: Bool { state.withLock { $0.isTooLong } }
 
-    func finish() -> Verification? {
-        state.withLock { state in
-            defer { state = nil }
-            return state?.finish()
-        }
-    }
+    func finish() -> Verification { state.withLock { $0.finish() } }
 }
 
 extension HTTPClient {

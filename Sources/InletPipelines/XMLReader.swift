@@ -31,17 +31,11 @@ struct XMLReader {
     private let bytes: [UInt8]
     private var position = 0
     private var elements = 0
-
     private let most: Int
-
-    private init(_ bytes: [UInt8], _ most: Int) {
-        self.bytes = bytes
-        self.most = most
-    }
 
     /// The root element of `bytes`, which has at most `most` elements below it.
     static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLAnswer {
-        var reader = XMLReader(bytes, most)
+        var reader = XMLReader(bytes: bytes, most: most)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         if bytes.starts(with: mark) { reader.position = mark.count }
         return try reader.document()
@@ -98,19 +92,14 @@ struct XMLReader {
         }
     }
 
+    private static let entities = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
+
     /// `&amp;`, `&#38;` or `&#x26;` as UTF-8.
     private mutating func reference() throws(Fault) -> [UInt8] {
         guard let end = bytes[position...].prefix(12).firstIndex(of: UInt8(ascii: ";")) else { throw .malformed }
         let name = String(decoding: bytes[(position + 1)..<end], as: UTF8.self)
         position = end + 1
-        switch name {
-        case "amp": return [UInt8(ascii: "&")]
-        case "lt": return [UInt8(ascii: "<")]
-        case "gt": return [UInt8(ascii: ">")]
-        case "quot": return [UInt8(ascii: "\"")]
-        case "apos": return [UInt8(ascii: "'")]
-        default: break
-        }
+        if let text = Self.entities[name] { return Array(text.utf8) }
         guard name.hasPrefix("#") else { throw .malformed }
         let isHex = name.dropFirst().first == "x"
         let digits = name.dropFirst(isHex ? 2 : 1)

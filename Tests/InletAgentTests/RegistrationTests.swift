@@ -2,10 +2,11 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
-import InletPipelines
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Files that one destination stores (`here`) and another one registers (`spaces`).
 @Suite(.serialized) struct RegistrationTests {

@@ -84,10 +84,10 @@ import Testing
 
     @Test func `a receipt's address has no signature`() throws {
         let answered = "https://store.example/a%20b?X-Amz-Signature=1#x"
-        #expect(try Self.api().publicLocation("a b", answered: answered) == "https://store.example/a%20b")
-        #expect(try Self.api().publicLocation("a b", answered: nil) == nil)
+        #expect(try Self.api().location("a b", answered: answered) == "https://store.example/a%20b")
+        #expect(try Self.api().location("a b", answered: nil) == nil)
         let cdn = try Self.api(["public_url": .string("https://cdn.example/m")])
-        #expect(cdn.publicLocation("a b/ü", answered: answered) == "https://cdn.example/m/a%20b/%C3%BC")
+        #expect(cdn.location("a b/ü", answered: answered) == "https://cdn.example/m/a%20b/%C3%BC")
     }
 
     private static func api(_ values: [String: ConfigValue] = [:]) throws -> SpiralAPI {

@@ -194,11 +194,11 @@ import Testing
         try await withRoboscope { place in
             let storage = try #require(place.destination.storage)
             #expect(storage.destination == "spiral" && place.destination.closesBatches)
-            #expect(storage.isNeeded("a/m.glb", fields: [:]) && storage.isNeeded("a/clip.mp4", fields: [:]))
-            #expect(!storage.isNeeded("a/markers.json", fields: [:]))
-            #expect(storage.isNeeded("a/markers.json", fields: ["role": "file"]))
-            #expect(!storage.isNeeded("a/cracks.json", fields: ["role": "markers"]))
-            #expect(!storage.isNeeded("a/markers.json", fields: ["role": "nonsense"]))
+            #expect(storage.isNeeded("a/m.glb", [:]) && storage.isNeeded("a/clip.mp4", [:]))
+            #expect(!storage.isNeeded("a/markers.json", [:]))
+            #expect(storage.isNeeded("a/markers.json", ["role": "file"]))
+            #expect(!storage.isNeeded("a/cracks.json", ["role": "markers"]))
+            #expect(!storage.isNeeded("a/markers.json", ["role": "nonsense"]))
             #expect(!place.destination.takesSidecars && place.destination.fields["space"] != nil)
         }
     }

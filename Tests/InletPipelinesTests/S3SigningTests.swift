@@ -61,7 +61,8 @@ import Testing
             method: vector.method, path: vector.path, query: vector.query, headers: fixed + vector.headers,
             payload: payload)
         let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), scope)
-        #expect(SigV4(request: request, scope: scope).signature(key) == vector.signature)
+        let field = SigV4(request: request, scope: scope).authorization(accessKey: "AKIDEXAMPLE", key)
+        #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }
 
     /// Of the Signature Version 4 test suite, those that hold for S3, which does not normalise paths.
@@ -110,7 +111,8 @@ import Testing
             headers: [("Host", "example.amazonaws.com"), ("X-Amz-Date", scope.time)] + vector.headers,
             payload: Checksum.sha256(vector.body.utf8).hex)
         let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), scope)
-        #expect(SigV4(request: request, scope: scope).signature(key) == vector.signature)
+        let field = SigV4(request: request, scope: scope).authorization(accessKey: "AKIDEXAMPLE", key)
+        #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }
 
     // MARK: - Requests
@@ -201,16 +203,18 @@ import Testing
     @Test func `the key for a day is kept, and made anew for the next`() throws {
         let keyring = Keyring(
             .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))
-        let today = SigV4.Scope(time: "20261121T235959Z", region: "auto")
-        let tomorrow = SigV4.Scope(time: "20261122T000000Z", region: "auto")
-        func signature(_ scope: SigV4.Scope) throws -> String {
+        let today = WallTime(milliseconds: 1_795_305_599_000)
+        let scope = try keyring.signer(at: today, region: "auto").scope
+        #expect(scope.time == "20261121T235959Z")
+        func signature(_ time: WallTime) throws -> String {
             let request = SigV4.Request(
                 method: "GET", path: "/", query: [], headers: [("host", "h")], payload: SigV4.unsignedPayload)
-            return SigV4(request: request, scope: today).signature(try keyring.keys(for: scope).1)
+            let key = try keyring.signer(at: time, region: "auto").key
+            return SigV4(request: request, scope: scope).authorization(accessKey: "a", key)
         }
         let first = try signature(today)
         #expect(try signature(today) == first)
-        #expect(try signature(tomorrow) != first)
+        #expect(try signature(today + .seconds(1)) != first)
         #expect(try signature(today) == first)
     }
 

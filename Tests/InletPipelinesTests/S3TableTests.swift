@@ -38,7 +38,7 @@ import Testing
         #expect(third.key == "a/b.tar_3.gz")
         #expect(ChosenKey("a/b.tar.gz", third.notes) == third)
         for garbage in ["", "1", "0", "-3", "x", "99999999999999999999", "10001"] {
-            #expect(ChosenKey("k", [ChosenKey.noteName: Array(garbage.utf8)]).key == "k", "\(garbage)")
+            #expect(ChosenKey("k", [UploadRecord.chosenName: Array(garbage.utf8)]).key == "k", "\(garbage)")
         }
         #expect(ChosenKey("k", number: ChosenKey.mostVersions).next == nil)
     }

@@ -167,7 +167,7 @@ final class Bucket: Sendable {
     }
 
     func keys(prefix: String = "") async throws -> [String] {
-        let listed = try await pipeline.api.page(S3API.ListCursor(prefix: prefix), limit: nil)
+        let listed = try await pipeline.api.page(prefix)
         return listed.objects.map(\.key).sorted()
     }
 

@@ -337,7 +337,7 @@ extension DeliverySteps {
     /// - Parameter destination: one by its name; nil for one that could not be made.
     package init(_ plan: Plan, of path: FilePath, destination: (String) -> Destination?) {
         let needs = plan.destinations.compactMap { name in
-            destination(name)?.storage.flatMap { $0.isNeeded(path, fields: plan.with) ? (name, $0.destination) : nil }
+            destination(name)?.storage.flatMap { $0.isNeeded(path, plan.with) ? (name, $0.destination) : nil }
         }
         self.init(plan.destinations, storages: Dictionary(needs) { first, _ in first })
     }

@@ -111,7 +111,7 @@ package final class DestinationRegistry: Sendable {
             destinations.compactMap { name in entries[name]?.destination.storage.map { (name, $0) } }
         }
         return Dictionary(
-            uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path, fields: fields) }.map { ($0.0, $0.1.destination) })
+            uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path, fields) }.map { ($0.0, $0.1.destination) })
     }
 
     /// The destinations that are told when all of a unit has been sent.

@@ -13,22 +13,17 @@ package protocol ObjectReading: Sendable {
 }
 
 package struct FetchOrder: Sendable {
-    /// The file that it becomes; its folder must exist.
-    package var file: FilePath
-    /// What its content must have.
-    package var sha256: Digest?
-    /// Whether a file that is there goes.
-    package var isReplacing: Bool
     package let meter = FetchMeter()
+    let download: Download
 
+    /// - Parameters:
+    ///   - file: what it becomes; its folder must exist.
+    ///   - sha256: what its content must have.
+    ///   - isReplacing: whether a file that is there goes.
     package init(file: FilePath, sha256: Digest? = nil, replaces isReplacing: Bool = false) {
-        self.file = file
-        self.sha256 = sha256
-        self.isReplacing = isReplacing
-    }
-
-    var download: Download {
-        Download(target: file, digest: sha256, replaces: isReplacing) { meter.note(done: $0, of: $1) }
+        download = Download(target: file, digest: sha256, replaces: isReplacing) { [meter] in
+            meter.note(done: $0, of: $1)
+        }
     }
 }
 
@@ -42,14 +37,6 @@ package struct Fetched: Sendable, Equatable {
     package var checked: [Digest]
     /// Bytes that an earlier fetch had got already.
     package var resumed: Int64
-
-    init(_ downloaded: Downloaded, _ meter: FetchMeter) {
-        file = downloaded.path
-        size = downloaded.size
-        sha256 = downloaded.sha256
-        checked = downloaded.checked
-        resumed = meter.resumed
-    }
 }
 
 /// How far a fetch is; read by whoever shows it, while it runs.
@@ -145,8 +132,7 @@ package struct Fetching: Sendable {
                 refusal = nil
                 if let refused = try await pass(open, made) {
                     refusal = refused.status
-                    let what = "fetching \(made.url.redacted)"
-                    throw DeliveryError.ofStore(refused, what)
+                    throw DeliveryError.ofStore(refused, "fetching \(made.url.redacted)")
                 }
                 hasAll = true
                 return try await Self.local(await downloader.finish(open))
@@ -186,10 +172,11 @@ package struct Fetching: Sendable {
     func run(
         _ order: FetchOrder, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
     ) async throws(DeliveryError) -> Fetched {
-        let downloaded = try await run(order.download) { (attempt) async throws(DeliveryError) in
+        let got = try await run(order.download) { (attempt) async throws(DeliveryError) in
             order.meter.note(asking: attempt.headers)
             return try await request(attempt)
         }
-        return Fetched(downloaded, order.meter)
+        return Fetched(
+            file: got.path, size: got.size, sha256: got.sha256, checked: got.checked, resumed: order.meter.resumed)
     }
 }

@@ -45,7 +45,7 @@ package final class WebFetch: Sendable {
             else { return url }
             do throws(TransferError) {
                 url = try HTTPURL(
-                    URIReference.resolved(location, at: url), rules: .sentByServer(at: url, allowHTTP: false))
+                    URIReference.resolved(location, at: url.text), rules: .sentByServer(at: url, allowHTTP: false))
             } catch {
                 throw DeliveryError(error)
             }
@@ -106,10 +106,7 @@ enum URIReference {
         }
     }
 
-    /// `reference` at `base` (RFC 3986, section 5.2.2).
-    static func resolved(_ reference: String, at base: HTTPURL) -> String { resolved(reference, at: base.text) }
-
-    /// - Parameter base: absolute, with an authority.
+    /// `reference` at `base`, which is absolute, with an authority (RFC 3986, section 5.2.2).
     static func resolved(_ reference: String, at base: String) -> String {
         let base = Parts(base)
         var target = Parts(reference)

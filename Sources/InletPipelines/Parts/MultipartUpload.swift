@@ -7,10 +7,9 @@ internal import InletTransfer
 struct MultipartUpload: Sendable {
     let store: any PartStore
     let sender: PartSender
-    let order: DeliveryOrder
-    let attempt: Attempt
 
-    private var completion: UploadCompletion { UploadCompletion(store: store, sender: sender, attempt: attempt) }
+    private var order: DeliveryOrder { sender.order }
+    private var attempt: Attempt { sender.attempt }
 
     func deliver() async throws(DeliveryError) -> Proof {
         var record = try await open()
@@ -26,7 +25,7 @@ struct MultipartUpload: Sendable {
         }
         let proof: Proof
         do throws(DeliveryError) {
-            proof = try await completion.complete(record)
+            proof = try await complete(record)
         } catch {
             // Another object has the key, and these parts will never be one.
             if error.code == .destinationExists { try await drop(record, keeping: [:]) }
@@ -38,8 +37,6 @@ struct MultipartUpload: Sendable {
         }
         return proof
     }
-
-    func composedEarlier() async throws(DeliveryError) -> Proof? { try await completion.composedEarlier(order) }
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
@@ -62,7 +59,7 @@ struct MultipartUpload: Sendable {
         let record = UploadRecord(upload: upload, plan: plan, lasting: lasting)
         do throws(DeliveryError) {
             // At once, so that no crash forgets both.
-            var notes = lasting.merging(store.lastingNotes) { $1 }
+            var notes = lasting
             notes[UploadRecord.openingName] = record.openingNote
             notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
             try await attempt.checkpoint.replace(with: notes)
@@ -173,8 +170,110 @@ struct MultipartUpload: Sendable {
             // As said above.
             return
         }
-        try await attempt.checkpoint.replace(
-            with: notes.merging(record.lasting) { $1 }.merging(store.lastingNotes) { $1 })
+        try await attempt.checkpoint.replace(with: notes.merging(record.lasting) { $1 })
+    }
+
+    // MARK: - Composing
+
+    private static let tries = 3
+    private static let waits = RetryPolicy(backoff: .milliseconds(300), maxBackoff: .seconds(5))
+
+    /// Asks the store to compose the object, and finds out what happened when the answer is lost.
+    private func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
+        var tried = 0
+        while true {
+            do throws(DeliveryError) {
+                if try await store.isTaken(record.upload.key) {
+                    // It may be ours, from a request whose answer was lost.
+                    if record.isCompleting || tried > 0, let proof = try await store.lookUp(record, sender) {
+                        return proof
+                    }
+                    throw DeliveryError(
+                        .giveUp, .destinationExists, "an object has the key '\(DisplayText.escape(record.upload.key))'")
+                }
+                return store.proof(record, try await store.complete(record))
+            } catch {
+                tried += 1
+                switch error.code {
+                case .badRequest, .uploadGone: return try await resolve(record, error)
+                case .cancelled, .destinationExists: throw error
+                case .notFound:
+                    // A bucket that is not there says nothing of the upload.
+                    guard case .retry = error.verdict else { throw error }
+                    return try await resolve(record, error)
+                // Our own earlier request, whose answer was lost, may still be at work.
+                case .conflict: break
+                default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
+                }
+                if tried >= Self.tries { return try await resolve(record, Self.passing(error)) }
+                try await pause(tried)
+            }
+        }
+    }
+
+    /// A conflict with ourselves passes.
+    private static func passing(_ error: DeliveryError) -> DeliveryError {
+        error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
+    }
+
+    /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
+    private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
+        if let proof = try await store.lookUp(record, sender) { return proof }
+        guard error.code == .notFound || error.code == .uploadGone else { throw error }
+        if error.code == .uploadGone {
+            // One that only misses a part is still there.
+            try? await store.abort(id: record.upload.id, key: record.upload.key)
+        }
+        var notes = record.lasting
+        notes[UploadRecord.completingName] = []
+        try await attempt.checkpoint.replace(with: notes)
+        throw DeliveryError(
+            .retry(after: nil), .uploadGone,
+            "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
+    }
+
+    private func pause(_ tried: Int) async throws(DeliveryError) {
+        if attempt.isStopping() { throw .stopping }
+        var random = SystemRandomNumberGenerator()
+        let wait = Self.waits.delay(afterAttempt: tried, asked: nil, using: &random)
+        try await DeliveryError.sleep(for: wait, "completing the upload")
+    }
+}
+
+extension PartStore {
+    /// Holds the source against what was admitted.
+    /// - Returns: a proof where it is no longer that, but has arrived whole: the answer to the last complete may have been lost.
+    func checkSource(_ sender: PartSender) async throws(DeliveryError) -> Proof? {
+        do throws(DeliveryError) {
+            try SourceGuard.check(sender.source, sender.order)
+            return nil
+        } catch {
+            guard let proof = try await composedEarlier(sender.order, sender.attempt, sender) else { throw error }
+            return proof
+        }
+    }
+
+    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
+    /// store does not have it.
+    func composedEarlier(
+        _ order: DeliveryOrder, _ attempt: Attempt, _ sender: PartSender?
+    ) async throws(DeliveryError) -> Proof? {
+        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
+        else { return nil }
+        return try await lookUp(record, sender)
+    }
+
+    /// The proof, if the store has the object.
+    fileprivate func lookUp(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Proof? {
+        try await composed(record, sender).map { proof(record, $0) }
+    }
+
+    fileprivate func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
+        Proof(
+            key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
+            // What the store calls it from now on: not every one computes the tag of S3.
+            etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
+            url: location(record.upload.key, answered: composed.url))
     }
 }
 
@@ -201,95 +300,5 @@ struct CacheVisit: Sendable {
     /// The bytes are proved at the destination; nobody here needs them again.
     func end() {
         if wasCold { source.dropCache(offset: range.lowerBound, length: range.upperBound - range.lowerBound) }
-    }
-}
-
-/// Asks the store to compose the object, and finds out what happened when the answer is lost.
-struct UploadCompletion: Sendable {
-    let store: any PartStore
-    /// nil when the source is gone.
-    let sender: PartSender?
-    let attempt: Attempt
-
-    private static let tries = 3
-    private static let waits = RetryPolicy(backoff: .milliseconds(300), maxBackoff: .seconds(5))
-
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
-        var tried = 0
-        while true {
-            do throws(DeliveryError) {
-                if try await store.isTaken(record.upload.key) {
-                    // It may be ours, from a request whose answer was lost.
-                    if record.isCompleting || tried > 0, let proof = try await lookUp(record) { return proof }
-                    throw DeliveryError(
-                        .giveUp, .destinationExists, "an object has the key '\(DisplayText.escape(record.upload.key))'")
-                }
-                return proof(record, try await store.complete(record))
-            } catch {
-                tried += 1
-                switch error.code {
-                case .badRequest, .uploadGone: return try await resolve(record, error)
-                case .cancelled, .destinationExists: throw error
-                case .notFound:
-                    // A bucket that is not there says nothing of the upload.
-                    guard case .retry = error.verdict else { throw error }
-                    return try await resolve(record, error)
-                // Our own earlier request, whose answer was lost, may still be at work.
-                case .conflict: break
-                default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
-                }
-                if tried >= Self.tries { return try await resolve(record, Self.passing(error)) }
-                try await pause(tried)
-            }
-        }
-    }
-
-    /// A conflict with ourselves passes.
-    private static func passing(_ error: DeliveryError) -> DeliveryError {
-        error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
-    }
-
-    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
-    /// store does not have it.
-    func composedEarlier(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof? {
-        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
-        else { return nil }
-        return try await lookUp(record)
-    }
-
-    /// The proof, if the store has the object.
-    func lookUp(_ record: UploadRecord) async throws(DeliveryError) -> Proof? {
-        try await store.composed(record, sender).map { proof(record, $0) }
-    }
-
-    /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
-    private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
-        if let proof = try await lookUp(record) { return proof }
-        guard error.code == .notFound || error.code == .uploadGone else { throw error }
-        if error.code == .uploadGone {
-            // One that only misses a part is still there.
-            try? await store.abort(id: record.upload.id, key: record.upload.key)
-        }
-        var notes = record.lasting.merging(store.lastingNotes) { $1 }
-        notes[UploadRecord.completingName] = []
-        try await attempt.checkpoint.replace(with: notes)
-        throw DeliveryError(
-            .retry(after: nil), .uploadGone,
-            "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
-    }
-
-    private func pause(_ tried: Int) async throws(DeliveryError) {
-        if attempt.isStopping() { throw .stopping }
-        var random = SystemRandomNumberGenerator()
-        let wait = Self.waits.delay(afterAttempt: tried, asked: nil, using: &random)
-        try await DeliveryError.sleep(for: wait, "completing the upload")
-    }
-
-    private func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
-        Proof(
-            key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
-            // What the store calls it from now on: not every one computes the tag of S3.
-            etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
-            url: store.location(record.upload.key, answered: composed.url))
     }
 }

@@ -64,9 +64,6 @@ struct PartSender: Sendable {
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
-    /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
-    var mayHaveArrived: Bool { attempt.meter.hasStarted || order.source.size == 0 }
-
     /// What an answer says of the slice, and what it should say.
     private struct Claim {
         var said: String
@@ -89,22 +86,19 @@ struct PartSender: Sendable {
         let request = try target.request(body, sums)
         guard proof.kind == .md5, sums.md5 == nil else {
             let answer = try await client.exchange(request, meter: attempt.meter)
-            return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in
-                proof.kind == .checksum ? try await md5(range, sums.md5).get() : sums.md5
-            }
+            return try await claim(answer, range, target, what, sums, nil)
         }
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = md5(range, nil)
+        async let hashed = Result<_, DeliveryError>(of: try await self.sums(.md5, range))
         let answer = try await client.exchange(request, meter: attempt.meter)
-        let digest = await hashed
-        return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in try digest.get() }
+        return try await claim(answer, range, target, what, sums, await hashed)
     }
 
     /// What an answer says of the slice.
-    /// - Parameter md5: the slice's own MD5, for stores that confirm no other checksum.
+    /// - Parameter hashed: the slice's own MD5, where it was computed meanwhile.
     private func claim(
         _ answer: HTTPResponse, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String,
-        _ sums: SliceSums, md5: () async throws(DeliveryError) -> Digest?
+        _ sums: SliceSums, _ hashed: Result<SliceSums, DeliveryError>?
     ) async throws(DeliveryError) -> Claim {
         guard answer.isSuccess else { throw target.refusal(answer, what()) }
         guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
@@ -118,13 +112,14 @@ struct PartSender: Sendable {
             let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
             return Claim(said: said.hex, wanted: wanted, part: part)
         }
-        let md5 = try await md5()
+        let md5: Digest?
+        if let hashed {
+            md5 = try hashed.get().md5
+        } else {
+            // Of a store that confirms no other checksum its tag is asked.
+            md5 = sums.md5 == nil && proof.kind == .checksum ? try await self.sums(.md5, range).md5 : sums.md5
+        }
         return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
-    }
-
-    /// The MD5 of a slice, unless it is known.
-    private func md5(_ range: Range<Int64>, _ known: Digest?) async -> Result<Digest?, DeliveryError> {
-        known != nil ? .success(known) : await Result(of: try await sums(.md5, range).md5)
     }
 
     /// What the same request again cannot get over.
@@ -172,7 +167,9 @@ struct PartSender: Sendable {
                     content: content)
             }
         } catch {
-            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
+            // Its answer may be all that was lost; an empty body leaves no trace in the meter. What a crash hides is known by
+            // the interrupted attempt.
+            let mayHaveArrived = attempt.meter.hasStarted || order.source.size == 0
             if mayHaveArrived, error.code != .destinationExists {
                 await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
             }
@@ -218,14 +215,9 @@ struct ETagJudge: Sendable {
 
     private var foreign: String?
 
-    init() {}
-
     /// - Parameters:
-    ///   - etag: as received.
-    ///   - md5: of what was read from the file; nil accepts any tag (`verify: size`).
-    mutating func judge(_ etag: String, md5: Digest?) -> Judgement { judge(etag, against: md5) }
-
-    /// - Parameter wanted: any checksum that the store has to name, in hexadecimal.
+    ///   - said: an ETag as received, or any other checksum in hexadecimal.
+    ///   - wanted: what the store has to say; nil accepts any tag (`verify: size`).
     mutating func judge(_ said: String, against wanted: Digest?) -> Judgement {
         guard let wanted else { return .proved }
         let bare = Self.bare(said)

@@ -1,13 +1,11 @@
 internal import InletCore
 internal import InletTransfer
+internal import SystemPackage
 
 /// A store that takes an object in parts: what `MultipartUpload` needs of it. `r2` gets presigned URLs from an API, `s3`
 /// signs every request itself; the rest is one piece of code.
 protocol PartStore: Sendable {
     var limits: PartLimits { get }
-
-    /// What must stay in the checkpoint whatever becomes of an upload.
-    var lastingNotes: [String: [UInt8]] { get }
 
     /// Opens an upload. One that cannot be used is dropped again before this throws.
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload
@@ -38,9 +36,28 @@ protocol PartStore: Sendable {
 }
 
 extension PartStore {
-    var lastingNotes: [String: [UInt8]] { [:] }
-
     func isTaken(_ key: String) async throws(DeliveryError) -> Bool { false }
+}
+
+/// A pipeline whose destination takes objects in parts: what such a one leaves there is the same for all of them.
+protocol PartPipeline: Pipeline {
+    /// The store of one delivery; `notes` are its checkpoint's.
+    func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore
+}
+
+extension PartPipeline {
+    /// The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        let store = store(order, attempt.checkpoint.entries)
+        return try await store.composedEarlier(order, attempt, nil).map { .delivered($0) }
+    }
+
+    package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
+        let store = store(order, checkpoint)
+        for (id, key) in UploadRecord.uploads(checkpoint) { try await store.abort(id: id, key: key) }
+    }
 }
 
 /// How a file is cut for a store.

@@ -9,25 +9,63 @@ final class UploadLane: Sendable {
     /// Smaller files pass by: their time is the store's answer, not the line's.
     static let smallest: Int64 = 4 << 20
 
-    fileprivate struct Waiter {
+    private struct Waiter {
         var id: Int
         var delivery: Int64
         var leave: CheckedContinuation<UploadPace.Body?, Never>
     }
 
-    fileprivate struct State {
+    private struct State {
         var pace = UploadPace()
         var running = 0
         /// Of these, the bodies of each delivery.
         var shares: [Int64: Int] = [:]
         var waiting: [Waiter] = []
         var lastID = 0
+
+        var wanted: Int { running + waiting.count }
+
+        /// nil when the body has to wait.
+        mutating func beginNow(_ delivery: Int64, at now: Duration) -> UploadPace.Body? {
+            guard waiting.isEmpty, running < pace.limit else { return nil }
+            return begin(delivery, at: now)
+        }
+
+        private mutating func begin(_ delivery: Int64, at now: Duration) -> UploadPace.Body {
+            running += 1
+            shares[delivery, default: 0] += 1
+            return pace.begin(at: now)
+        }
+
+        /// Those that may begin now.
+        mutating func end(
+            _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
+        ) -> [(Waiter, UploadPace.Body)] {
+            pace.end(body, bytes: bytes, wanted: wanted, at: now)
+            running -= 1
+            let left = shares[delivery, default: 1] - 1
+            shares[delivery] = left > 0 ? left : nil
+            var next: [(Waiter, UploadPace.Body)] = []
+            while running < pace.limit, let waiter = takeNext() {
+                next.append((waiter, begin(waiter.delivery, at: now)))
+            }
+            return next
+        }
+
+        private mutating func takeNext() -> Waiter? {
+            // Of equal ones `min` takes the first.
+            waiting.indices.min { share(of: waiting[$0]) < share(of: waiting[$1]) }.map { waiting.remove(at: $0) }
+        }
+
+        private func share(of waiter: Waiter) -> Int { shares[waiter.delivery, default: 0] }
+
+        mutating func withdraw(_ id: Int) -> CheckedContinuation<UploadPace.Body?, Never>? {
+            waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0).leave }
+        }
     }
 
     private let state = Mutex(State())
     private let start = ContinuousClock.now
-
-    init() {}
 
     /// Bodies that are under way, and those that wait for their turn.
     var wanted: Int { state.withLock { $0.wanted } }
@@ -80,7 +118,16 @@ final class UploadLane: Sendable {
             return state.lastID
         }
         let body = await withTaskCancellationHandler {
-            await withCheckedContinuation { wait(Waiter(id: id, delivery: delivery, leave: $0)) }
+            await withCheckedContinuation { leave in
+                // A cancellation before this look shows in the task, a later one finds the waiter.
+                let answer = state.withLock { state -> UploadPace.Body?? in
+                    if Task.isCancelled { return .some(nil) }
+                    if let body = state.beginNow(delivery, at: now) { return body }
+                    state.waiting.append(Waiter(id: id, delivery: delivery, leave: leave))
+                    return .none
+                }
+                if let answer { leave.resume(returning: answer) }
+            }
         } onCancel: {
             state.withLock { $0.withdraw(id) }?.resume(returning: nil)
         }
@@ -88,59 +135,8 @@ final class UploadLane: Sendable {
         return body
     }
 
-    private func wait(_ waiter: Waiter) {
-        // A cancellation before this look shows in the task, a later one finds the waiter.
-        let answer = state.withLock { state -> UploadPace.Body?? in
-            if Task.isCancelled { return .some(nil) }
-            if let body = state.beginNow(waiter.delivery, at: now) { return body }
-            state.waiting.append(waiter)
-            return .none
-        }
-        if let answer { waiter.leave.resume(returning: answer) }
-    }
-
     private func leave(_ body: UploadPace.Body, _ delivery: Int64, _ bytes: Int64?) {
         let next = state.withLock { $0.end(body, of: delivery, bytes, at: now) }
         for (waiter, body) in next { waiter.leave.resume(returning: body) }
-    }
-}
-
-extension UploadLane.State {
-    var wanted: Int { running + waiting.count }
-
-    /// nil when the body has to wait.
-    mutating func beginNow(_ delivery: Int64, at now: Duration) -> UploadPace.Body? {
-        guard waiting.isEmpty, running < pace.limit else { return nil }
-        return begin(delivery, at: now)
-    }
-
-    private mutating func begin(_ delivery: Int64, at now: Duration) -> UploadPace.Body {
-        running += 1
-        shares[delivery, default: 0] += 1
-        return pace.begin(at: now)
-    }
-
-    /// Those that may begin now.
-    mutating func end(
-        _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
-    ) -> [(UploadLane.Waiter, UploadPace.Body)] {
-        pace.end(body, bytes: bytes, wanted: wanted, at: now)
-        running -= 1
-        let left = shares[delivery, default: 1] - 1
-        shares[delivery] = left > 0 ? left : nil
-        var next: [(UploadLane.Waiter, UploadPace.Body)] = []
-        while running < pace.limit, let waiter = takeNext() { next.append((waiter, begin(waiter.delivery, at: now))) }
-        return next
-    }
-
-    private mutating func takeNext() -> UploadLane.Waiter? {
-        // Of equal ones `min` takes the first.
-        waiting.indices.min { share(of: waiting[$0]) < share(of: waiting[$1]) }.map { waiting.remove(at: $0) }
-    }
-
-    private func share(of waiter: UploadLane.Waiter) -> Int { shares[waiter.delivery, default: 0] }
-
-    mutating func withdraw(_ id: Int) -> CheckedContinuation<UploadPace.Body?, Never>? {
-        waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0).leave }
     }
 }

@@ -11,8 +11,9 @@ struct UploadRecord: Sendable {
     var isCompleting = false
     /// Set when the upload must not go on, and dropping it has not succeeded yet.
     var isStale = false
-    /// Notes that outlive this upload: that something may be visible, and uploads that the store would not drop.
-    var lasting: [String: [UInt8]]
+    /// Notes that outlive this upload: that something may be visible, the key that was chosen, and uploads that the store would
+    /// not drop.
+    var lasting: [String: [UInt8]] = [:]
 
     struct ProvedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
@@ -31,18 +32,16 @@ struct UploadRecord: Sendable {
     static let openingName = "upload"
     static let completingName = CheckpointNote.mayBeVisible
     static let staleName = "stale"
+    /// The key that was chosen instead of the frozen one.
+    static let chosenName = "key"
     /// How many times in a row this delivery's URLs expired while they were in use.
     static let expiryName = "expired"
 
     /// Before the id of an upload that the store would not drop; the note is its key.
     static let refusedName = "refused:"
+}
 
-    init(upload: OpenUpload, plan: PartPlan, lasting: [String: [UInt8]] = [:]) {
-        self.upload = upload
-        self.plan = plan
-        self.lasting = lasting
-    }
-
+extension UploadRecord {
     /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
         guard let opening: Opening = JSONNote.read(entries[Self.openingName]), opening.plan.fileSize == fileSize,
@@ -62,7 +61,7 @@ struct UploadRecord: Sendable {
 
     /// Those of `entries` that outlive every upload.
     static func lasting(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
-        entries.filter { $0.key.hasPrefix(refusedName) || $0.key == completingName }
+        entries.filter { $0.key.hasPrefix(refusedName) || [completingName, chosenName].contains($0.key) }
     }
 
     static func refusedUploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
@@ -124,19 +123,16 @@ struct UploadRecord: Sendable {
     }
 }
 
-/// A part of an upload that its store has proved.
+/// A part of an upload that its store has proved. What may be shown of a delivery's notes: never ids, keys or URLs.
 package struct StoredPart: Sendable, Equatable {
     /// From 1.
     package var number: Int
     package var size: Int64
     /// Without quotes.
     package var etag: String
-}
 
-/// What of a delivery's notes may be shown: numbers, sizes and tags, never ids, keys or URLs.
-package enum UploadNotes {
     /// The parts that are there, in order; empty for notes of a pipeline that sends no parts.
-    package static func parts(_ entries: [String: [UInt8]], fileSize: Int64) -> [StoredPart] {
+    package static func all(in entries: [String: [UInt8]], fileSize: Int64) -> [StoredPart] {
         guard let record = UploadRecord(entries, fileSize: fileSize) else { return [] }
         return record.parts.sorted { $0.key < $1.key }.map { number, part in
             StoredPart(

@@ -1,11 +1,10 @@
 package import InletCore
 package import InletLinux
 package import InletTransfer
-package import SystemPackage
 
 /// Delivers to Cloudflare R2 through the Spiral Storage API: presigned multipart uploads that survive a restart, and a
 /// single presigned PUT for small files where the dialect has one.
-package struct R2Pipeline: Pipeline {
+package struct R2Pipeline: PartPipeline {
     let settings: R2Settings
     let api: SpiralAPI
     /// Sends what files hold, as fast as the destination's limit lets it.
@@ -31,41 +30,22 @@ package struct R2Pipeline: Pipeline {
         let sender = PartSender(
             client: client, source: source, order: order, attempt: attempt, hashing: hashing,
             lane: lane, proof: settings.verify == .md5 ? .md5 : .size)
-        let upload = MultipartUpload(store: SpiralStore(api: api), sender: sender, order: order, attempt: attempt)
-        do {
-            try SourceGuard.check(source, order)
-        } catch {
-            // The answer to the last complete may have been lost: then what was admitted has arrived, whole.
-            if let proof = try await upload.composedEarlier() { return .delivered(proof) }
-            throw error
-        }
+        if let proof = try await api.checkSource(sender) { return .delivered(proof) }
         // An upload that another dialect has opened goes on: nothing else would drop it.
         if settings.dialect == .v1, order.source.size <= Self.singleLimit,
             UploadRecord.identity(attempt.checkpoint.entries) == nil
         {
-            let proof = try await sender.sendWhole(at: api.publicLocation(order.key, answered: nil)) {
+            let proof = try await sender.sendWhole(at: api.location(order.key, answered: nil)) {
                 () async throws(DeliveryError) in
                 let url = try api.checked(try await api.presign(order))
                 return PresignedTarget(url: url, headers: [("Content-Type", order.mediaType)])
             }
             return .delivered(proof)
         }
-        return .delivered(try await upload.deliver())
+        return .delivered(try await MultipartUpload(store: api, sender: sender).deliver())
     }
 
-    /// The answer to the last complete may have been lost: then what was admitted has arrived, whole.
-    package func conclude(
-        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome? {
-        let completion = UploadCompletion(store: SpiralStore(api: api), sender: nil, attempt: attempt)
-        return try await completion.composedEarlier(order).map { .delivered($0) }
-    }
-
-    package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        for upload in UploadRecord.uploads(checkpoint) {
-            try await api.abort(id: upload.id, key: upload.key)
-        }
-    }
+    func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore { api }
 
     /// Asks for what is not there. Only where the answer may be that of any program, an upload of one part is opened, and
     /// dropped again.

@@ -13,6 +13,15 @@ package struct S3Settings: Sendable {
         case sha256
         /// An ETag must be there; only lengths are compared.
         case size
+
+        /// The checksum that goes before the body.
+        var algorithm: Digest.Algorithm? {
+            switch self {
+            case .crc32c: .crc32c
+            case .sha256: .sha256
+            case .md5, .size: nil
+            }
+        }
     }
 
     /// What to do when another object has the key.
@@ -23,6 +32,9 @@ package struct S3Settings: Sendable {
         /// Stored beside it, as `name_2.ext`.
         case version
         case fail
+
+        /// Whether another object under the key must stay.
+        var keepsOthers: Bool { self == .version || self == .fail }
     }
 
     /// Address of the bucket: what keys are appended to.
@@ -115,8 +127,7 @@ package struct S3Settings: Sendable {
     private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || (0x30...0x39).contains(byte)
-            || (0x61...0x7A).contains(byte)
+        byte == UInt8(ascii: "_") || S3Address.isHostByte(byte)
     }
 
     package static let type = DestinationType(
@@ -237,7 +248,7 @@ extension S3Pipeline: DeliveryVerifying {
                 return order.compare(size: found.size, etag: found.etag)
             }
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return .cannotTell("these keys may not read the bucket")
         }
         let request = try api.signed(S3API.Call(method: "GET", key: key))
@@ -281,7 +292,7 @@ enum S3Address {
 
     /// The configured endpoint, or AWS's in the region.
     static func endpoint(_ text: String?, region: String?, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        if let text { return try url(text, "endpoint", rules) }
+        if let text { return try HTTPURL(text, "endpoint", rules) }
         guard let region, region != "auto" else {
             throw SettingFault(key: "endpoint", message: "is missing; set it, or 'region' for AWS")
         }
@@ -289,7 +300,7 @@ enum S3Address {
             throw SettingFault(key: "region", message: "is not the name of a region")
         }
         let suffix = region.hasPrefix("cn-") ? "amazonaws.com.cn" : "amazonaws.com"
-        return try url("https://s3.\(region).\(suffix)", "region", rules)
+        return try HTTPURL("https://s3.\(region).\(suffix)", "region", rules)
     }
 
     static func base(
@@ -304,7 +315,7 @@ enum S3Address {
             }
         guard isVirtual else { return endpoint.appending(path: bucket) }
         let prefix = "\(endpoint.scheme)://"
-        return try url("\(prefix)\(bucket).\(endpoint.redacted.dropFirst(prefix.count))", "bucket", rules)
+        return try HTTPURL("\(prefix)\(bucket).\(endpoint.redacted.dropFirst(prefix.count))", "bucket", rules)
     }
 
     /// The region that an endpoint's name speaks of: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
@@ -315,15 +326,11 @@ enum S3Address {
         return !isAddress && labels.count >= 4 && labels[0] == "s3" ? String(labels[1]) : "us-east-1"
     }
 
-    static func url(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        do { return try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
-    }
-
     private static func isAmazon(_ host: String) -> Bool {
         [".amazonaws.com", ".amazonaws.com.cn"].contains { host.hasSuffix($0) }
     }
 
-    private static func isHostByte(_ byte: UInt8) -> Bool {
+    static func isHostByte(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte)
     }
 }

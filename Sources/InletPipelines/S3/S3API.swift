@@ -97,12 +97,8 @@ struct S3API: Sendable {
 
     /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
     func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
-        let answer: XMLAnswer
-        do {
-            answer = try XMLReader.read(response.body)
-        } catch {
-            throw Self.badAnswer(response, what)
-        }
+        // What is wrong with it makes no difference: its words are shown.
+        guard let answer = try? XMLReader.read(response.body) else { throw Self.badAnswer(response, what) }
         // CompleteMultipartUpload begins to answer before it knows.
         if answer.name == "Error" { throw refusal(response, what) }
         guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
@@ -165,7 +161,7 @@ struct S3API: Sendable {
 
     private static func checksum(_ part: XMLAnswer) -> Digest? {
         for algorithm in [Digest.Algorithm.sha256, .crc32c] {
-            let text = part.text(of: "Checksum\(ChecksumField.name(algorithm))")
+            let text = part.text(of: "Checksum\(algorithm.nameInS3)")
             if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
         }
         return nil
@@ -188,7 +184,7 @@ struct S3API: Sendable {
             guard let part = record.parts[number] else { continue }
             text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(XMLText.escape(part.etag))</ETag>"
             if let checksum = part.checksum {
-                let name = "Checksum\(ChecksumField.name(checksum.algorithm))"
+                let name = "Checksum\(checksum.algorithm.nameInS3)"
                 text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
             }
             text += "</Part>"
@@ -216,7 +212,7 @@ struct S3API: Sendable {
         do throws(DeliveryError) {
             return try await head(key)
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(Self.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return nil
         }
     }
@@ -248,17 +244,53 @@ struct S3API: Sendable {
     /// says with its name; where that has nothing to say of the destination, the error stays.
     private func explained(_ error: DeliveryError, _ key: String) async -> DeliveryError {
         do throws(DeliveryError) {
-            _ = try await page(ListCursor(prefix: key), limit: 1)
+            _ = try await page(key, limit: 1)
             return error
         } catch let reason {
             switch reason.verdict {
             case .outage, .cancelled: return reason
-            case .credentials: return reason.reason.contains(Self.denied) ? error : reason
+            case .credentials: return reason.isDenied ? error : reason
             default: return error
             }
         }
     }
 
-    /// How keys that are good but may not do something are refused.
-    static let denied = " AccessDenied"
+    struct ListPage: Sendable, Equatable {
+        var objects: [ListedObject]
+        /// nil after the last page.
+        var next: String?
+    }
+
+    /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
+    /// - Parameter last: the `next` of the page before.
+    func page(
+        _ prefix: String, after last: String? = nil, limit: Int? = nil
+    ) async throws(DeliveryError) -> ListPage {
+        let what = "listing \(settings.base.redacted)"
+        var query: Query = [("list-type", "2"), ("encoding-type", "url")]
+        if !prefix.isEmpty { query.append(("prefix", prefix)) }
+        if let last { query.append(("continuation-token", last)) }
+        if let limit { query.append(("max-keys", "\(limit)")) }
+        let response = try await send(Call(method: "GET", query: query, answerLimit: 8 << 20), what)
+        return Self.page(try parse(response, root: "ListBucket", what))
+    }
+
+    static func page(_ answer: XMLAnswer) -> ListPage {
+        let isEncoded = answer.text(of: "EncodingType") == "url"
+        let objects = answer.all("Contents").compactMap { item -> ListedObject? in
+            guard let key = item.text(of: "Key"), let size = item.integer("Size") else { return nil }
+            return ListedObject(
+                key: isEncoded ? Percent.decode(key.replacing("+", with: " ")[...]) : key, size: size,
+                modified: item.text(of: "LastModified") ?? "", etag: ETagJudge.bare(item.text(of: "ETag") ?? ""))
+        }
+        let isTruncated = answer.text(of: "IsTruncated") == "true"
+        return ListPage(
+            objects: objects,
+            next: isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)
+    }
+}
+
+extension DeliveryError {
+    /// Whether the keys are good, but may not do this.
+    var isDenied: Bool { code == .unauthorized && reason.contains(" AccessDenied") }
 }

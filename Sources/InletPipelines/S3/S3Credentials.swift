@@ -67,9 +67,10 @@ enum CredentialsSource: Sendable, Hashable {
     /// The keys as they are now. Blocks for the reading of a small file.
     /// - Throws: `.credentials`, naming the file and the profile.
     func read() throws(DeliveryError) -> S3Credentials {
-        guard case .file(let path, let profile) = self else {
-            if case .fixed(let credentials) = self { return credentials }
-            throw DeliveryError(.giveUp, .internalFault, "no credentials")
+        let (path, profile): (FilePath, String)
+        switch self {
+        case .fixed(let credentials): return credentials
+        case .file(let file, let name): (path, profile) = (file, name)
         }
         let bytes: [UInt8]
         do {
@@ -106,8 +107,6 @@ final class Signer: Sendable {
 final class Keyring: Sendable {
     private struct State {
         var credentials: S3Credentials?
-        var scope: String?
-        var key: SigningKey?
         var signer: (second: Int64, Signer)?
     }
 
@@ -116,39 +115,27 @@ final class Keyring: Sendable {
 
     init(_ source: CredentialsSource) { self.source = source }
 
-    /// The keys, and the signing key for `scope`. A file is read once, and again after `forget`.
-    func keys(for scope: SigV4.Scope) throws(DeliveryError) -> (S3Credentials, SigningKey) {
-        if let known = state.withLock({ known(scope, $0) }) { return known }
-        let read = state.withLock { $0.credentials }
-        let credentials = if let read { read } else { try source.read() }
-        let key = SigningKey(secret: credentials.secretKey, scope)
-        state.withLock { $0 = State(credentials: credentials, scope: scope.text, key: key) }
-        return (credentials, key)
-    }
-
-    /// The same for a request of this moment. Thousands of small files a second share the texts of theirs.
+    /// What a request of this moment is signed with: thousands of small files a second share it. A file of keys is read once,
+    /// and again after `forget`; the key of a day and region is made once.
     func signer(at time: WallTime, region: String) throws(DeliveryError) -> Signer {
         let second = time.milliseconds / 1000
-        if let (known, signer) = state.withLock({ $0.signer }), known == second, signer.scope.region == region {
+        if let (last, signer) = state.withLock({ $0.signer }), last == second, signer.scope.region == region {
             return signer
         }
+        let known = state.withLock { $0 }
         let scope = SigV4.Scope(time: time.signingTime, region: region)
-        let (credentials, key) = try keys(for: scope)
-        let signer = Signer(credentials, scope, key)
+        let credentials = if let read = known.credentials { read } else { try source.read() }
+        let usable = known.signer.flatMap { $0.1.scope.text == scope.text ? $0.1.key : nil }
+        let signer = Signer(credentials, scope, usable ?? SigningKey(secret: credentials.secretKey, scope))
         // Unless the keys were forgotten meanwhile.
         state.withLock {
-            if $0.scope == scope.text, $0.credentials == credentials { $0.signer = (second, signer) }
+            if $0.credentials == known.credentials { $0 = State(credentials: credentials, signer: (second, signer)) }
         }
         return signer
     }
 
     /// Has the file read again at the next request: its keys were refused, and may have been renewed.
     func forget() { state.withLock { $0 = State() } }
-
-    private func known(_ scope: SigV4.Scope, _ state: State) -> (S3Credentials, SigningKey)? {
-        guard let credentials = state.credentials, let key = state.key, state.scope == scope.text else { return nil }
-        return (credentials, key)
-    }
 }
 
 /// The file of the AWS tools that holds keys by profile ("Configuration and credential file settings", AWS CLI guide).

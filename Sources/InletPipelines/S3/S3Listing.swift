@@ -69,51 +69,12 @@ extension S3Pipeline: ObjectListing {
     }
 
     package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {
-        var cursor = S3API.ListCursor(prefix: prefix)
+        var last: String?
         while true {
-            let page = try await api.page(cursor, limit: nil)
+            let page = try await api.page(prefix, after: last)
             try each(page.objects)
-            guard let next = page.next, next != cursor.token else { return }
-            cursor.token = next
+            guard let next = page.next, next != last else { return }
+            last = next
         }
-    }
-}
-
-extension S3API {
-    struct ListCursor: Sendable, Equatable {
-        var prefix: String
-        var token: String?
-    }
-
-    struct ListPage: Sendable, Equatable {
-        var objects: [ListedObject]
-        /// nil after the last page.
-        var next: String?
-    }
-
-    /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
-    func page(_ cursor: ListCursor, limit: Int?) async throws(DeliveryError) -> ListPage {
-        let what = "listing \(settings.base.redacted)"
-        var query: Query = [("list-type", "2"), ("encoding-type", "url")]
-        if !cursor.prefix.isEmpty { query.append(("prefix", cursor.prefix)) }
-        if let token = cursor.token { query.append(("continuation-token", token)) }
-        if let limit { query.append(("max-keys", "\(limit)")) }
-        let response = try await send(Call(method: "GET", query: query, answerLimit: 8 << 20), what)
-        let answer = try parse(response, root: "ListBucket", what)
-        return Self.page(answer)
-    }
-
-    static func page(_ answer: XMLAnswer) -> ListPage {
-        let isEncoded = answer.text(of: "EncodingType") == "url"
-        let objects = answer.all("Contents").compactMap { item -> ListedObject? in
-            guard let key = item.text(of: "Key"), let size = item.integer("Size") else { return nil }
-            return ListedObject(
-                key: isEncoded ? Percent.decode(key.replacing("+", with: " ")[...]) : key, size: size,
-                modified: item.text(of: "LastModified") ?? "", etag: ETagJudge.bare(item.text(of: "ETag") ?? ""))
-        }
-        let isTruncated = answer.text(of: "IsTruncated") == "true"
-        return ListPage(
-            objects: objects,
-            next: isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)
     }
 }

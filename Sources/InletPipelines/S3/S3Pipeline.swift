@@ -1,10 +1,9 @@
 package import InletCore
 package import InletLinux
 package import InletTransfer
-package import SystemPackage
 
 /// Delivers to a bucket of any S3 store: one PUT for small files, resumable multipart uploads for larger ones.
-package struct S3Pipeline: Pipeline {
+package struct S3Pipeline: PartPipeline {
     let settings: S3Settings
     let api: S3API
     let hashing: BlockingPool
@@ -40,22 +39,10 @@ package struct S3Pipeline: Pipeline {
         }
     }
 
-    /// The answer to the last complete may have been lost: then what was admitted has arrived, whole.
-    package func conclude(
-        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome? {
-        let chosen = ChosenKey(order.key, attempt.checkpoint.entries)
+    func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore {
         var order = order
-        order.key = chosen.key
-        let store = S3Store(api: api, order: order, lastingNotes: chosen.notes)
-        let completion = UploadCompletion(store: store, sender: nil, attempt: attempt)
-        return try await completion.composedEarlier(order).map { .delivered($0) }
-    }
-
-    package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        for upload in UploadRecord.uploads(checkpoint) {
-            try await api.abort(id: upload.id, key: upload.key)
-        }
+        order.key = ChosenKey(order.key, notes).key
+        return S3Store(api: api, order: order)
     }
 
     /// Lists one key at most. Keys that may only write are not refused here.
@@ -63,10 +50,10 @@ package struct S3Pipeline: Pipeline {
         api.keyring.forget()
         let place = "\(settings.base.redacted), region \(settings.region)"
         do throws(DeliveryError) {
-            _ = try await api.page(S3API.ListCursor(prefix: ""), limit: 1)
+            _ = try await api.page("", limit: 1)
             return "\(place) answers"
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            guard error.isDenied else { throw error }
             return "\(place) answers, and does not let these keys list it"
         }
     }
@@ -95,7 +82,6 @@ package struct S3Pipeline: Pipeline {
 
 /// The key that a delivery goes to, where `if_exists: version` may choose another one. Journaled before it is used.
 struct ChosenKey: Sendable, Equatable {
-    static let noteName = "key"
     /// Beyond this something else than versions is going on.
     static let mostVersions = 10_000
 
@@ -106,7 +92,7 @@ struct ChosenKey: Sendable, Equatable {
     var key: String { number == 1 ? original : KeyTemplate.disambiguated(original, number: number) }
 
     /// The note for the checkpoint; the original key needs none.
-    var notes: [String: [UInt8]] { number == 1 ? [:] : [Self.noteName: Array("\(number)".utf8)] }
+    var notes: [String: [UInt8]] { number == 1 ? [:] : [UploadRecord.chosenName: Array("\(number)".utf8)] }
 
     init(_ original: String, number: Int = 1) {
         self.original = original
@@ -114,7 +100,7 @@ struct ChosenKey: Sendable, Equatable {
     }
 
     init(_ original: String, _ entries: [String: [UInt8]]) {
-        let noted = entries[Self.noteName].flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+        let noted = entries[UploadRecord.chosenName].flatMap { Int(String(decoding: $0, as: UTF8.self)) }
         self.init(original, number: noted.flatMap { (2...Self.mostVersions).contains($0) ? $0 : nil } ?? 1)
     }
 
@@ -141,7 +127,7 @@ final class S3Delivery: Sendable {
         var order = order
         order.key = chosen.key
         self.order = order
-        store = S3Store(api: pipeline.api, order: order, lastingNotes: chosen.notes)
+        store = S3Store(api: pipeline.api, order: order)
         sender = PartSender(
             client: pipeline.api.client, source: source, order: order, attempt: attempt, hashing: pipeline.hashing,
             lane: pipeline.lane, proof: settings.sliceProof)
@@ -167,19 +153,9 @@ final class S3Delivery: Sendable {
         return comparison
     }
 
-    private var upload: MultipartUpload {
-        MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
-    }
-
     /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {
-        do {
-            try SourceGuard.check(sender.source, order)
-        } catch {
-            // The answer to the last complete may have been lost: then what was admitted has arrived, whole.
-            if let proof = try await upload.composedEarlier() { return proof }
-            throw error
-        }
+        if let proof = try await store.checkSource(sender) { return proof }
         if settings.ifExists == .skipSame, let proof = try await existing(),
             proof.content != nil || settings.verify == .size
         {
@@ -195,7 +171,7 @@ final class S3Delivery: Sendable {
         {
             throw DeliveryError(.giveUp, .destinationExists, "an object has the key '\(order.key)'")
         }
-        return try await upload.deliver()
+        return try await MultipartUpload(store: store, sender: sender).deliver()
     }
 
     /// A proof when the object under the key is this very file; nil when there is none, or another.

@@ -108,8 +108,7 @@ struct S3Rule: Sendable {
         add(S3Rule(.everybody, .notFound, "make the bucket, or correct 'bucket'"), "NoSuchBucket")
         add(
             S3Rule(.everybody, .redirected, "correct 'endpoint' and 'region'"), "PermanentRedirect",
-            "TemporaryRedirect",
-            "Redirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+            "TemporaryRedirect", "Redirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
         add(
             S3Rule(.everybody, .throttled), "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling",
             "ThrottlingException", "TooManyRequests", "RequestLimitExceeded", "BandwidthLimitExceeded",
@@ -127,13 +126,9 @@ struct S3Rule: Sendable {
         add(
             S3Rule(.passing, .digestMismatch), "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
             "ContentSHA256Mismatch", "InvalidDigest")
-        add(
-            S3Rule(.object, .destinationExists), "PreconditionFailed", "InvalidObjectState",
-            "ObjectAlreadyExists")
+        add(S3Rule(.object, .destinationExists), "PreconditionFailed", "InvalidObjectState", "ObjectAlreadyExists")
         add(S3Rule(.object, .tooLarge), "EntityTooLarge", "MaxMessageLengthExceeded")
-        add(
-            S3Rule(.object, .badRequest), "KeyTooLongError", "InvalidObjectName",
-            "XMinioInvalidObjectName")
+        add(S3Rule(.object, .badRequest), "KeyTooLongError", "InvalidObjectName", "XMinioInvalidObjectName")
         add(
             S3Rule(.refusal, .badRequest, "the store wants larger parts: raise part_size of this destination"),
             "EntityTooSmall")

@@ -52,12 +52,6 @@ struct SigV4: Sendable {
         fields = Self.canonicalFields(request.headers)
     }
 
-    /// The signature, in hexadecimal.
-    func signature(_ key: SigningKey) -> String {
-        var text: [UInt8] = []
-        return sign(key, using: &text).hex
-    }
-
     /// The value of the Authorization field. Every small file needs one: its steps are written into one buffer.
     func authorization(accessKey: String, _ key: SigningKey) -> String {
         var text: [UInt8] = []
