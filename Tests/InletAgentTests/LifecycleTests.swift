@@ -89,12 +89,12 @@ import Testing
         // By its name alone many are written together; for its checksum each is read.
         scene.route.key = try KeyTemplate(isRead ? "{sha256:8}-{name}" : "{name}")
         scene.route.validate.maxSize = 100
-        let files = try (0..<150).map { number in
-            try scene.directory.write(Array("\(number)".utf8), to: FilePath("elsewhere/\(number)"))
+        let files = try (0..<150).map {
+            try scene.directory.write(Array("\($0)".utf8), to: FilePath("elsewhere/\($0)"))
         }
         try scene.directory.write(Array(repeating: 1, count: 101), to: "elsewhere/70")
         let absent = scene.directory.path.appending("absent")
-        // A file that is named twice is not to have arrived when it is looked at again.
+        // A file that is named twice has not arrived when it is looked at again.
         let gate = Gate()
         scene.here.always(.hold(gate, .deliver))
         try await scene.run { stage in
