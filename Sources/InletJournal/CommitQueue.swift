@@ -1,13 +1,10 @@
 internal import GRDB
-internal import InletCore
+package import InletCore
 internal import Synchronization
 
-/// Group commit: changes that arrive while a transaction is being synced to disk share the next one.
-///
-/// Each change runs in a savepoint of its own, so that one that throws takes back only itself. A caller resumes after
-/// the transaction that holds its change is durable, and sees the commit's error if there is one.
-final class CommitQueue: Sendable {
-    private struct Change: Sendable {
+/// Changes of the journal that wait for their transaction.
+struct CommitQueue: Sendable {
+    struct Change: Sendable {
         /// Runs the change; the returned closure tells its caller what came of it, once that is durable.
         ///
         /// Throws when SQLite took back the whole transaction with the change, as it does on a full disk.
@@ -19,43 +16,71 @@ final class CommitQueue: Sendable {
         let fail: @Sendable (any Error) -> Void
     }
 
-    private struct State {
-        var waiting: [Change] = []
-        var isDraining = false
-    }
-
-    private let database: DatabaseQueue
-    private let state = Mutex(State())
-    private let written = Mutex(Histogram.ofWrites)
     /// Bounds how long the first of a burst waits for the last.
     private static let transactionLimit = 512
 
-    init(_ database: DatabaseQueue) { self.database = database }
+    private var waiting: [Change] = []
+    private var isDraining = false
+    var written = Histogram.ofWrites
 
-    /// How long transactions took that changed something, from their begin until they were on the disk, in seconds.
-    var writeTimes: Histogram { written.withLock { $0 } }
+    /// - Returns: whether nobody drains the queue yet.
+    mutating func add(_ change: Change) -> Bool {
+        waiting.append(change)
+        defer { isDraining = true }
+        return !isDraining
+    }
 
-    /// - Parameter durable: called with what came of it, before anybody can read or change what it wrote.
+    mutating func next() -> [Change] {
+        let taken = Array(waiting.prefix(Self.transactionLimit))
+        waiting.removeFirst(taken.count)
+        return taken
+    }
+
+    /// What `next` gave is done. - Returns: whether there is more to drain.
+    mutating func goesOn() -> Bool {
+        isDraining = !waiting.isEmpty
+        return isDraining
+    }
+}
+
+/// Group commit: changes that arrive while a transaction is being synced to disk share the next one.
+///
+/// Each change runs in a savepoint of its own, so that one that throws takes back only itself. A caller resumes after
+/// the transaction that holds its change is durable, and sees the commit's error if there is one.
+extension Journal {
+    /// How long transactions took that changed something since this was opened, from their begin until they were on the disk,
+    /// in seconds: each once, however many changes shared it.
+    package var writeTimes: Histogram { commits.withLock { $0.written } }
+
+    /// Runs `body` in the next group commit and returns when it is durable.
+    ///
+    /// - Parameter durable: called with what came of it, on the thread that writes: before anybody can read or change it.
+    @discardableResult
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value, durable: @escaping @Sendable (Value) -> Void
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            let change = Change(
-                run: { database, isAlone in
-                    let outcome: Result<Value, any Error>
-                    if isAlone {
-                        outcome = .success(try body(database))
-                    } else {
-                        outcome = Result { try Self.inSavepoint(database, body) }
-                        if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
-                    }
-                    return {
-                        if case .success(let value) = outcome { durable(value) }
-                        continuation.resume(with: outcome)
-                    }
-                },
-                fail: { continuation.resume(throwing: $0) })
-            enqueue(change)
+        _ body: @escaping @Sendable (Database) throws -> Value,
+        durable: @escaping @Sendable (Value) -> Void = { _ in }
+    ) async throws(JournalError) -> Value {
+        do {
+            return try await withCheckedThrowingContinuation { continuation in
+                let change = CommitQueue.Change(
+                    run: { database, isAlone in
+                        let outcome: Result<Value, any Error>
+                        if isAlone {
+                            outcome = .success(try body(database))
+                        } else {
+                            outcome = Result { try Self.inSavepoint(database, body) }
+                            if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
+                        }
+                        return {
+                            if case .success(let value) = outcome { durable(value) }
+                            continuation.resume(with: outcome)
+                        }
+                    },
+                    fail: { continuation.resume(throwing: $0) })
+                if commits.withLock({ $0.add(change) }) { database.asyncWriteWithoutTransaction { self.drain($0) } }
+            }
+        } catch {
+            throw .from(error, at: path)
         }
     }
 
@@ -75,31 +100,9 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private func enqueue(_ change: Change) {
-        let mustStart = state.withLock { state in
-            state.waiting.append(change)
-            defer { state.isDraining = true }
-            return !state.isDraining
-        }
-        if mustStart { database.asyncWriteWithoutTransaction { self.drain($0) } }
-    }
-
     /// Commits one batch, and stands in line again for the rest, so that a steady stream of changes lets reads through.
     private func drain(_ database: Database) {
-        let batch = state.withLock { state -> [Change] in
-            let taken = Array(state.waiting.prefix(Self.transactionLimit))
-            state.waiting.removeFirst(taken.count)
-            return taken
-        }
-        commit(batch, database)
-        let hasMore = state.withLock { state in
-            state.isDraining = !state.waiting.isEmpty
-            return state.isDraining
-        }
-        if hasMore { self.database.asyncWriteWithoutTransaction { self.drain($0) } }
-    }
-
-    private func commit(_ batch: [Change], _ database: Database) {
+        let batch = commits.withLock { $0.next() }
         let start = ContinuousClock.now
         do {
             var answers: [@Sendable () -> Void] = []
@@ -113,11 +116,12 @@ final class CommitQueue: Sendable {
             // One that only looked has waited for no disk.
             if database.totalChangesCount != changes {
                 let time = start.duration(to: .now)
-                written.withLock { $0.add(time) }
+                commits.withLock { $0.written.add(time) }
             }
             for answer in answers { answer() }
         } catch {
             for change in batch { change.fail(error) }
         }
+        if commits.withLock({ $0.goesOn() }) { self.database.asyncWriteWithoutTransaction { self.drain($0) } }
     }
 }

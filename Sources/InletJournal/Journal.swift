@@ -2,6 +2,7 @@ internal import CSQLite
 internal import Foundation
 internal import GRDB
 package import InletCore
+internal import Synchronization
 package import SystemPackage
 
 /// The crash-safe queue: every file seen, every delivery owed, every proof. SQLite in WAL mode with `synchronous=FULL`.
@@ -15,10 +16,7 @@ package final class Journal: Sendable {
     package let seal: any Sealing
     let database: DatabaseQueue
     let place: Place
-    private let commits: CommitQueue
-
-    /// How long changes took to be durable since this was opened, in seconds: each transaction once, however many share it.
-    package var writeTimes: Histogram { commits.writeTimes }
+    let commits = Mutex(CommitQueue())
 
     /// Opens or creates the journal and brings its schema up to date.
     ///
@@ -40,7 +38,6 @@ package final class Journal: Sendable {
         } catch {
             throw try Self.setAsideIfUnreadable(path, error, now)
         }
-        commits = CommitQueue(database)
     }
 
     private static func open(_ path: FilePath, _ now: WallTime, _ prepare: (FilePath) -> Void) throws -> DatabaseQueue {
@@ -179,21 +176,6 @@ package final class Journal: Sendable {
             return (try FileManager.default.attributesOfItem(atPath: file)[.size] as? NSNumber)?.int64Value ?? 0
         } catch CocoaError.fileReadNoSuchFile {
             return 0
-        }
-    }
-
-    /// Runs `body` in the next group commit and returns when it is durable.
-    ///
-    /// - Parameter durable: called with what came of it, on the thread that writes: before anybody can read or change it.
-    @discardableResult
-    func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value,
-        durable: @escaping @Sendable (Value) -> Void = { _ in }
-    ) async throws(JournalError) -> Value {
-        do {
-            return try await commits.commit(body, durable: durable)
-        } catch {
-            throw .from(error, at: path)
         }
     }
 

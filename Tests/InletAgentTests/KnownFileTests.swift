@@ -47,7 +47,7 @@ import Testing
         let one = try #require(try FileLook.look(at: try directory.write([1], to: "one")).identity)
         let two = try #require(try FileLook.look(at: try directory.write([2], to: "two")).identity)
         func admit(_ path: FilePath, _ identity: FileIdentity) async -> [AdmissionResult.Outcome] {
-            let results = await files.admitter.admit([files.candidate(path, identity)], .found, files.hashing)
+            let results = await files.admission.admit([files.candidate(path, identity)], .found, files.hashing)
             for result in results { files.remember(result) }
             return results.map(\.outcome)
         }

@@ -142,14 +142,14 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         var files = try AdmissionStage.alone(in: directory.path, journal)
-        let heartbeat = files.admitter.shared.health.heartbeat
+        let heartbeat = files.admission.shared.health.heartbeat
         let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
         let candidate = files.candidate("a", try #require(try FileLook.look(at: file).identity))
         heartbeat.beat(.journal)
         heartbeat.beat(.workers)
         var last: [Heartbeat.Part: Int] = [:]
         #expect(!heartbeat.haveAllPassed(since: &last))
-        let results = await files.admitter.admit([candidate], .found, files.hashing)
+        let results = await files.admission.admit([candidate], .found, files.hashing)
         #expect(results.map(\.outcome) == [.journal(.admitted(id: 1))])
         #expect(heartbeat.haveAllPassed(since: &last))
     }

@@ -97,31 +97,6 @@ private struct Follower: ~Copyable {
     }
 }
 
-@Suite struct FileEventTests {
-    typealias Mask = InotifyRecord.Mask
-
-    @Test(
-        arguments: [
-            ([.created], nil, .created("a", isFolder: false)),
-            ([.closedAfterWriting], nil, .changed("a", isFolder: false)),
-            ([.attributes, .isDirectory], nil, .changed("a", isFolder: true)),
-            ([.created, .closedAfterWriting], nil, .created("a", isFolder: false)),
-            ([.deleted], nil, .removed("a", isFolder: false)),
-            ([.deleted, .movedTo, .isDirectory], nil, .removed("a", isFolder: true)),
-            ([.movedFrom, .isDirectory], 7, .left("a", isFolder: true, rename: 7)),
-            ([.movedTo], 7, .reached("a", isFolder: false, rename: 7)),
-            // A kernel that does not tell which halves belong together.
-            ([.movedFrom, .deleted], nil, .left("a", isFolder: false, rename: nil)),
-            ([.movedTo, .isDirectory], nil, .created("a", isFolder: true)),
-        ] as [(Mask, UInt32?, FileEvent)])
-    func `each record says one thing of its name, and what has gone comes first`(
-        mask: Mask, rename: UInt32?, event: FileEvent
-    ) {
-        #expect(FileEvent(mask, rename: rename, "a") == event)
-        #expect(event.name == "a")
-    }
-}
-
 @Suite struct RootWatchTests {
     private let folder: TemporaryDirectory
     private let root: FilePath
@@ -129,6 +104,32 @@ private struct Follower: ~Copyable {
     init() throws {
         folder = try TemporaryDirectory()
         root = try folder.makeDirectory("root")
+    }
+
+    typealias Mask = InotifyRecord.Mask
+
+    @Test(
+        arguments: [
+            ([.created], 0, [.created("a", isFolder: false)]),
+            ([.closedAfterWriting], 0, [.changed("a", isFolder: false)]),
+            ([.attributes, .isDirectory], 0, [.changed("a", isFolder: true)]),
+            ([.created, .closedAfterWriting], 0, [.created("a", isFolder: false)]),
+            ([.deleted], 0, [.removed("a", isFolder: false)]),
+            ([.deleted, .movedTo], 7, [.removed("a", isFolder: false)]),
+            ([.deleted, .movedTo, .isDirectory], 0, [.removed("a", isFolder: true), .created("a", isFolder: true)]),
+            ([.movedFrom, .isDirectory], 7, [.left("a", isFolder: true, rename: 7)]),
+            ([.movedFrom, .movedTo, .isDirectory], 7, [.left("a", isFolder: true, rename: 7), .folder("a")]),
+            ([.movedTo], 7, [.reached("a", isFolder: false, rename: 7)]),
+            // A kernel that does not tell which halves belong together.
+            ([.movedFrom, .deleted], 0, [.left("a", isFolder: false, rename: nil)]),
+            ([.movedTo, .isDirectory], 0, [.created("a", isFolder: true)]),
+        ] as [(Mask, UInt32, [FileEvent])])
+    func `each record says one thing of its name, and what has gone comes first`(
+        mask: Mask, cookie: UInt32, events: [FileEvent]
+    ) throws {
+        var watch = try RootWatch(WatchSettings(path: root, rescan: nil), ignore: IgnoreList(), log: EventLog(nil))
+        let told = watch.translate(InotifyRecord(watch: 1, mask: mask, cookie: cookie, name: [0x61]), in: "")
+        #expect(told == events)
     }
 
     @Test func `what happens to a name is told by that name, and a folder comes before what is in it`() throws {

@@ -186,30 +186,25 @@ struct Admission: Sendable {
         let limit = rules.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
         for start in stride(from: 0, to: files.count, by: rules.group) {
-            results += await commit(Array(files[start..<min(start + rules.group, files.count)]), within: limit)
-        }
-        return results
-    }
-
-    private func commit(_ files: [FileAdmission], within limit: QueueLimit) async -> [AdmissionResult] {
-        var results: [AdmissionResult] = []
-        do throws(JournalError) {
-            Failpoint.admitting.reached()
-            let admitted = try await journal.admit(files, within: limit, at: .now) { tell(files, $0) }
-            health.works()
-            for (file, admitted) in zip(files, admitted) {
-                var result = AdmissionResult(arrival: file.arrival, outcome: .journal(admitted.main))
-                closeDerived(of: file, admitted)
-                result.companions = await conclude(file.companions, admitted.companions, file.route)
-                results.append(result)
-            }
-        } catch {
-            // One that the journal refuses must not keep the others out.
-            if files.count > 1 {
-                for file in files { results += await commit([file], within: limit) }
-            } else {
-                health.fails(error)
-                results = files.map { AdmissionResult(arrival: $0.arrival, outcome: .later) }
+            let group = Array(files[start..<min(start + rules.group, files.count)])
+            do throws(JournalError) {
+                Failpoint.admitting.reached()
+                let admitted = try await journal.admit(group, within: limit, at: .now) { tell(group, $0) }
+                health.works()
+                for (file, admitted) in zip(group, admitted) {
+                    var result = AdmissionResult(arrival: file.arrival, outcome: .journal(admitted.main))
+                    closeDerived(of: file, admitted)
+                    result.companions = await conclude(file.companions, admitted.companions, file.route)
+                    results.append(result)
+                }
+            } catch {
+                // One that the journal refuses must not keep the others out.
+                if group.count > 1 {
+                    for file in group { results += await commit([file], rules) }
+                } else {
+                    health.fails(error)
+                    results += group.map { AdmissionResult(arrival: $0.arrival, outcome: .later) }
+                }
             }
         }
         return results

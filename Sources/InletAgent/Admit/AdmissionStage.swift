@@ -3,8 +3,9 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// The way of a watched folder's files from a path whose quiet time is over to the journal: look, recall, adoption and renames,
-/// companions, writer probe; then, once the loop has judged them complete, admission. A known file is never opened.
+/// The way of a watched folder's files whose quiet time is over to the journal: once they were looked at and the journal was
+/// asked for them, adoption and renames, companions, writer probe; then, once the loop has judged them complete, admission. A
+/// known file is never opened.
 struct AdmissionStage: Sendable {
     enum Considered: Sendable {
         /// To be judged by the settler.
@@ -18,7 +19,7 @@ struct AdmissionStage: Sendable {
     let volume: Volume?
     /// Nanoseconds that its mtime may be off.
     let tolerance: Int64
-    let admitter: Admission
+    let admission: Admission
     let hashing: Hashing
     /// When the root was.
     let firstSeen: WallTime
@@ -48,33 +49,27 @@ struct AdmissionStage: Sendable {
     ///   - firstSeen: when the root was.
     ///   - adopts: whether what is older is adopted.
     init(
-        _ settings: WatchSettings, _ admitter: Admission, hashing: BlockingPool, tolerance: Int64 = 0,
+        _ settings: WatchSettings, _ admission: Admission, hashing: BlockingPool, tolerance: Int64 = 0,
         volume: Volume? = nil, firstSeen: WallTime = .now, adopts: Bool = false
     ) {
-        (self.settings, self.volume, self.tolerance, self.admitter) = (settings, volume, tolerance, admitter)
+        (self.settings, self.volume, self.tolerance, self.admission) = (settings, volume, tolerance, admission)
         self.firstSeen = firstSeen
-        let (root, heartbeat) = (settings.path, admitter.shared.health.heartbeat)
+        let (root, heartbeat) = (settings.path, admission.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
         self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
-        inspector = Inspector(settings, volume, admitter, skipBefore: skipBefore)
-        companions = CompanionRule(routes: admitter.routes, settle: settings.settle, skipBefore: skipBefore)
-        if adopts { adopter = AdoptionCheck(admitter.board) }
+        inspector = Inspector(settings, volume, admission, skipBefore: skipBefore)
+        companions = CompanionRule(routes: admission.routes, settle: settings.settle, skipBefore: skipBefore)
+        if adopts { adopter = AdoptionCheck(admission.board) }
     }
 
     var root: FilePath { settings.path }
-    var journal: Journal { admitter.journal }
-    var log: EventLog { admitter.log }
+    var journal: Journal { admission.journal }
+    var log: EventLog { admission.log }
 
     // MARK: - From a path to what it is
 
-    /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
-    mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
-        let looks = inspector.look(paths)
-        return await consider(looks, await admitter.recall(looks.arrivals, tolerance: tolerance))
-    }
-
     /// What is known is left alone, what was touched is compared, and what is new is looked at among those that it belongs
-    /// together with, and probed for writers.
+    /// together with, and opened once, to ask for writers. Blocks.
     ///
     /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
     mutating func consider(
@@ -96,7 +91,7 @@ struct AdmissionStage: Sendable {
             considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
         }
         let new = arrivals.filter { considered[$0.path] == nil }
-        if admitter.routes.hasCompanions {
+        if admission.routes.hasCompanions {
             for (arrival, status) in zip(new, await findCompanions(of: new, at: .now)) {
                 considered[arrival.path] = await consider(arrival, status)
             }
@@ -118,7 +113,7 @@ struct AdmissionStage: Sendable {
         case .known: return .known
         case .new where inspector.isRefused(arrival.path, looks): return .known
         case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
-        case .new where admitter.deriver?.isUnderWay(arrival) == true:
+        case .new where admission.deriver?.isUnderWay(arrival) == true:
             return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
         case .new:
             let origins = renames.origins(of: arrival.path)
@@ -163,13 +158,13 @@ struct AdmissionStage: Sendable {
                 else { return inspector.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
-                admitter.shared.looks.keep(file.id)
+                admission.shared.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
-                file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
-            if touch.isNoted || touch.isOutdated { admitter.shared.looks.take(file.id) }
+                file, identity: arrival.identity, uptimes: admission.board.uptimes(), at: .now)
+            if touch.isNoted || touch.isOutdated { admission.shared.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
-            if touch.goesOn { admitter.shared.signals.raiseDeliverable() }
+            if touch.goesOn { admission.shared.signals.raiseDeliverable() }
             log.emit(.jobUnchanged(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {

@@ -48,7 +48,7 @@ extension AdmissionStage {
         guard adopter != nil else { return [:] }
         let old = arrivals.filter { isOld($0.identity) }
         if old.isEmpty { return [:] }
-        let endings = await decide(old, by: admitter.routes.adopting)
+        let endings = await decide(old, by: admission.routes.adopting)
         for arrival in old {
             switch endings[arrival.path] {
             case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)
@@ -86,9 +86,9 @@ extension AdmissionStage {
             return endings
         } catch let error as JournalError {
             // Asked about again once it can be read.
-            admitter.health.fails(error)
+            admission.health.fails(error)
         } catch {
-            if !Task.isCancelled { admitter.log.emit(.fileError(path: root, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileError(path: root, reason: "\(error)")) }
         }
         return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
@@ -122,7 +122,7 @@ extension AdmissionStage {
             var wanted = group
             if settings.adoptCheck { wanted = await ask(group, &endings) }
             hashing.progress()
-            let outcomes = try await admitter.journal.adopt(
+            let outcomes = try await admission.journal.adopt(
                 wanted.map { FileAdoption($0.arrival, plan: $0.plan, needsKey: settings.adoptCheck) }, at: .now)
             for (file, outcome) in zip(wanted, outcomes) {
                 endings[file.arrival.path] = ending(of: outcome, file.arrival)
@@ -184,7 +184,7 @@ extension AdmissionStage {
         let isFirst = adopter?.gaveNoAnswer(name, at: .now) ?? false
         if isFirst, !Task.isCancelled {
             let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
-            admitter.log.emit(.fileError(path: root, reason: trouble))
+            admission.log.emit(.fileError(path: root, reason: trouble))
         }
         return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
     }
@@ -203,8 +203,8 @@ extension AdmissionStage {
         let path = root.pushing(arrival.path)
         do {
             var facts = Facts()
-            try await hashing.learnFirst(of: arrival, by: admitter.routes, at: arrival.place, &facts)
-            let decision = try await admitter.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
+            try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
+            let decision = try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
             guard case .plan(let plan) = decision else { return (nil, .unmatched) }
             return (plan, .adopted)
         } catch let error as DeliveryError where error.verdict == .sourceGone {
@@ -212,13 +212,13 @@ extension AdmissionStage {
         } catch let error as SystemError where error.isMissing {
             return (nil, .known)
         } catch {
-            if !Task.isCancelled { admitter.log.emit(.fileError(path: path, reason: "\(error)")) }
+            if !Task.isCancelled { admission.log.emit(.fileError(path: path, reason: "\(error)")) }
             return (nil, .later)
         }
     }
 
     private func tell(_ arrival: Arrival, _ reason: String) {
-        admitter.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
     }
 
     // MARK: - Files that go with others
@@ -231,8 +231,8 @@ extension AdmissionStage {
     ) async throws -> Adoption {
         var fate = main
         if fate == nil || fate == .known {
-            if let row = try await admitter.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
-                fate = try await admitter.journal.isAdopted(row.id) ? .adopted : .send
+            if let row = try await admission.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
+                fate = try await admission.journal.isAdopted(row.id) ? .adopted : .send
             } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
                 let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
                 fate = try await adoptMains([file], by: routes)[belonging.main]
@@ -242,7 +242,7 @@ extension AdmissionStage {
         }
         guard fate == .adopted else { return fate ?? .send }
         let adoption = FileAdoption(arrival, plan: nil, role: belonging.companion.kind)
-        let outcome = try await admitter.journal.adopt([adoption], at: .now).first
+        let outcome = try await admission.journal.adopt([adoption], at: .now).first
         return outcome.map { ending(of: $0, arrival) } ?? .later
     }
 }

@@ -20,7 +20,7 @@ struct Inspector: Sendable {
     let settings: WatchSettings
     /// The file system of the root.
     let volume: Volume?
-    private let admitter: Admission
+    private let admission: Admission
     /// With `existing: skip`: files not touched since then are left alone.
     let skipBefore: WallTime?
 
@@ -36,20 +36,20 @@ struct Inspector: Sendable {
     /// What is being fetched in them.
     private var parts = PartNames()
 
-    init(_ settings: WatchSettings, _ volume: Volume?, _ admitter: Admission, skipBefore: WallTime?) {
-        (self.settings, self.volume, self.admitter, self.skipBefore) = (settings, volume, admitter, skipBefore)
+    init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
+        (self.settings, self.volume, self.admission, self.skipBefore) = (settings, volume, admission, skipBefore)
         turn = FolderTurn(settings.path)
     }
 
     private var root: FilePath { settings.path }
     private var rule: SourceRule { settings.sources }
-    private var log: EventLog { admitter.log }
+    private var log: EventLog { admission.log }
 
     /// Files that were left alone.
     var ignored: Int { tally.total + refused.total }
 
     /// The quiet time before a first look; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: settings.settle) }
+    func settle(for path: FilePath) -> Duration? { admission.routes.shortestSettle(for: path, root: settings.settle) }
 
     /// The turn is over: what was seen in it is out of date.
     mutating func endTurn() {
@@ -76,7 +76,7 @@ struct Inspector: Sendable {
                     looks.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 case .missing:
                     refused.forget(path)
-                    admitter.deriver?.close(path, kept: [])
+                    admission.deriver?.close(path, kept: [])
                     looks.judged.append((path, .look(.gone)))
                 case .directory, .symlink, .other:
                     noteIrregular(path)
@@ -158,7 +158,7 @@ struct Inspector: Sendable {
 
     /// The quiet time that the route asks for which takes the file as it is.
     private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
-        admitter.routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
+        admission.routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
             ($0, "waiting for its route's settle time")
         }
     }

@@ -20,23 +20,23 @@ extension AdmissionStage {
     func follow(_ arrival: Arrival, from origins: [FilePath]) async throws -> RenameOutcome {
         guard let renamed = try await known(arrival, origins) else { return .new }
         var facts = Facts()
-        try await hashing.learnFirst(of: arrival, by: admitter.routes, at: arrival.place, &facts)
-        let route = admitter.routes.route(
+        try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
+        let route = admission.routes.route(
             for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
-            admitter.routes.belongings(of: arrival.path).isEmpty,
+            admission.routes.belongings(of: arrival.path).isEmpty,
             try await hasContent(of: renamed.file, at: arrival.place)
         else { return .new }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
-            let decision = try await admitter.decide(
-                arrival, by: admitter.routes, at: arrival.place, &facts, hashing)
+            let decision = try await admission.decide(
+                arrival, by: admission.routes, at: arrival.place, &facts, hashing)
             guard case .plan(let found) = decision else { return .new }
             plan = found
         }
-        guard try await admitter.journal.rename(renamed, to: arrival, plan: plan) else { return .later }
-        admitter.log.emit(
+        guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else { return .later }
+        admission.log.emit(
             .jobRenamed(job: renamed.file.id, path: root.pushing(arrival.path), from: renamed.file.fullPath))
         return .renamed
     }
@@ -44,7 +44,7 @@ extension AdmissionStage {
     /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
     private func known(_ arrival: Arrival, _ origins: [FilePath]) async throws -> RenamedFile? {
         for old in origins {
-            guard let renamed = try await admitter.journal.renamed(from: old, to: arrival) else { continue }
+            guard let renamed = try await admission.journal.renamed(from: old, to: arrival) else { continue }
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil

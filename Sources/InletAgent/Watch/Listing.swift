@@ -249,8 +249,8 @@ extension RootLoop {
     private static let batch = 256
 
     mutating func startListing() {
-        admission.inspector.unread = 0
-        admission.awaited = AwaitedFiles()
+        stage.inspector.unread = 0
+        stage.awaited = AwaitedFiles()
         watch.listingBegins()
         listing.begin()
     }
@@ -278,20 +278,20 @@ extension RootLoop {
         volume.question.reopen()
         var budget = Self.listingBudget
         guard shared.room.limit.isOff else { return trackListed(&budget) }
-        let (admitter, tolerance) = (admission.admitter, admission.tolerance)
-        var looked = admission.inspector.look(listed(&budget))
+        let (admission, tolerance) = (stage.admission, stage.tolerance)
+        var looked = stage.inspector.look(listed(&budget))
         var ready: [FileAdmission] = []
         var last: [AdmissionResult] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
-            async let known = admitter.recall(arrivals, tolerance: tolerance)
-            async let results = admitter.commit(files, .listed)
+            async let known = admission.recall(arrivals, tolerance: tolerance)
+            async let results = admission.commit(files, .listed)
             await Task.yield()
             await apply(last)
             // Meanwhile, the journal answers.
-            let ahead = admission.inspector.look(listed(&budget))
+            let ahead = stage.inspector.look(listed(&budget))
             let seen = await known
             // They tell what a file of the listing was called before.
             do throws(SystemError) {
@@ -314,7 +314,7 @@ extension RootLoop {
         _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
     ) async -> [FileAdmission] {
         if losesPassing() { return [] }
-        let considered = await admission.consider(looked, known)
+        let considered = await stage.consider(looked, known)
         if losesPassing() { return [] }
         var complete: [Candidate] = []
         for (path, verdict) in considered {
@@ -322,17 +322,17 @@ extension RootLoop {
             let settle = routes.shortestSettle(for: path, root: settings.settle)
             let isForeign = watch.isForeign(path)
             if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
-                complete.append(admission.candidate(path, identity))
+                complete.append(stage.candidate(path, identity))
             } else if !settler.discover(path, settle: settle, at: .now) {
                 listing.held.append(path)
             } else if case .settled(let identity) = settler.judge(
                 path, look, isForeign: isForeign, at: .now, wall: .now)
             {
-                complete.append(admission.candidate(path, identity))
+                complete.append(stage.candidate(path, identity))
             }
         }
-        let (named, others) = admission.admitter.split(complete, .listed)
-        if !others.isEmpty { await apply(admission.admitter.admit(others: others, .listed, admission.hashing)) }
+        let (named, others) = stage.admission.split(complete, .listed)
+        if !others.isEmpty { await apply(stage.admission.admit(others: others, .listed, stage.hashing)) }
         return named
     }
 
@@ -363,7 +363,7 @@ extension RootLoop {
             }
             switch step {
             case .file(let path): return path
-            case .irregular(let path): admission.inspector.noteIrregular(path)
+            case .irregular(let path): stage.inspector.noteIrregular(path)
             case .entered(let directory): settler.stuckFolders.entered(directory)
             case .gone(let directory): if directory.isEmpty { loseRoot() }
             case .passedOver(let directory, let error):

@@ -26,7 +26,7 @@ struct RootLoop: ~Copyable {
     var units = UnitClock()
     var markersFound: Set<FilePath> = []
     /// From a path whose quiet time is over to its place in the journal.
-    var admission: AdmissionStage
+    var stage: AdmissionStage
     var pressure = QueuePressure()
     var volume: VolumeInquiry
     /// When the status was shown, and what is remembered for it.
@@ -38,18 +38,18 @@ struct RootLoop: ~Copyable {
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
-        _ admission: AdmissionStage, _ mailbox: RootMailbox, openUnits: [Batch], places: Settler.Places
+        _ stage: AdmissionStage, _ mailbox: RootMailbox, openUnits: [Batch], places: Settler.Places
     ) throws(SystemError) {
-        (shared, settings) = (admission.admitter.shared, admission.settings)
-        (self.mailbox, self.admission) = (mailbox, admission)
-        (ignore, routes) = (IgnoreList(user: settings.ignore), admission.admitter.routes)
+        (shared, settings) = (stage.admission.shared, stage.settings)
+        (self.mailbox, self.stage) = (mailbox, stage)
+        (ignore, routes) = (IgnoreList(user: settings.ignore), stage.admission.routes)
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         unsettled = UnsettledWatch(after: settings.unsettledAfter)
         volume = VolumeInquiry(earlier: EarlierFiles(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
-        for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
+        for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
     }
 
     var log: EventLog { shared.log }
@@ -68,12 +68,12 @@ struct RootLoop: ~Copyable {
             try await advanceListing()
             let turn = ContinuousClock.now
             advancePass()
-            admission.inspector.looking = turn.duration(to: .now)
+            stage.inspector.looking = turn.duration(to: .now)
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
             watch.polls.turnEnded(
-                took: admission.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+                took: stage.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -114,7 +114,7 @@ struct RootLoop: ~Copyable {
         }
         switch event {
         case .created(let path, let isFolder):
-            admission.renames.forget(path)
+            stage.renames.forget(path)
             if isFolder { list(path) } else { notice(path) }
         case .changed(let path, let isFolder): if !isFolder { notice(path) }
         case .left(let path, let isFolder, let rename):
@@ -122,7 +122,7 @@ struct RootLoop: ~Copyable {
             if let rename { leaves(path, isFolder: isFolder, rename) }
             if isFolder { forget(below: path) } else if settler.isTracked(path) { lookNow(path) } else { forget(path) }
         case .reached(let path, let isFolder, let rename):
-            admission.renames.reaches(path, cookie: rename, isFolder: isFolder)
+            stage.renames.reaches(path, cookie: rename, isFolder: isFolder)
             if isFolder { list(path) } else { notice(path) }
         case .removed(let path, let isFolder):
             noteLock(path)
@@ -141,8 +141,8 @@ struct RootLoop: ~Copyable {
 
     /// Copy programs end each file by a rename; no journal knows what it was called before.
     private mutating func leaves(_ path: FilePath, isFolder: Bool, _ rename: UInt32) {
-        if ignore.ignores(path, isDirectory: isFolder), admission.renames.origins(of: path).isEmpty { return }
-        admission.renames.leaves(path, cookie: rename)
+        if ignore.ignores(path, isDirectory: isFolder), stage.renames.origins(of: path).isEmpty { return }
+        stage.renames.leaves(path, cookie: rename)
     }
 
     private mutating func list(_ folder: FilePath) {
@@ -151,13 +151,13 @@ struct RootLoop: ~Copyable {
 
     private mutating func forget(_ path: FilePath) {
         settler.forget(path)
-        admission.inspector.refused.forget(path)
-        admission.admitter.deriver?.close(path, kept: [])
+        stage.inspector.refused.forget(path)
+        stage.admission.deriver?.close(path, kept: [])
     }
 
     private mutating func forget(below folder: FilePath) {
         settler.forget(below: folder)
-        admission.admitter.deriver?.close(below: folder)
+        stage.admission.deriver?.close(below: folder)
     }
 
     private mutating func noteLock(_ path: FilePath) {
@@ -223,9 +223,11 @@ struct RootLoop: ~Copyable {
         let due = await dueNow()
         guard !due.isEmpty else { return }
         volume.question.reopen()
-        let considered = await admission.consider(due)
+        let looks = stage.inspector.look(due)
+        let known = await stage.admission.recall(looks.arrivals, tolerance: stage.tolerance)
+        let considered = await stage.consider(looks, known)
         if losesPassing() { return }
-        for (companion, main) in admission.takeWakes() {
+        for (companion, main) in stage.takeWakes() {
             let settle = routes.shortestSettle(for: main, root: settings.settle)
             if !settler.wake(main, for: companion, settle: settle, at: .now) { listing.ask() }
         }
@@ -237,12 +239,12 @@ struct RootLoop: ~Copyable {
                     path, look, isForeign: watch.isForeign(path), at: .now, wall: .now)
                 {
                     watch.noteSettled()
-                    complete.append(admission.candidate(path, identity))
+                    complete.append(stage.candidate(path, identity))
                 }
             case .known: settler.forget(path)
             }
         }
-        await apply(admission.admitter.admit(complete, .found, admission.hashing))
+        await apply(stage.admission.admit(complete, .found, stage.hashing))
     }
 
     /// What became of files that were to be admitted, in the order in which they were ready.
@@ -250,11 +252,11 @@ struct RootLoop: ~Copyable {
         var refused: [FilePath] = []
         for path in results.flatMap(\.companions) {
             settler.forget(path)
-            admission.awaited.remove(path)
+            stage.awaited.remove(path)
         }
         for result in results {
             let path = result.arrival.path
-            admission.remember(result)
+            stage.remember(result)
             switch result.outcome {
             case .journal(.busy), .later:
                 settler.putBack(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now)
@@ -262,9 +264,9 @@ struct RootLoop: ~Copyable {
                 settler.putBack(
                     path, settle: routes.shortestSettle(for: path, root: settings.settle), why: why, at: .now)
             case .journal(.full): refused.append(path)
-            case .journal, .gone: for unit in admission.joined(result.arrival) { join(unit) }
+            case .journal, .gone: for unit in stage.joined(result.arrival) { join(unit) }
             case .unmatched:
-                admission.inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+                stage.inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
             }
         }
         await putBack(refused)
@@ -278,9 +280,9 @@ struct RootLoop: ~Copyable {
 
     /// Files that the root's rule leaves out, until they change.
     mutating func followRefused() {
-        for path in admission.inspector.refused.takeLinked() { watch.follow(linked: path) }
+        for path in stage.inspector.refused.takeLinked() { watch.follow(linked: path) }
         guard listing.isIdle else { return }
-        for news in admission.inspector.refused.takeNews() {
+        for news in stage.inspector.refused.takeNews() {
             log.emit(
                 .fileIgnored(path: settings.path.pushing(news.path), reason: news.refusal.reason(files: news.files)))
         }
@@ -318,22 +320,6 @@ enum FileEvent: Sendable, Equatable {
             .reached(let path, _, _):
             path
         case .folder, .linked, .lost, .overflow: nil
-        }
-    }
-
-    /// What inotify says of a name, and fanotify, which puts several things into one record: then what has gone is told.
-    init(_ mask: InotifyRecord.Mask, rename: UInt32?, _ path: FilePath) {
-        let isFolder = mask.contains(.isDirectory)
-        if mask.contains(.movedFrom) {
-            self = .left(path, isFolder: isFolder, rename: rename)
-        } else if mask.contains(.deleted) {
-            self = .removed(path, isFolder: isFolder)
-        } else if mask.contains(.movedTo), let rename {
-            self = .reached(path, isFolder: isFolder, rename: rename)
-        } else if !mask.isDisjoint(with: [.created, .movedTo]) {
-            self = .created(path, isFolder: isFolder)
-        } else {
-            self = .changed(path, isFolder: isFolder)
         }
     }
 }

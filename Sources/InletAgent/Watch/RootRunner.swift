@@ -48,16 +48,16 @@ final class RootRunner: Sendable {
 
     /// By the routes that hold now.
     private func watch() async {
-        var admitter = Admission(shared)
-        if admitter.routes.hasDerivations { admitter.deriver = Deriver(mailbox, shared) }
-        await withDiscardingTaskGroup { [admitter] tasks in
-            if let deriver = admitter.deriver { tasks.addTask { await deriver.run() } }
-            await withTaskExecutorPreference(self.thread) { await self.runOnThread(admitter) }
+        var admission = Admission(shared)
+        if admission.routes.hasDerivations { admission.deriver = Deriver(mailbox, shared) }
+        await withDiscardingTaskGroup { [admission] tasks in
+            if let deriver = admission.deriver { tasks.addTask { await deriver.run() } }
+            await withTaskExecutorPreference(self.thread) { await self.runOnThread(admission) }
             tasks.cancelAll()
         }
     }
 
-    private func runOnThread(_ admitter: Admission) async {
+    private func runOnThread(_ admission: Admission) async {
         // What was said last of a root that is not watched: the same is not said again.
         var (absence, objection): (RootStatus.State?, String?)
         var (holder, trouble): (String?, String?)
@@ -80,7 +80,7 @@ final class RootRunner: Sendable {
             if await pauses(&objection) { continue }
             guard case .watch(let lock, let doubt) = standsBy(&holder) else { continue }
             if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
-            trouble = await watchUntilLost(admitter, trouble)
+            trouble = await watchUntilLost(admission, trouble)
             withExtendedLifetime(lock) {}
             // What is there now may be another volume.
             if isPassing, trouble == nil { return }
@@ -132,7 +132,7 @@ final class RootRunner: Sendable {
 
     /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
     /// - Returns: what went wrong now; nil when the root was watched until it went away.
-    private func watchUntilLost(_ admitter: Admission, _ lastTrouble: String?) async -> String? {
+    private func watchUntilLost(_ admission: Admission, _ lastTrouble: String?) async -> String? {
         do {
             let tolerance = try FileSystemKind.of(settings.path).modifiedTolerance
             let firstSeen = try await firstSeen()
@@ -140,10 +140,10 @@ final class RootRunner: Sendable {
             var adopts = settings.existing == .adopt
             if let key = volume.firstListing(tolerance), try await journal.wasListed(key) { adopts = false }
             let openUnits = try await journal.openUnits(settings.path)
-            let admission = AdmissionStage(
-                settings, admitter, hashing: hashing, tolerance: tolerance, volume: volume, firstSeen: firstSeen,
+            let stage = AdmissionStage(
+                settings, admission, hashing: hashing, tolerance: tolerance, volume: volume, firstSeen: firstSeen,
                 adopts: adopts)
-            var loop = try RootLoop(admission, mailbox, openUnits: openUnits, places: places)
+            var loop = try RootLoop(stage, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.

@@ -61,14 +61,14 @@ extension RootLoop {
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
         if isBusy, let last = lastShown, last.duration(to: now) < .seconds(1) { return }
         lastShown = now
-        if !isBusy, let (files, bytes) = admission.takeAdopted() {
+        if !isBusy, let (files, bytes) = stage.takeAdopted() {
             log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
         }
         // Before the first listing has ended nobody knows what is there.
         var status = RootStatus(root: settings.path, state: listing.hasEnded ? .watching : .starting)
         watch.describe(&status)
         status.settling = settler.count
-        status.ignored = admission.inspector.ignored
+        status.ignored = stage.inspector.ignored
         status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
         status.stuck = settler.stuckFolders.sum.map { ($0.count, $0.why) }
         mailbox.publish(status)

@@ -102,8 +102,9 @@ struct RootWatch: ~Copyable {
         return news.flatMap { translate($0.record, in: $0.directory) }
     }
 
-    /// What a record says of the folder `directory`, or of a name in it. Of folders that have gone nothing is known any more.
-    private mutating func translate(_ record: InotifyRecord, in directory: FilePath) -> [FileEvent] {
+    /// What a record says of the folder `directory`, or of a name in it. fanotify puts several things into one: then what has
+    /// gone comes first. Of folders that have gone nothing is known any more.
+    mutating func translate(_ record: InotifyRecord, in directory: FilePath) -> [FileEvent] {
         lastEvent = .now
         let mask = record.mask
         if record.isOverflow { return [.overflow] }
@@ -116,20 +117,24 @@ struct RootWatch: ~Copyable {
             return mask.contains(.unmounted) ? [.folder(directory)] : []
         }
         guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return [] }
-        let path = directory.appending(name)
-        let event = FileEvent(mask, rename: record.cookie == 0 ? nil : record.cookie, path)
-        switch event {
-        case .left(_, isFolder: true, _):
-            if forgetLeft(path) || mask.contains(.movedTo) { return [event, .folder(path)] }
-        case .removed(_, isFolder: true):
+        let (path, isFolder) = (directory.appending(name), mask.contains(.isDirectory))
+        let rename = record.cookie == 0 ? nil : record.cookie
+        if mask.contains(.movedFrom) {
+            let isListed = isFolder && (forgetLeft(path) || mask.contains(.movedTo))
+            return [.left(path, isFolder: isFolder, rename: rename)] + (isListed ? [.folder(path)] : [])
+        }
+        if mask.contains(.deleted) {
+            guard isFolder else { return [.removed(path, isFolder: false)] }
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.
             table.remove(path)
             polls.book.remove(path)
-            if mask.contains(.movedTo) { return [event, .created(path, isFolder: true)] }
-        default: break
+            let isBack = mask.contains(.movedTo)
+            return [.removed(path, isFolder: true)] + (isBack ? [.created(path, isFolder: true)] : [])
         }
-        return [event]
+        if mask.contains(.movedTo), let rename { return [.reached(path, isFolder: isFolder, rename: rename)] }
+        let isNew = !mask.isDisjoint(with: [.created, .movedTo])
+        return [isNew ? .created(path, isFolder: isFolder) : .changed(path, isFolder: isFolder)]
     }
 
     /// A folder has left this name. - Returns: whether another one has it, as when two change places.

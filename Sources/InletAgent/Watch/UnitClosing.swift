@@ -38,7 +38,7 @@ extension RootLoop {
             if completion == .marker, !mayClose(marked: unit) { continue }
             // One marker speaks for the files of all routes that wait for it.
             let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
-            switch await admission.close(unit.folder, routes, completion) {
+            switch await stage.close(unit.folder, routes, completion) {
             case .closed: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
             case .unmarked: break
             case .later: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
@@ -50,7 +50,7 @@ extension RootLoop {
     /// before it have come by then. One that is found only now is looked at again once they have.
     private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
         do throws(SystemError) {
-            if case .missing = try admission.inspector.look(at: unit.folder.appending(Completion.folderMarker)) {
+            if case .missing = try stage.inspector.look(at: unit.folder.appending(Completion.folderMarker)) {
                 markersFound.remove(unit.folder)
                 return false
             }
@@ -82,8 +82,8 @@ extension RootLoop {
 extension AdmissionStage {
     /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
     func joined(_ arrival: Arrival) -> [JoinedUnit] {
-        guard admitter.routes.hasUnits else { return [] }
-        return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
+        guard admission.routes.hasUnits else { return [] }
+        return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
             return JoinedUnit(
                 unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settings.settle,
@@ -94,7 +94,7 @@ extension AdmissionStage {
     /// How an open unit of the journal is closed, by the route of that name as it is now.
     func rule(_ batch: Batch) -> JoinedUnit? {
         guard let folder = batch.unit else { return nil }
-        let route = admitter.routes.named(batch.route)
+        let route = admission.routes.named(batch.route)
         return JoinedUnit(
             unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settings.settle,
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
@@ -118,13 +118,13 @@ extension AdmissionStage {
                 marker = found
             }
             let labels = try await labels(of: unit, marker: marker?.path)
-            let (board, signals) = (admitter.board, admitter.shared.signals)
+            let (board, signals) = (admission.board, admission.shared.signals)
             Failpoint.closingUnit.reached()
             let batches = try await journal.closeUnit(
                 unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
                 labels: labels, at: .now)
             Failpoint.unitClosed.reached()
-            admitter.health.works()
+            admission.health.works()
             for batch in batches { tell(batch, unit) }
             if !batches.isEmpty {
                 signals.raiseDeliverable()
@@ -132,7 +132,7 @@ extension AdmissionStage {
             }
             return .closed
         } catch let error as JournalError {
-            admitter.health.fails(error)
+            admission.health.fails(error)
         } catch {
             if untold.count(unit.appending(Completion.folderMarker)) {
                 log.emit(.fileError(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
@@ -146,7 +146,7 @@ extension AdmissionStage {
         log.emit(.batchClosed(batch: batch.id, path: root.pushing(unit), route: batch.route, files: files))
         guard batch.endedAt != nil else { return }
         log.emit(.batchEnded(batch))
-        admitter.shared.signals.raise(.batch)
+        admission.shared.signals.raise(.batch)
     }
 
     /// The unit's marker; nil while there is none, or only one of files that went before.

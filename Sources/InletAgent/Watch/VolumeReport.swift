@@ -168,10 +168,10 @@ extension RootLoop {
     /// or not; and once those that had files of it before were asked for them.
     mutating func reportVolume() async {
         await endFirstListing()
-        guard let found = admission.volume, let key = found.key, canTellVolume else { return }
+        guard let found = stage.volume, let key = found.key, canTellVolume else { return }
         do {
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
-            let mayLeave = try await admission.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
+            let mayLeave = try await stage.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
             if mayLeave { tell(try await volumeReport(found, key)) }
         } catch {
@@ -192,45 +192,45 @@ extension RootLoop {
         guard volume.earlier.due <= .now else { return false }
         shared.health.heartbeat.beat(.intake(settings.path))
         let silence = try await volume.earlier.ask(
-            of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
+            of: key, at: settings.path, stage.tolerance, proofs: settings.volumeDoneAfter, stage.journal)
         if let silence { log.emit(.fileError(path: settings.path, reason: silence)) }
         return volume.earlier.isOver
     }
 
     private mutating func endFirstListing() async {
-        guard admission.adopter != nil, listing.isComplete, settler.count == 0,
-            let key = admission.volume?.firstListing(admission.tolerance),
+        guard stage.adopter != nil, listing.isComplete, settler.count == 0,
+            let key = stage.volume?.firstListing(stage.tolerance),
             // A journal that does not take it now is asked again with the next look.
-            (try? await admission.journal.setListed(key, at: .now)) != nil
+            (try? await stage.journal.setListed(key, at: .now)) != nil
         else { return }
-        admission.adopter = nil
+        stage.adopter = nil
     }
 
     /// Whether all that is on the volume has been seen, and none of it is just being taken in.
     var canTellVolume: Bool {
-        admission.volume?.key != nil && listing.isComplete && settler.count == 0 && units.isEmpty
+        stage.volume?.key != nil && listing.isComplete && settler.count == 0 && units.isEmpty
     }
 
     /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
     private mutating func volumeReport(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeReport {
         let (root, earlier) = (settings.path, volume.earlier)
         var end = VolumeReport(root: root, volume: found)
-        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.inspector.ignored)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, stage.inspector.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
-        end.unread = listing.unread + admission.inspector.unread
+        end.unread = listing.unread + stage.inspector.unread
         var last = FilePath()
         while true {
             shared.health.heartbeat.beat(.intake(root))
-            let files = try await admission.journal.files(
+            let files = try await stage.journal.files(
                 of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
             guard let next = files.last else { break }
             last = next.path
             var turn = FolderTurn(root)
-            for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, admission.tolerance) }
+            for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
         // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
-        end.unmarked = admission.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
+        end.unmarked = stage.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
         return end
     }
 
