@@ -60,6 +60,14 @@ package enum AdmissionOutcome: Sendable, Equatable {
     case busy(id: Int64)
     /// There is no room in the queue now.
     case full
+
+    /// Whether the file is to be offered again.
+    package var comesBack: Bool {
+        switch self {
+        case .busy, .full: true
+        case .admitted, .rejected, .duplicate, .known: false
+        }
+    }
 }
 
 /// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).

@@ -141,7 +141,8 @@ extension Journal {
             UNION ALL SELECT category FROM file WHERE id = ?1 UNION ALL SELECT media_type FROM file WHERE id = ?1
             UNION ALL SELECT policy FROM file WHERE id = ?1 UNION ALL SELECT code FROM file WHERE id = ?1
             UNION ALL SELECT role FROM file WHERE id = ?1
-            UNION ALL SELECT disposition FROM file WHERE id = ?1 AND disposition IN ('kept', 'deleted')
+            UNION ALL SELECT disposition FROM file
+            WHERE id = ?1 AND disposition IN ('\(Disposition.kept)', '\(Disposition.deleted)')
             UNION ALL SELECT destination FROM delivery WHERE file_id = ?1
             UNION ALL SELECT state FROM delivery WHERE file_id = ?1
             UNION ALL SELECT code FROM delivery WHERE file_id = ?1

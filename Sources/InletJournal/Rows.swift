@@ -313,7 +313,7 @@ enum JournalJSON {
 
 /// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
 /// than all else about a row.
-private final class Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+private final class NoteCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let known = Mutex<[Key: Value]>([:])
 
     func value(_ key: Key, _ make: (Key) throws -> Value) rethrows -> Value {
@@ -342,8 +342,8 @@ package struct FilePolicy: Sendable, Hashable, Codable {
 }
 
 extension FilePolicy {
-    private static let notes = Remembered<FilePolicy, [UInt8]>()
-    private static let policies = Remembered<[UInt8], FilePolicy>()
+    private static let notes = NoteCache<FilePolicy, [UInt8]>()
+    private static let policies = NoteCache<[UInt8], FilePolicy>()
 
     /// What the journal keeps of it.
     var note: [UInt8] { get throws { try Self.notes.value(self) { try JournalJSON.encode($0) } } }

@@ -105,14 +105,14 @@ extension Journal {
         exceptOf watch: [WatchSettings], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
+            let open = try database.rows("SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL") {
+                (id: $0.integer(0), root: $0.path(1))
+            }
             // Nobody closes a unit on a removable volume while that is away.
-            let open = try database.rows(
-                """
-                SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL AND NOT EXISTS (
-                    SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = batch.id AND volume IS NOT NULL)
-                """
-            ) { (id: $0.integer(0), root: $0.path(1)) }
-            let left = open.filter { unit in !watch.contains { $0.covers(unit.root) } }
+            let onVolume = "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL"
+            let left = try open.filter { unit in
+                try !watch.contains { $0.covers(unit.root) } && !database.exists(onVolume, unit.id)
+            }
             for unit in left { _ = try Self.close(unit.id, nil, uptimes, closing, now, database) }
             return left.count
         }

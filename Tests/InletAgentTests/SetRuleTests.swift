@@ -75,6 +75,22 @@ import Testing
         #expect(found.isEmpty)
     }
 
+    @Test func `a companion that was written since the turn began has to be quiet`() async throws {
+        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
+        try scene.drop("clip.mp4")
+        try scene.drop("clip.mp4.yaml", "label: x")
+        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        defer { journal.close() }
+        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: .now)
+        let status = try await files.findCompanions(of: [clip], at: .now + .seconds(-60)).first?.get()
+        guard case .main(let found, isWhole: false, _)? = status else {
+            Issue.record("it goes with its file")
+            return
+        }
+        #expect(found.isEmpty)
+    }
+
     // MARK: - Markers
 
     /// Everything that came before has been looked at when this file is through.

@@ -14,7 +14,6 @@ struct Admission: Sendable {
     /// Of the root whose files these are; nil where nothing is made of any.
     var deriver: Deriver?
 
-    /// - Parameter routes: nil = those that hold now.
     init(_ shared: Shared) { (self.shared, routes) = (shared, shared.settings.routes) }
 
     var journal: Journal { shared.journal }
@@ -31,8 +30,8 @@ struct Admission: Sendable {
         var results = await commit(named, rules)
         if others.isEmpty { return results }
         results += await admit(others: others, rules, hashing)
-        let all = Dictionary(results.map { ($0.arrival.path, $0) }) { $1 }
-        return candidates.compactMap { all[$0.arrival.path] }
+        let places = Dictionary(candidates.enumerated().map { ($1.arrival.path, $0) }) { first, _ in first }
+        return results.sorted { places[$0.arrival.path] ?? 0 < places[$1.arrival.path] ?? 0 }
     }
 
     /// Apart: those of which the routes need to know no more than their names, nearly all of the thousands that come at once,
@@ -181,8 +180,9 @@ struct Admission: Sendable {
 
     // MARK: - Durable point 1
 
+    /// - Parameter isAgain: for a file that the journal has refused once, alone or beside others.
     /// - Returns: what came of each, in their order.
-    func commit(_ files: [FileAdmission], _ rules: AdmissionRules) async -> [AdmissionResult] {
+    func commit(_ files: [FileAdmission], _ rules: AdmissionRules, isAgain: Bool = false) async -> [AdmissionResult] {
         let limit = rules.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
         for start in stride(from: 0, to: files.count, by: rules.group) {
@@ -198,9 +198,9 @@ struct Admission: Sendable {
                     results.append(result)
                 }
             } catch {
-                // One that the journal refuses must not keep the others out.
-                if group.count > 1 {
-                    for file in group { results += await commit([file], rules) }
+                // One that the journal refuses must not keep the others out, nor what others wrote in the same transaction.
+                if !isAgain {
+                    for file in group { results += await commit([file], rules, isAgain: true) }
                 } else {
                     health.fails(error)
                     results += group.map { AdmissionResult(arrival: $0.arrival, outcome: .later) }
@@ -220,7 +220,7 @@ struct Admission: Sendable {
 
     /// What the journal has taken stays until it is delivered; the rest is not needed any more.
     private func closeDerived(of file: FileAdmission, _ admitted: AdmittedFile) {
-        guard let deriver, !AdmissionResult.Outcome.journal(admitted.main).comesBack else { return }
+        guard let deriver, !admitted.main.comesBack else { return }
         var kept: Set<FilePath> = []
         for (companion, outcome) in zip(file.companions, admitted.companions) where companion.companion.kind == .derived
         {
@@ -254,7 +254,7 @@ struct Admission: Sendable {
                     Self.events([companion], [outcome], job.file.route ?? "", job.deliveries.map(\.destination)))
             }
             health.works()
-            if !AdmissionResult.Outcome.journal(outcome).comesBack {
+            if !outcome.comesBack {
                 _ = await conclude([companion], [outcome], try await journal.job(main)?.file.route ?? "")
             }
             return .journal(outcome)

@@ -71,8 +71,9 @@ struct AdmissionResult: Sendable {
         /// Whether it is admitted anew in a while, as it is then.
         var comesBack: Bool {
             switch self {
-            case .journal(.busy), .journal(.full), .unreadable, .later: true
-            case .journal, .unmatched, .gone: false
+            case .journal(let outcome): outcome.comesBack
+            case .unreadable, .later: true
+            case .unmatched, .gone: false
             }
         }
     }

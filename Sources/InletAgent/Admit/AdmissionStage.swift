@@ -21,7 +21,7 @@ struct AdmissionStage: Sendable {
     let tolerance: Int64
     let admission: Admission
     let hashing: Hashing
-    /// When the root was.
+    /// When the root was first watched.
     let firstSeen: WallTime
     var inspector: Inspector
     let companions: CompanionRule

@@ -34,7 +34,8 @@ extension AdmissionStage {
                 results.append(
                     Result {
                         try probeCompanions(of: arrival, &facts, at: now)
-                        return companions.status(of: arrival, facts, at: now)
+                        // What was written since the first look is not older than that.
+                        return companions.status(of: arrival, facts, at: max(now, .now))
                     })
             }
         }

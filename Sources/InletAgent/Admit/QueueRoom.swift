@@ -97,7 +97,7 @@ extension RootLoop {
         for path in refused {
             let isTracked =
                 units.isEmpty
-                ? settler.discover(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: started)
+                ? settler.discover(path, settle: settle(for: path), at: started)
                 : settler.observe(path, settle: Self.overtakenPause, at: .now)
             if !isTracked { listing.ask() }
         }

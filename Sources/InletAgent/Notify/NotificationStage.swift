@@ -210,7 +210,7 @@ final class NotificationQueue: Sendable {
 
     /// Once.
     func listen(to log: EventLog) {
-        let new = log.listen { self.hear($0) }
+        let new = log.listen { [weak self] in self?.hear($0) }
         subscription.withLock { $0 = new }
     }
 

@@ -97,7 +97,8 @@ package struct JournalBackups: Sendable {
             if let keep { try await prune(keep: keep) }
             return true
         } catch {
-            if !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
+            // One that keeps no number is the last that a journal in trouble gets: it is always spoken of.
+            if keep == nil || !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
             return false
         }
     }
@@ -112,7 +113,7 @@ package struct JournalBackups: Sendable {
     /// When the newest of those in `backups` was made; nil when there is none, or none can be seen: one more is made then,
     /// which says what is wrong.
     func newest() async -> WallTime? {
-        return await pool.run {
+        await pool.run {
             // As said above: one more is made.
             guard let name = try? names().last,
                 let identity = try? FileLook.look(at: directory.appending(name)).identity

@@ -319,7 +319,7 @@ extension RootLoop {
         var complete: [Candidate] = []
         for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
-            let settle = routes.shortestSettle(for: path, root: settings.settle)
+            let settle = settle(for: path)
             let isForeign = watch.isForeign(path)
             if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
                 complete.append(stage.candidate(path, identity))

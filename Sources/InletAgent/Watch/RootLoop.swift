@@ -201,7 +201,7 @@ struct RootLoop: ~Copyable {
         case .file(let main): path = main
         case nil: break
         }
-        if !settler.observe(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now) {
+        if !settler.observe(path, settle: settle(for: path), at: .now) {
             listing.add(path.removingLastComponent())
         }
     }
@@ -212,9 +212,12 @@ struct RootLoop: ~Copyable {
         if !discover(path) { listing.add(path.removingLastComponent()) }
     }
 
+    /// How long it must be quiet before it is looked at; nil = as long as the root says.
+    func settle(for path: FilePath) -> Duration? { stage.inspector.settle(for: path) }
+
     /// A file is there, which nothing has told of. False = there is no room for it.
     mutating func discover(_ path: FilePath) -> Bool {
-        settler.discover(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now)
+        settler.discover(path, settle: settle(for: path), at: .now)
     }
 
     // MARK: - Settling
@@ -228,7 +231,7 @@ struct RootLoop: ~Copyable {
         let considered = await stage.consider(looks, known)
         if losesPassing() { return }
         for (companion, main) in stage.takeWakes() {
-            let settle = routes.shortestSettle(for: main, root: settings.settle)
+            let settle = settle(for: main)
             if !settler.wake(main, for: companion, settle: settle, at: .now) { listing.ask() }
         }
         var complete: [Candidate] = []
@@ -258,11 +261,8 @@ struct RootLoop: ~Copyable {
             let path = result.arrival.path
             stage.remember(result)
             switch result.outcome {
-            case .journal(.busy), .later:
-                settler.putBack(path, settle: routes.shortestSettle(for: path, root: settings.settle), at: .now)
-            case .unreadable(let why):
-                settler.putBack(
-                    path, settle: routes.shortestSettle(for: path, root: settings.settle), why: why, at: .now)
+            case .journal(.busy), .later: settler.putBack(path, settle: settle(for: path), at: .now)
+            case .unreadable(let why): settler.putBack(path, settle: settle(for: path), why: why, at: .now)
             case .journal(.full): refused.append(path)
             case .journal, .gone: for unit in stage.joined(result.arrival) { join(unit) }
             case .unmatched:

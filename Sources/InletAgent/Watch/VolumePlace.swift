@@ -8,6 +8,8 @@ struct FolderPlace: Equatable {
     let device: UInt64
     private let inode: UInt64
 
+    var isThere: Bool { inode != 0 }
+
     /// Zeros for what is not there.
     init(_ path: FilePath) {
         if case .directory(let identity)? = try? FileLook.look(at: path) {
