@@ -163,10 +163,10 @@ extension Journal {
                 room.destination, wish.lane
             ) { $0.int(0) }
             let places = (room.limits[wish.lane] ?? 0) - (running ?? 0)
+            let most = min(wish.most, places)
             var (due, damaged): ([Claim], [DamagedDelivery]) = ([], [])
-            for priority in Priority.ranked where due.count < min(wish.most, places) {
-                let left = min(wish.most, places) - due.count
-                let found = try Self.due(room, wish.lane, priority, left, now, database)
+            for priority in Priority.ranked where due.count < most {
+                let found = try Self.due(room, wish.lane, priority, most - due.count, now, database)
                 due += found.claims
                 damaged += found.damaged
             }
