@@ -55,9 +55,7 @@ package final class Agent: Sendable {
             parts.bandwidth,
             ManifestWriter(shared: shared, pool: finishing, version: label.version),
             FinishingStage(shared, finishing, version: label.version),
-            DeliveryStage(
-                shared, shared.transfers, shared.lanes, begun: begun, patience: bounds.holdPatience,
-                silence: bounds.silence),
+            DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), StrayParking(shared: shared),
             parts.roots, try MountWatcher(shared),
             Watchdog(shared: shared, manager: systemd, door: door), reload,

@@ -15,16 +15,14 @@ package struct EndedClaim: Sendable {
 /// What a holder would claim.
 package struct ClaimWish: Sendable {
     package var lane: Lane
-    package var rooms: [ClaimRoom]
-    /// No more than this, whatever the rooms allow.
+    /// nil = nothing: only settles.
+    package var room: ClaimRoom?
+    /// No more than this, whatever the room allows.
     package var most: Int
 
-    package init(lane: Lane, rooms: [ClaimRoom], most: Int) {
-        (self.lane, self.rooms, self.most) = (lane, rooms, most)
-    }
+    package init(lane: Lane, room: ClaimRoom?, most: Int) { (self.lane, self.room, self.most) = (lane, room, most) }
 
-    /// Only settles.
-    package static func none(_ lane: Lane) -> ClaimWish { ClaimWish(lane: lane, rooms: [], most: 0) }
+    package static func none(_ lane: Lane) -> ClaimWish { ClaimWish(lane: lane, room: nil, most: 0) }
 
     /// What a claim is owned by. A big delivery begins as soon as it is claimed, so that this counts as its beginning; a small
     /// one may wait at hand.
@@ -159,40 +157,35 @@ extension Journal {
             let settled = try ended.map { one in
                 try Self.settlePlain(one, ending, now, database) ?? Self.settleStepwise(one, ending, now, database)
             }
-            let (claims, damaged) = try Self.claim(wish, now, database)
-            let next = claims.count < max(wish.most, 1) ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
+            guard let room = wish.room else { return Exchange(settled: settled, claims: [], nextDue: nil, damaged: []) }
+            let running = try database.row(
+                "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
+                room.destination, wish.lane
+            ) { $0.int(0) }
+            let places = (room.limits[wish.lane] ?? 0) - (running ?? 0)
+            let most = min(wish.most, places)
+            var (due, damaged): ([Claim], [DamagedDelivery]) = ([], [])
+            for priority in Priority.ranked where due.count < most {
+                let found = try Self.due(room, wish.lane, priority, most - due.count, now, database)
+                due += found.claims
+                damaged += found.damaged
+            }
+            // One that nobody can read must not keep the others from their turn.
+            for one in damaged {
+                try database.change(
+                    "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
+                    ErrorCode.internalFault, one.reason, one.delivery)
+            }
+            let claims = try due.compactMap { try Self.take($0, wish.owner, room, now, database) }
+            let mayBeMore = claims.count < min(max(wish.most, 1), places)
+            let next = mayBeMore ? try Self.nextDue(room, wish.lane, database) : nil
             return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
 
-    /// The due deliveries of the highest priority, and of each priority those with the earliest times.
-    private static func claim(
-        _ wish: ClaimWish, _ now: WallTime, _ database: Database
-    ) throws -> ([Claim], [DamagedDelivery]) {
-        guard wish.most > 0 else { return ([], []) }
-        var (due, damaged): ([Claim], [DamagedDelivery]) = ([], [])
-        for room in wish.rooms {
-            var free = min(wish.most, try places(room, wish.lane, database))
-            for priority in Priority.ranked where free > 0 {
-                let found = try Self.due(room, wish.lane, priority, free, now, database)
-                due += found.claims
-                damaged += found.damaged
-                free -= found.claims.count
-            }
-        }
-        // One that nobody can read must not keep the others from their turn.
-        for one in damaged {
-            try database.change(
-                "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
-                ErrorCode.internalFault, one.reason, one.delivery)
-        }
-        if wish.rooms.count > 1 { due.sort { $0.delivery.turn < $1.delivery.turn } }
-        return (try due.prefix(wish.most).compactMap { try take($0, wish, now, database) }, damaged)
-    }
-
     /// The claim as its owner has it from now on; nil for one that waits for others of its content.
     private static func take(
-        _ claim: Claim, _ wish: ClaimWish, _ now: WallTime, _ database: Database
+        _ claim: Claim, _ owner: String, _ room: ClaimRoom, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
         var original: Original?
         switch try deduplicate(claim, now, database) {
@@ -205,37 +198,25 @@ extension Journal {
             UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
                 started_at = ifnull(started_at, ?)
             WHERE id = ?
-            """, wish.owner, now + .seconds(3600), now, claim.delivery.id)
+            """, owner, now + .seconds(3600), now, claim.delivery.id)
         var delivery = claim.delivery
-        let room = wish.rooms.first { $0.destination == delivery.destination }
-        if claim.file.policy.window != nil { try letIn(&delivery, claim.file, uptime: room?.uptime, database) }
+        if claim.file.policy.window != nil { try letIn(&delivery, claim.file, uptime: room.uptime, database) }
         delivery.state = .claimed
         delivery.attempts += 1
         delivery.startedAt = delivery.startedAt ?? now
         return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
     }
 
-    /// How many more deliveries to the room's destination may run in `lane`.
-    private static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
-        let running = try database.row(
-            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
-            room.destination, lane
-        ) { $0.int(0) }
-        return (room.limits[lane] ?? 0) - (running ?? 0)
-    }
-
-    /// nil when none waits for its time or all places are taken.
-    private static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
-        try rooms.filter { try places($0, lane, database) > 0 }.flatMap { room in
-            try Priority.ranked.compactMap { priority in
-                try database.time(
-                    """
-                    SELECT next_at FROM delivery INDEXED BY \(room.index)
-                    WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL
-                        AND next_at < ? \(room.condition)
-                    ORDER BY next_at LIMIT 1
-                    """, room.destination, lane, priority.rank, never)
-            }
+    /// nil when none waits for its time.
+    private static func nextDue(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> WallTime? {
+        try Priority.ranked.compactMap { priority in
+            try database.time(
+                """
+                SELECT next_at FROM delivery INDEXED BY \(room.index)
+                WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL
+                    AND next_at < ? \(room.condition)
+                ORDER BY next_at LIMIT 1
+                """, room.destination, lane, priority.rank, never)
         }.min()
     }
 

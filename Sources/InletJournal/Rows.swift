@@ -92,9 +92,6 @@ package struct DeliveryRow: Sendable, Equatable {
 
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
-
-    /// Whose turn it is among deliveries that are due: by priority, then by how long they have waited.
-    var turn: (Int, WallTime, Int64) { (priority.rank, nextAt, id) }
 }
 
 /// A file with its deliveries.

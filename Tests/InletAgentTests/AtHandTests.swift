@@ -68,7 +68,7 @@ import Testing
             _ = try await journal.admit(admission, at: .now)
         }
         let wish = ClaimWish(
-            lane: .small, rooms: [ClaimRoom(destination: "here", limits: [.small: 2])], most: 2)
+            lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 2]), most: 2)
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         let log = try EventLog(nil)
         let events = EventRecord(log)

@@ -140,8 +140,7 @@ struct OutageSimulation {
         for destination in board.dueProbes() { probe(destination.name) }
         let rooms = board.rooms()
         if rooms.isEmpty { return [] }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16)
-        let claims = try await journal.exchange([], for: wish, at: time.now).claims
+        let claims = try await journal.claims(.small, rooms: rooms, most: 16, at: time.now)
         if !claims.isEmpty { time.advance(to: time.now + Self.turn(claims)) }
         for (name, uptime) in board.runningUptimes() {
             // Where nothing is sent, now and then will do.
@@ -170,7 +169,7 @@ struct OutageSimulation {
             ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
         }
         if ended.isEmpty { return }
-        let nothing = ClaimWish(lane: .small, rooms: [], most: 0)
+        let nothing = ClaimWish.none(.small)
         _ = try await journal.exchange(ended, for: nothing, at: time.now)
     }
 

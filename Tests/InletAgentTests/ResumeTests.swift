@@ -159,7 +159,7 @@ import Testing
             path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
         try await journal.setPaused("here", false)
         let wish = ClaimWish(
-            lane: .small, rooms: [ClaimRoom(destination: "here", limits: [.small: 1])], most: 1)
+            lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 1]), most: 1)
         for crash in 1...CrashRule.most {
             let later = WallTime.now + .seconds(100 * crash)
             let claim = try #require(try await journal.exchange([], for: wish, at: later).claims.first)

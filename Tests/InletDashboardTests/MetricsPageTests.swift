@@ -122,7 +122,7 @@ import Testing
         defer { place.journal.close() }
         let jobs = try await [place.admit("a"), place.admit("b"), place.admit("c")]
         // That process ends with one of them in its hands.
-        let wish = ClaimWish(lane: .big, rooms: [MetricsPlace.room], most: 1)
+        let wish = ClaimWish(lane: .big, room: MetricsPlace.room, most: 1)
         #expect(try await place.journal.exchange([], for: wish, at: .now).claims.count == 1)
         let log = try EventLog(nil)
         let agent = try await place.agent(log)

@@ -70,8 +70,8 @@ private struct BatchRun {
     /// The process dies with claims that nobody ends; a person may have cancelled one of them.
     private mutating func crash() async throws -> String {
         let rooms = Self.destinations.map { ClaimRoom.test($0) }
-        let wish = ClaimWish(lane: .big, rooms: rooms, most: Int.random(in: 1...3, using: &random))
-        let claims = try await journal.exchange([], for: wish, at: now).claims
+        let most = Int.random(in: 1...3, using: &random)
+        let claims = try await journal.claims(.big, rooms: rooms, most: most, at: now)
         if let claim = claims.randomElement(using: &random) {
             if Bool.random(using: &random) { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
             if Bool.random(using: &random) { _ = try await journal.cancel(claim.file.id, at: now) }

@@ -32,15 +32,13 @@ extension Bench {
     func claimAll(
         _ destinations: [String] = ["r2"], lane: Lane = .big, most: Int = 100, at time: WallTime = start
     ) async throws -> [Claim] {
-        let wish = ClaimWish(lane: lane, rooms: destinations.map { .test($0) }, most: most)
-        return try await journal.exchange([], for: wish, at: time).claims
+        try await journal.claims(lane, rooms: destinations.map { .test($0) }, most: most, at: time)
     }
 
     /// Ends a claim: as a link where the content is there, else so.
     func end(_ claim: Claim, _ settlement: Settlement, at time: WallTime = start) async throws {
         let end = claim.original.map { Settlement.delivered($0.link) } ?? settlement
-        let wish = ClaimWish(lane: .big, rooms: [], most: 0)
-        _ = try await journal.exchange([EndedClaim(claim, end)], for: wish, at: time)
+        _ = try await journal.exchange([EndedClaim(claim, end)], for: .none(.big), at: time)
     }
 
     /// Delivers `name` to `destinations`. - Returns: the job.

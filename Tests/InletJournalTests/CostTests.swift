@@ -22,7 +22,7 @@
             let claimed = try await kinds(bench) { claims = try await bench.claimAll(lane: .small, most: 1) }
             #expect(claimed == ["SELECT", "SELECT", "UPDATE"] && claims.count == 1)
             let ended = [EndedClaim(try #require(claims.first), .test(.delivered))]
-            let wish = ClaimWish(lane: .small, rooms: [], most: 0)
+            let wish = ClaimWish.none(.small)
             let settled = try await kinds(bench) {
                 _ = try await bench.journal.exchange(ended, for: wish, ending: rule, at: Bench.start)
             }

@@ -31,10 +31,10 @@ import Testing
         let bench = try Bench()
         _ = try await bench.admit("a")
         let now = Bench.start + .seconds(5)
-        let wish = ClaimWish(lane: .big, rooms: [.test()], most: 1)
+        let wish = ClaimWish(lane: .big, room: .test(), most: 1)
         let claim = try #require(try await bench.journal.exchange([], for: wish, at: now).claims.first)
         let end = now + .seconds(3)
-        let none = ClaimWish(lane: .big, rooms: [], most: 0)
+        let none = ClaimWish.none(.big)
         _ = try await bench.journal.exchange(
             [EndedClaim(claim, .test(.delivered))], for: none,
             ending: { job in

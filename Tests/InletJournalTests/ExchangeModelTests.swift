@@ -130,9 +130,9 @@ private struct HeldRun {
         let running = held.count { isOf($0, destination, lane) && $0.settlement == nil }
         let limit = isOpen ? Self.limits[destination] ?? 0 : 0
         let most = lane == .big ? limit - running : min(limit, Int.random(in: 0...6, using: &random))
-        let rooms = isOpen ? [ClaimRoom.test(destination, limit)] : []
+        let room = isOpen ? ClaimRoom.test(destination, limit) : nil
         let ended = held.filter { isOf($0, destination, lane) && $0.settlement != nil }
-        let wish = ClaimWish(lane: lane, rooms: rooms, most: max(0, most))
+        let wish = ClaimWish(lane: lane, room: room, most: max(0, most))
         var claimed = try await offer(ended, wish)
         if claimed == nil {
             // What is refused must keep nothing else from its end; and it is kept.
@@ -176,7 +176,7 @@ private struct HeldRun {
         }
         held.removeAll { one in ended.contains { $0.id == one.id } }
         let claimed = exchange.claims.map(\.delivery.id)
-        let places = Dictionary(uniqueKeysWithValues: wish.rooms.map { ($0.destination, $0.limits[wish.lane] ?? 0) })
+        let places = wish.room.map { [$0.destination: $0.limits[wish.lane] ?? 0] } ?? [:]
         try #require(claimed == model.claim(places, wish.lane, wish.most, at: now))
         try #require(exchange.damaged.isEmpty)
         for claim in exchange.claims {
@@ -321,7 +321,7 @@ private struct HeldRun {
         now = now + .seconds(60)
         for destination in Self.destinations {
             for lane in Lane.allCases {
-                let wish = ClaimWish(lane: lane, rooms: [.test(destination, 1000)], most: 1000)
+                let wish = ClaimWish(lane: lane, room: .test(destination, 1000), most: 1000)
                 let claims = try await journal.exchange([], for: wish, at: now).claims
                 _ = try await journal.exchange(
                     claims.map { EndedClaim($0, .test(.delivered)) }, for: .none(lane), at: now)

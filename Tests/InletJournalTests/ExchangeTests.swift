@@ -4,8 +4,8 @@ import InletJournalSupport
 import Testing
 
 @Suite(.seated) struct ExchangeTests {
-    private func wish(_ rooms: [ClaimRoom] = [.test()], most: Int = 100) -> ClaimWish {
-        ClaimWish(lane: .small, rooms: rooms, most: most)
+    private func wish(_ room: ClaimRoom = .test(), most: Int = 100) -> ClaimWish {
+        ClaimWish(lane: .small, room: room, most: most)
     }
 
     private func admit(_ bench: Bench, _ count: Int, to destinations: [String] = ["r2"]) async throws -> [Int64] {
@@ -19,12 +19,12 @@ import Testing
     @Test func `what ended makes room for what is claimed in the same exchange`() async throws {
         let bench = try Bench()
         let ids = try await admit(bench, 3)
-        let rooms = [ClaimRoom.test("r2", 2)]
-        let first = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start)
+        let room = ClaimRoom.test("r2", 2)
+        let first = try await bench.journal.exchange([], for: wish(room), at: Bench.start)
         #expect(first.claims.map(\.file.id) == Array(ids[..<2]))
-        #expect(try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims.isEmpty)
+        #expect(try await bench.journal.exchange([], for: wish(room), at: Bench.start).claims.isEmpty)
         let ended = [EndedClaim(first.claims[0], .delivered(.test()))]
-        let second = try await bench.journal.exchange(ended, for: wish(rooms), at: Bench.start)
+        let second = try await bench.journal.exchange(ended, for: wish(room), at: Bench.start)
         #expect(second.settled.map(\.state) == [.delivered])
         #expect(second.claims.map(\.file.id) == [ids[2]])
         #expect(try await bench.journal.deliveryCounts(.claimed) == ["r2": 2])
@@ -55,19 +55,24 @@ import Testing
         #expect(again.claims.map(\.delivery.attempts) == [1])
     }
 
-    @Test func `no destination gets more than its room, and all together no more than was asked for`() async throws {
+    @Test func `no destination gets more than its room, nor more than was asked for`() async throws {
         let bench = try Bench()
         _ = try await admit(bench, 6)
         _ = try await admit(bench, 6, to: ["disk"])
-        let rooms = [ClaimRoom.test("r2", 4), .test("disk", 2), .test("nowhere", 9)]
-        let few = try await bench.journal.exchange([], for: wish(rooms, most: 3), at: Bench.start)
+        let room = ClaimRoom.test("r2", 4)
+        let few = try await bench.journal.exchange([], for: wish(room, most: 3), at: Bench.start)
         #expect(few.claims.map(\.delivery.destination) == ["r2", "r2", "r2"])
         #expect(few.nextDue == nil)
-        let rest = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start)
-        #expect(rest.claims.map(\.delivery.destination) == ["r2", "disk", "disk"])
+        let rest = try await bench.journal.exchange([], for: wish(room), at: Bench.start)
+        #expect(rest.claims.map(\.delivery.destination) == ["r2"])
         #expect(rest.nextDue == nil)
+        for (name, limit) in [("disk", 2), ("nowhere", 0)] {
+            let there = try await bench.journal.exchange([], for: wish(.test(name, 2)), at: Bench.start)
+            #expect(there.claims.map(\.delivery.destination) == Array(repeating: name, count: limit))
+            #expect(there.nextDue == nil)
+        }
         #expect(try await bench.journal.deliveryCounts(.claimed) == ["r2": 4, "disk": 2])
-        #expect(try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims.isEmpty)
+        #expect(try await bench.journal.exchange([], for: wish(room), at: Bench.start).claims.isEmpty)
     }
 
     @Test func `an exchange says when the next is due that there is room for`() async throws {
@@ -75,12 +80,11 @@ import Testing
         let later = Bench.start + .seconds(5)
         _ = try await bench.admit("a", lane: .small, at: later)
         _ = try await bench.admit("b", to: ["disk"], lane: .small, at: later + .seconds(1))
-        let both = [ClaimRoom.test("r2"), .test("disk")]
-        let rooms = [ClaimRoom.test("r2", 0), .test("disk")]
-        #expect(try await bench.journal.exchange([], for: wish(both), at: Bench.start).nextDue == later)
-        #expect(
-            try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).nextDue == later + .seconds(1))
-        #expect(try await bench.journal.exchange([], for: wish([]), at: later).nextDue == nil)
+        #expect(try await bench.journal.exchange([], for: wish(), at: Bench.start).nextDue == later)
+        let disk = try await bench.journal.exchange([], for: wish(.test("disk")), at: Bench.start)
+        #expect(disk.nextDue == later + .seconds(1))
+        #expect(try await bench.journal.exchange([], for: wish(.test("r2", 0)), at: Bench.start).nextDue == nil)
+        #expect(try await bench.journal.exchange([], for: .none(.small), at: later).nextDue == nil)
     }
 
     @Test func `one that is refused takes the whole exchange back`() async throws {
@@ -106,8 +110,8 @@ import Testing
             Ending(disposition: "kept", receipt: Array("\(job.deliveries.map(\.state.rawValue))".utf8))
         }
         let rooms = [ClaimRoom.test("r2"), .test("disk")]
-        let claims = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims
-        let none = wish([], most: 0)
+        let claims = try await bench.journal.claims(.small, rooms: rooms, most: 100, at: Bench.start)
+        let none = ClaimWish.none(.small)
         let first = try await bench.journal.exchange(
             [EndedClaim(claims[0], .delivered(.test()))], for: none, ending: keep, at: Bench.start)
         #expect(first.settled.map(\.finish) == [nil])

@@ -96,7 +96,7 @@ struct FaultScript {
     ]
 
     static func wish(_ most: Int) -> ClaimWish {
-        ClaimWish(lane: .big, rooms: [.test("r2")], most: most)
+        ClaimWish(lane: .big, room: .test("r2"), most: most)
     }
 
     /// Ends the claim of delivery `number`, whoever was told of it: a claim whose answer was lost is one all the same.
@@ -138,7 +138,7 @@ struct FaultScript {
             _ = try await state.opened().admit(.test("small", lane: .small), at: at(15))
         },
         Step(name: "claim it, to have it at hand") { state in
-            let small = ClaimWish(lane: .small, rooms: [.test("r2")], most: 1)
+            let small = ClaimWish(lane: .small, room: .test("r2"), most: 1)
             _ = try await state.opened().exchange([], for: small, at: at(16))
         },
         Step(name: "note that it really begins") { state in

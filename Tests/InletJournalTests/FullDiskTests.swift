@@ -81,7 +81,7 @@ import Testing
         defer { journal.close() }
         _ = try await journal.admit(.test("a", lane: .small), at: Bench.start)
         _ = try await journal.admit(.test("b", lane: .small), at: Bench.start)
-        let wish = ClaimWish(lane: .small, rooms: [.test()], most: 1)
+        let wish = ClaimWish(lane: .small, room: .test(), most: 1)
         let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
         try disk.fill()
         _ = try await Self.admitUntilFull(journal)

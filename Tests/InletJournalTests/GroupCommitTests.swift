@@ -37,7 +37,7 @@ import Testing
                     _ = try await bench.journal.admit([.test("\(number)")], at: Bench.start) { outcomes in
                         for case .admitted(let id) in outcomes.map(\.main) { told.ids.withLock { _ = $0.insert(id) } }
                     }
-                    let wish = ClaimWish(lane: .big, rooms: [.test("r2", 1000)], most: 1000)
+                    let wish = ClaimWish(lane: .big, room: .test("r2", 1000), most: 1000)
                     let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims
                     let unsaid = claims.map(\.file.id).filter { id in told.ids.withLock { !$0.contains(id) } }
                     #expect(unsaid.isEmpty)

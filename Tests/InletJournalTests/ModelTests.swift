@@ -141,7 +141,7 @@ private struct QueuePlayer {
     private mutating func crash(
         _ destination: String, _ lane: Lane, _ most: Int, _ checkpoint: Bool, _ cancel: Bool
     ) async throws {
-        let wish = ClaimWish(lane: lane, rooms: [.test(destination)], most: most)
+        let wish = ClaimWish(lane: lane, room: .test(destination), most: most)
         let claims = try await journal.exchange([], for: wish, at: now).claims
         try require(claims.map(\.delivery.id), model.claim([destination: 100], lane, most, at: now), "claims")
         if let first = claims.first, checkpoint {

@@ -30,7 +30,7 @@ import Testing
         var counted = FileAdmission.test("counted")
         counted.plan?.digests = [Digest(.sha256, Array(repeating: 7, count: 32))]
         _ = try await bench.journal.admit(counted, at: Bench.start)
-        let wish = ClaimWish(lane: .big, rooms: [.test("r2")], most: 100)
+        let wish = ClaimWish(lane: .big, room: .test("r2"), most: 100)
         let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims
         let names = try await bench.journal.commit { database in
             try claims.filter {
@@ -53,8 +53,8 @@ import Testing
         }
         for _ in 0..<4 {
             now = now + .seconds(1)
-            let wish = ClaimWish(lane: .big, rooms: [.test("r2", 4), .test("disk", 4)], most: 6)
-            let claims = try await bench.journal.exchange([], for: wish, at: now).claims
+            let rooms = [ClaimRoom.test("r2", 4), .test("disk", 4)]
+            let claims = try await bench.journal.claims(.big, rooms: rooms, most: 6, at: now)
             for claim in claims {
                 if Int.random(in: 0..<6, using: &random) == 0 {
                     _ = try await bench.journal.cancel(claim.file.id, at: now)

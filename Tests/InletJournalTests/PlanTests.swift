@@ -65,7 +65,7 @@
 
         @Test func `a start`() async throws {
             let bench = try await filled()
-            let wish = ClaimWish(lane: .big, rooms: [.test()], most: 1)
+            let wish = ClaimWish(lane: .big, room: .test(), most: 1)
             _ = try await bench.journal.exchange([], for: wish, at: Bench.start)
             try await expectNoWalk(bench) { journal in
                 _ = try await journal.recover(destinations: ["r2"], boot: 1, at: Bench.start)
@@ -82,12 +82,13 @@
             let bench = try await filled()
             try await expectNoWalk(bench) { journal in
                 for lane in Lane.allCases {
-                    let rooms = [ClaimRoom.test(), .test("disk")]
-                    let wish = ClaimWish(lane: lane, rooms: rooms, most: 9)
-                    let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
-                    let ended = claims.map { EndedClaim($0, .test(.delivered)) }
-                    _ = try await journal.exchange(ended, for: wish, at: Bench.start)
-                    _ = try await journal.nextDue(lane, rooms: rooms)
+                    for room in [ClaimRoom.test(), .test("disk")] {
+                        let wish = ClaimWish(lane: lane, room: room, most: 9)
+                        let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
+                        let ended = claims.map { EndedClaim($0, .test(.delivered)) }
+                        _ = try await journal.exchange(ended, for: wish, at: Bench.start)
+                        _ = try await journal.nextDue(lane, rooms: [room])
+                    }
                 }
             }
         }
@@ -98,7 +99,7 @@
             try await expectNoWalk(bench, except: "delivery_waiting") { journal in
                 let room = ClaimRoom(destination: "r2", limits: [.small: 9], isForBegunOnly: true)
                 _ = try await journal.nextDue(.small, rooms: [room])
-                let wish = ClaimWish(lane: .small, rooms: [room], most: 9)
+                let wish = ClaimWish(lane: .small, room: room, most: 9)
                 let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
                 #expect(claims.count == 1)
             }

@@ -15,10 +15,10 @@ import Testing
         return admission
     }
 
-    private func claim(_ bench: Bench, _ most: Int, _ rooms: [ClaimRoom] = [.test()], at time: WallTime) async throws
+    private func claim(_ bench: Bench, _ most: Int, _ room: ClaimRoom = .test(), at time: WallTime) async throws
         -> [Claim]
     {
-        let wish = ClaimWish(lane: .big, rooms: rooms, most: most)
+        let wish = ClaimWish(lane: .big, room: room, most: most)
         return try await bench.journal.exchange([], for: wish, at: time).claims
     }
 
@@ -47,12 +47,13 @@ import Testing
         #expect(try await bench.journal.nextDue(destinations: ["r2"]) == Bench.start + .seconds(50))
     }
 
-    @Test func `between destinations the more urgent goes first, and lanes stay apart`() async throws {
+    @Test func `destinations and lanes stay apart, and the more urgent goes first in each`() async throws {
         let bench = try Bench()
-        _ = try await bench.journal.admit(admission("old", .normal, to: ["disk"]), at: Bench.start)
+        _ = try await bench.journal.admit(admission("other", .high, to: ["disk"]), at: Bench.start)
+        _ = try await bench.journal.admit(admission("old", .normal), at: Bench.start)
         _ = try await bench.journal.admit(admission("new", .high), at: Bench.start + .seconds(1))
         _ = try await bench.journal.admit(admission("small", .high, lane: .small), at: Bench.start)
-        let claims = try await claim(bench, 9, [.test("disk"), .test()], at: Bench.start + .seconds(9))
+        let claims = try await claim(bench, 9, at: Bench.start + .seconds(9))
         #expect(claims.compactMap(\.delivery.key) == ["new", "old"])
     }
 
@@ -95,7 +96,7 @@ import Testing
                 ($0.priority.rank, $0.at, $0.id) < ($1.priority.rank, $1.at, $1.id)
             }
             let expected = due.prefix(most).map(\.id)
-            let claimed = try await claim(bench, most, [.test("r2", 1000)], at: Bench.start + .seconds(now))
+            let claimed = try await claim(bench, most, .test("r2", 1000), at: Bench.start + .seconds(now))
             try #require(claimed.map(\.file.id) == expected, "seed \(seed), \(now) s")
             waiting.removeAll { expected.contains($0.id) }
         }

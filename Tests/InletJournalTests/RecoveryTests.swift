@@ -8,7 +8,7 @@ import Testing
 struct RecoveryTests {
     /// Claims what is due in the small lane.
     private func claims(_ bench: Bench, at time: WallTime, most: Int = 10) async throws -> [Claim] {
-        let wish = ClaimWish(lane: .small, rooms: [.test()], most: most)
+        let wish = ClaimWish(lane: .small, room: .test(), most: most)
         return try await bench.journal.exchange([], for: wish, at: time).claims
     }
 
@@ -96,7 +96,7 @@ struct RecoveryTests {
         let bench = try Bench()
         let id = try await bench.admit("a")
         for crash in 1...2 {
-            let wish = ClaimWish(lane: .big, rooms: [.test()], most: 1)
+            let wish = ClaimWish(lane: .big, room: .test(), most: 1)
             #expect(try await bench.journal.exchange([], for: wish, at: Bench.start).claims.count == 1)
             _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
             #expect(try await bench.job(id).deliveries[0].crashes == crash)

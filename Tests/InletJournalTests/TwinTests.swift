@@ -95,7 +95,7 @@ import Testing
         let journal = try Journal(path: bench.directory.path.appending("journal.sqlite"), now: Bench.start)
         defer { journal.close() }
         #expect(try await journal.recover(destinations: ["r2"], at: Self.soon).freedClaims == 1)
-        let wish = ClaimWish(lane: .big, rooms: [.test()], most: 9)
+        let wish = ClaimWish(lane: .big, room: .test(), most: 9)
         #expect(try await journal.exchange([], for: wish, at: Self.soon).claims.map(\.file.id) == [first])
     }
 

@@ -11,8 +11,7 @@ extension Journal {
         _ lane: Lane, rooms: [ClaimRoom], clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
         _ body: (Claim) async throws -> (Settlement, Result)
     ) async throws -> (SettledFile, Result)? {
-        let wish = ClaimWish(lane: lane, rooms: rooms, most: 1)
-        guard let claim = try await exchange([], for: wish, at: clock()).claims.first else { return nil }
+        guard let claim = try await claims(lane, rooms: rooms, most: 1, at: clock()).first else { return nil }
         let settlement: Settlement
         let result: Result
         do {
@@ -39,9 +38,29 @@ extension Journal {
         }
     }
 
+    /// Claims what is due in `lane`, room by room, until there are `most`. - Returns: in the order in which they were due.
+    package func claims(_ lane: Lane, rooms: [ClaimRoom], most: Int, at now: WallTime) async throws -> [Claim] {
+        var claims: [Claim] = []
+        for room in rooms where claims.count < most {
+            let wish = ClaimWish(lane: lane, room: room, most: most - claims.count)
+            claims += try await exchange([], for: wish, at: now).claims
+        }
+        return claims.sorted {
+            let (one, other) = ($0.delivery, $1.delivery)
+            return (one.priority.rank, one.nextAt, one.id) < (other.priority.rank, other.nextAt, other.id)
+        }
+    }
+
     /// When the next delivery in `lane` is due that `rooms` have a place for.
     package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws -> WallTime? {
-        try await exchange([], for: ClaimWish(lane: lane, rooms: rooms, most: 0), at: WallTime(milliseconds: 0)).nextDue
+        var times: [WallTime] = []
+        for room in rooms {
+            let wish = ClaimWish(lane: lane, room: room, most: 0)
+            if let time = try await exchange([], for: wish, at: WallTime(milliseconds: 0)).nextDue {
+                times.append(time)
+            }
+        }
+        return times.min()
     }
 
     /// Admits one file, with its companions.

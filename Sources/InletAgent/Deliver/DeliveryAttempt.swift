@@ -59,7 +59,7 @@ struct DeliveryAttempt: Sendable {
             write: { entries throws(DeliveryError) in try await note(entries) },
             replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
         let attempt = Attempt(checkpoint: notes, isStopping: { stage.isStopping.isSet })
-        if let step = stage.transfers.step(delivery.id) { attempt.report(step) }
+        if let step = shared.transfers.step(delivery.id) { attempt.report(step) }
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
@@ -109,8 +109,8 @@ struct DeliveryAttempt: Sendable {
     ) async -> Result<DeliveryOutcome, DeliveryError>? {
         let size = file.identity.size
         let cancelled = DeliveryError(.cancelled, .cancelled, "cancelled")
-        let (signal, mayBeCancelled) = stage.transfers.add(ref, size: size, since: .now, attempt: attempt)
-        defer { stage.transfers.remove(ref.delivery) }
+        let (signal, mayBeCancelled) = shared.transfers.add(ref, size: size, since: .now, attempt: attempt)
+        defer { shared.transfers.remove(ref.delivery) }
         // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await shared.journal.isClaimed(ref.delivery)) == false { return .failure(cancelled) }
         // Its limit became 0 after it was claimed.
@@ -134,7 +134,7 @@ struct DeliveryAttempt: Sendable {
             let ended = await group.reduce(nil) { $1 ?? $0 }
             return ended ?? .failure(cancelled)
         }
-        if case .failure(let error) = result, error.verdict == .cancelled, stage.transfers.isSentBack(ref.delivery) {
+        if case .failure(let error) = result, error.verdict == .cancelled, shared.transfers.isSentBack(ref.delivery) {
             return nil
         }
         return result
@@ -183,7 +183,7 @@ struct DeliveryAttempt: Sendable {
         proof.address = destination.address
         Failpoint.afterComplete.reached()
         stage.warmUp.step()
-        stage.transfers.forgetStep(of: ref.delivery)
+        shared.transfers.forgetStep(of: ref.delivery)
         let event = AgentEvent.jobDelivered(ref, proof, duration: start.duration(to: .now))
         let report = DeliveryReport(event: event, destinationIsBack: worked(.delivered(file: ref.job)))
         return (.delivered(shared.journal.seal.closed(proof)), report)
@@ -191,7 +191,7 @@ struct DeliveryAttempt: Sendable {
 
     /// The destination works on it: how far that is, is remembered for `status`, and said now and then.
     private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (Settlement, DeliveryReport) {
-        if let step = attempt.progress, stage.transfers.note(step, of: delivery.id, at: .now) {
+        if let step = attempt.progress, shared.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
         let event = AgentEvent.jobWaiting(ref, until: time, saying: saying, isRepeated: delivery.isBeingWorkedOn)
@@ -227,7 +227,7 @@ struct DeliveryAttempt: Sendable {
             shared.destinations.report(ref.destination, event, reason: error.reason, code: error.code).action
         }
         if decision.error.isLocal { tell(decision.error) }
-        if case .ended = decision.end { stage.transfers.forgetStep(of: ref.delivery) }
+        if case .ended = decision.end { shared.transfers.forgetStep(of: ref.delivery) }
         return decision.outcome(ref, file, attempt: delivery.attempts, at: now)
     }
 

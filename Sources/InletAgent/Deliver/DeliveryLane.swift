@@ -18,7 +18,7 @@ struct DeliveryLane: Sendable {
     private var shared: Shared { stage.shared }
     private var none: ClaimWish { .none(id.lane) }
 
-    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { stage.lanes.with(id, body) }
+    private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { shared.lanes.with(id, body) }
 
     /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
     /// cancelled: then the journal is asked once more to take what has ended.
@@ -122,7 +122,7 @@ struct DeliveryLane: Sendable {
         var wish = none
         if var room {
             room.limits = room.limits.mapValues(most)
-            wish = ClaimWish(lane: id.lane, rooms: [room], most: places)
+            wish = ClaimWish(lane: id.lane, room: room, most: places)
         }
         let exchange: Exchange?
         do throws(JournalError) {

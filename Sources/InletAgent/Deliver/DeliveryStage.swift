@@ -9,9 +9,6 @@ internal import Synchronization
 /// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
 final class DeliveryStage: Service {
     let shared: Shared
-    /// What the lanes hold.
-    let lanes: Lanes
-    let transfers: Transfers
     let transferPool: TransferPool
     private let limitHold: LimitHold
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
@@ -29,13 +26,11 @@ final class DeliveryStage: Service {
     ///   - begun: the deliveries that an earlier process began.
     ///   - patience: how long a limit of 0 may keep the places of what it holds.
     ///   - silence: after so long without a byte a big file's place is another's.
-    init(
-        _ shared: Shared, _ transfers: Transfers, _ lanes: Lanes, begun: [Int64], patience: Duration, silence: Duration
-    ) {
-        (self.shared, self.transfers, self.lanes) = (shared, transfers, lanes)
+    init(_ shared: Shared, begun: [Int64], patience: Duration, silence: Duration) {
+        self.shared = shared
         resumable = Mutex(Set(begun))
-        transferPool = TransferPool(shared, transfers, silence: silence)
-        limitHold = LimitHold(shared: shared, transfers: transfers, patience: patience)
+        transferPool = TransferPool(shared, silence: silence)
+        limitHold = LimitHold(shared: shared, patience: patience)
     }
 
     func run() async throws {
@@ -85,7 +80,7 @@ final class DeliveryStage: Service {
 
     private func run(_ id: LaneID) async {
         await DeliveryLane(id: id, stage: self).run()
-        lanes.remove(id)
+        shared.lanes.remove(id)
         running.withLock { _ = $0.remove(id) }
         // Its destination may be there again.
         shared.signals.raise(.lanes)
@@ -96,7 +91,7 @@ final class DeliveryStage: Service {
         await isStopping.wait()
         // Ends early only when the task is cancelled, with which the rest ends too.
         try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
-        transfers.cancelAll()
+        shared.transfers.cancelAll()
     }
 }
 

@@ -86,19 +86,18 @@ final class TransferPool: Sendable {
 
     private let state: Mutex<State>
     private let shared: Shared
-    private let transfers: Transfers
     /// Raised when a lane begins to wait.
     private let isShort = WakeSignal()
 
-    init(_ shared: Shared, _ transfers: Transfers, silence: Duration) {
-        (self.shared, self.transfers) = (shared, transfers)
+    init(_ shared: Shared, silence: Duration) {
+        self.shared = shared
         state = Mutex(State(detector: StallDetector(workers: shared.settings.settings.workers, patience: silence)))
     }
 
     /// As `StallDetector.take`; the lane is woken when there may be more.
     func take(_ most: Int, for lane: LaneID) -> Int {
         if most == 0 { return 0 }
-        let sent = transfers.sent
+        let sent = shared.transfers.sent
         let (count, isFirst) = state.withLock { state in
             state.detector.note(sent, at: .now)
             let count = state.detector.take(most, for: lane, at: .now)
@@ -136,7 +135,7 @@ final class TransferPool: Sendable {
     /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
     func freeStalled() async {
         while !Task.isCancelled {
-            let sent = transfers.sent
+            let sent = shared.transfers.sent
             let next = state.withLock { state -> ContinuousClock.Instant? in
                 state.detector.note(sent, at: .now)
                 return state.waiting.isEmpty ? nil : state.detector.nextLook(at: .now)
@@ -151,7 +150,6 @@ final class TransferPool: Sendable {
 /// reads back what it has sent, goes on to its end.
 struct LimitHold: Sendable {
     let shared: Shared
-    let transfers: Transfers
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     let patience: Duration
 
@@ -160,7 +158,7 @@ struct LimitHold: Sendable {
         var clock = ShutClock(patience: patience)
         await shared.signals[.limit].loop {
             let now = ContinuousClock.now
-            let busy = clock.due(shared.destinations.shut, at: now).filter { transfers.sendBack(heldAt: $0) }
+            let busy = clock.due(shared.destinations.shut, at: now).filter { shared.transfers.sendBack(heldAt: $0) }
             return clock.nextLook(busy, at: now)
         }
     }

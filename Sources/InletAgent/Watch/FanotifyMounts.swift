@@ -155,7 +155,9 @@ struct FanotifyMounts: ~Copyable {
         }
         if isLost { news.append((InotifyRecord(watch: -1, mask: .overflow), "")) }
         // Renaming a folder above the root takes it away.
-        if mayHaveMoved, !place.isThere || FolderPlace(root) != place { news.append((InotifyRecord(watch: -1, mask: .selfMoved), "")) }
+        if mayHaveMoved, !place.isThere || FolderPlace(root) != place {
+            news.append((InotifyRecord(watch: -1, mask: .selfMoved), ""))
+        }
         return news
     }
 

@@ -91,16 +91,15 @@ package struct FolderPipeline: Pipeline {
             }
             if let proof = try await existing(target, in: folder, source, order, key) { return proof }
         }
+        try requireSpace(for: order.source.size)
         // From here on it is this one, whatever is put in its place.
-        let folder = try prepare(directory, size: order.source.size)
+        let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
         let wanted = settings.verify == .readBack ? try await Fingerprint.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
         let temporary = try copy(source, folder, name, attempt.meter)
         do {
-            try await compare(temporary, in: folder, source, order, wanted)
-            try SourceGuard.check(source, order)
-            try publish(temporary, as: target, in: folder)
+            try await publish(temporary, as: target, in: folder, source, order, wanted)
         } catch {
             // What stays is removed by the next attempt, or when the file is given up.
             try? folder.remove(temporary)
@@ -150,7 +149,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) -> Folder {
+    private func requireSpace(for size: Int64) throws(DeliveryError) {
         let free = try DeliveryError.onWriting(FreeSpace.available(at: settings.path))
         guard free - size >= settings.minFree else {
             throw DeliveryError(
@@ -158,7 +157,6 @@ package struct FolderPipeline: Pipeline {
                 "\(settings.path.display) has \(ByteText.format(free)) free; \(ByteText.format(size)) more would leave "
                     + "less than min_free (\(ByteText.format(settings.minFree)))")
         }
-        return try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
     }
 
     /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
@@ -171,10 +169,7 @@ package struct FolderPipeline: Pipeline {
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
         let wanted = try await Fingerprint.sha256(of: source, on: hashing)
-        guard try await readBack(name, in: folder) == wanted else {
-            try SourceGuard.check(source, order)
-            throw Self.taken(target)
-        }
+        guard try await holds(wanted, name, in: folder, source, order) else { throw Self.taken(target) }
         // The process may have died between the rename and this.
         try DeliveryError.onWriting(folder.synchronize())
         return proof(order, key, target, wanted)
@@ -246,43 +241,47 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    private func compare(
-        _ copy: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder,
-        _ wanted: Digest?
+    /// The copy must be what was read; then, and while the source is still what was admitted, it gets its name.
+    private func publish(
+        _ copy: FilePath.Component, as target: FilePath, in folder: Folder, _ source: SourceFile,
+        _ order: DeliveryOrder, _ wanted: Digest?
     ) async throws(DeliveryError) {
-        let shown = folder.path.appending(copy).display
-        guard let wanted else {
-            if try DeliveryError.onWriting(folder.look(copy)).identity?.size == order.source.size { return }
-            throw DeliveryError(
-                .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source")
-        }
-        guard try await readBack(copy, in: folder) == wanted else {
-            // The source may have been written to between the two readings: that is no fault of the disk.
-            try SourceGuard.check(source, order)
+        let isWhole =
+            if let wanted {
+                try await holds(wanted, copy, in: folder, source, order)
+            } else {
+                try DeliveryError.onWriting(folder.look(copy)).identity?.size == order.source.size
+            }
+        guard isWhole else {
             throw DeliveryError(
                 .retry(after: nil), .readBackDiffers,
-                "\(shown): the disk gave back other bytes than were written; check it")
+                "\(folder.path.appending(copy).display): "
+                    + (wanted == nil
+                        ? "the copy has another length than the source"
+                        : "the disk gave back other bytes than were written; check it"))
         }
-    }
-
-    private func readBack(_ name: FilePath.Component, in folder: Folder) async throws(DeliveryError) -> Digest {
-        do {
-            return try await Checksum.sha256(readingBack: name, in: folder, on: pool)
-        } catch {
-            throw DeliveryError(writing: error)
-        }
-    }
-
-    private func publish(
-        _ temporary: FilePath.Component, as target: FilePath, in folder: Folder
-    ) throws(DeliveryError) {
+        try SourceGuard.check(source, order)
         do {
             Failpoint.copied.reached()
-            try folder.rename(temporary, to: folder, target.lastComponent ?? temporary)
+            try folder.rename(copy, to: folder, target.lastComponent ?? copy)
             Failpoint.renamed.reached()
             try folder.synchronize()
         } catch {
             throw error.isTaken ? Self.taken(target) : DeliveryError(writing: error)
         }
+    }
+
+    /// Whether the disk gives back what was `wanted` when the source was read. The source may have been written to between the
+    /// two readings: that is no fault of the disk, and is thrown.
+    private func holds(
+        _ wanted: Digest, _ name: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder
+    ) async throws(DeliveryError) -> Bool {
+        do throws(SystemError) {
+            if try await Checksum.sha256(readingBack: name, in: folder, on: pool) == wanted { return true }
+        } catch {
+            throw DeliveryError(writing: error)
+        }
+        try SourceGuard.check(source, order)
+        return false
     }
 }
