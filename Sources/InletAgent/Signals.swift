@@ -47,11 +47,6 @@ final class Signals: Sendable {
         for (signal, wake) in signals.withLock(\.self) { if case .deliverable = signal { wake.raise() } }
         raise(.lanes, .expirable)
     }
-
-    /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
-    func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
-        await self[signal].wait(until: deadline)
-    }
 }
 
 /// Wakes loops that wait for work. One that is raised while nobody waits is kept, so that work announced between a loop's look at

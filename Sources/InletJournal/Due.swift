@@ -48,7 +48,7 @@ extension Journal {
                 }
             }.compactMap(\.self)
             let open = try found.filter {
-                try $0.file.policy.window == nil || !postpone($0.row, $0.file, uptime: room.uptime, now, database)
+                try !postpone($0.row, $0.file, uptime: room.uptime, now, database)
             }
             postponed += found.count - open.count
             // However many wait for their window, they do not keep others from their turn.

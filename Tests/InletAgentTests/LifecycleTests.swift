@@ -93,9 +93,8 @@ import Testing
             try scene.directory.write(Array("\($0)".utf8), to: FilePath("elsewhere/\($0)"))
         }
         try scene.directory.write(Array(repeating: 1, count: 101), to: "elsewhere/70")
-        let absent = scene.directory.path.appending("absent")
         // A file that is named twice has not arrived when it is looked at again.
-        let gate = Gate()
+        let (absent, gate) = (scene.directory.path.appending("absent"), Gate())
         scene.here.always(.hold(gate, .deliver))
         try await scene.run { stage in
             let answers = await stage.agent.control.send([files[3], absent] + files, to: nil)

@@ -29,7 +29,7 @@ import Testing
             tasks.addTask { try await group.run() }
             tasks.addTask {
                 while !manager.all.contains("STOPPING=1") {
-                    await shared.signals.wait(for: .lanes, until: .now.advanced(by: .milliseconds(20)))
+                    await shared.signals[.lanes].wait(until: .now.advanced(by: .milliseconds(20)))
                     nudges.add()
                     shared.health.heartbeat.beat(.intake("/drop"))
                     if workersLive.value > 0 { shared.health.heartbeat.beat(.workers) }

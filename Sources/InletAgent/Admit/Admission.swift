@@ -17,7 +17,7 @@ struct Admission: Sendable {
     init(_ shared: Shared) { (self.shared, routes) = (shared, shared.settings.routes) }
 
     var journal: Journal { shared.journal }
-    var board: DestinationRegistry { shared.destinations }
+    var registry: DestinationRegistry { shared.destinations }
     var log: EventLog { shared.log }
     var health: JournalHealth { shared.health.journal }
 
@@ -90,10 +90,10 @@ struct Admission: Sendable {
     /// - Parameter arrival: the file as its routes see it.
     func planned(_ arrival: Arrival, _ plan: Plan, _ rules: AdmissionRules) -> FileAdmission {
         let size = arrival.identity.size
-        let storages = board.storages(plan.destinations, path: arrival.path, fields: plan.with)
+        let storages = registry.storages(plan.destinations, path: arrival.path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
-        let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, board.lane(of: size, to: $0)) })
-        var file = FileAdmission(rules.row(of: arrival), plan: plan, lanes: lanes, uptimes: board.uptimes())
+        let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, registry.lane(of: size, to: $0)) })
+        var file = FileAdmission(rules.row(of: arrival), plan: plan, lanes: lanes, uptimes: registry.uptimes())
         file.storages = storages
         if !rules.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
         if let note = file.arrival.normalizationConflict { file.plan?.notes.append(note) }
@@ -233,7 +233,7 @@ struct Admission: Sendable {
         let ending = FileName(arrival.path).plainExtension
         return CompanionAdmission(
             arrival, companion, category: Category.byExtension(ending), mediaType: MediaType.byExtension(ending),
-            lanes: companion.kind == .marker ? [:] : board.sidecarLanes(of: arrival.identity.size))
+            lanes: companion.kind == .marker ? [:] : registry.sidecarLanes(of: arrival.identity.size))
     }
 
     /// Of a companion whose file is in the journal.
@@ -243,7 +243,7 @@ struct Admission: Sendable {
         let companion = self.companion(of: companion, arrival)
         do throws(JournalError) {
             Failpoint.admitting.reached()
-            let outcome = try await journal.admitLate(companion, main: main, uptimes: board.uptimes(), at: .now) {
+            let outcome = try await journal.admitLate(companion, main: main, uptimes: registry.uptimes(), at: .now) {
                 outcome, job in
                 switch outcome {
                 case .admitted, .rejected, .duplicate: Failpoint.admitted.reached()
@@ -299,7 +299,7 @@ struct Admission: Sendable {
         }
         log.emit(events)
         for signal in signals { shared.signals.raise(signal) }
-        board.admitted(for: destinations)
+        registry.admitted(for: destinations)
     }
 
     private static func events(

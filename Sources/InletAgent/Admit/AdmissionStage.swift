@@ -59,7 +59,7 @@ struct AdmissionStage: Sendable {
         self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
         inspector = Inspector(settings, volume, admission, skipBefore: skipBefore)
         companions = CompanionRule(routes: admission.routes, settle: settings.settle, skipBefore: skipBefore)
-        if adopts { adopter = AdoptionCheck(admission.board) }
+        if adopts { adopter = AdoptionCheck(admission.registry) }
     }
 
     var root: FilePath { settings.path }
@@ -161,7 +161,7 @@ struct AdmissionStage: Sendable {
                 admission.shared.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
-                file, identity: arrival.identity, uptimes: admission.board.uptimes(), at: .now)
+                file, identity: arrival.identity, uptimes: admission.registry.uptimes(), at: .now)
             if touch.isNoted || touch.isOutdated { admission.shared.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
             if touch.goesOn { admission.shared.signals.raiseDeliverable() }

@@ -258,11 +258,11 @@ struct AdoptionCheck: Sendable {
         case silence(destination: String, reason: String)
     }
 
-    let board: DestinationRegistry
+    let registry: DestinationRegistry
     /// How long those are left alone that give no answer, and until when: a second, and twice as long each time, up to a minute.
     private var pauses: [String: (length: Duration, end: ContinuousClock.Instant)] = [:]
 
-    init(_ board: DestinationRegistry) { self.board = board }
+    init(_ registry: DestinationRegistry) { self.registry = registry }
 
     /// Whether all of them have it. A service whose records are found by numbers of its own is believed to.
     func ask(_ arrival: Arrival, _ plan: Plan) async -> Answer {
@@ -283,7 +283,7 @@ struct AdoptionCheck: Sendable {
     }
 
     private func verifier(_ name: String) -> (any DeliveryVerifying)? {
-        guard let verifier = board[name]?.pipeline as? any DeliveryVerifying, verifier.findsByKey else { return nil }
+        guard let verifier = registry[name]?.pipeline as? any DeliveryVerifying, verifier.findsByKey else { return nil }
         return verifier
     }
 

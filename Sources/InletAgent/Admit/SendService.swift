@@ -17,7 +17,7 @@ struct SendService: Sendable {
     init(_ shared: Shared, reading: BlockingPool) { (admission, self.reading) = (Admission(shared), reading) }
 
     private var journal: Journal { admission.journal }
-    private var board: DestinationRegistry { admission.board }
+    private var registry: DestinationRegistry { admission.registry }
 
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
@@ -32,8 +32,8 @@ struct SendService: Sendable {
     }
 
     private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
-        if let destination, board[destination] == nil {
-            return paths.map { _ in .refused(Self.unknown(destination, board.names)) }
+        if let destination, registry[destination] == nil {
+            return paths.map { _ in .refused(Self.unknown(destination, registry.names)) }
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
         let size = admission.routes.isByName ? rules.group : 1
@@ -147,13 +147,13 @@ struct SendService: Sendable {
 
     private func retry(_ job: Int64) async throws(JournalError) {
         defer { admission.shared.signals.raiseDeliverable() }
-        _ = try await journal.retry(job, uptimes: board.uptimes(), at: .now)
+        _ = try await journal.retry(job, uptimes: registry.uptimes(), at: .now)
     }
 
     /// Sends what has arrived again.
     private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
         defer { admission.shared.signals.raiseDeliverable() }
-        return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
+        return try await journal.resend(deliveries, of: job, uptimes: registry.uptimes(), at: .now)
     }
 
     private static func delivered(_ job: Job) -> String {
@@ -177,9 +177,9 @@ struct SendService: Sendable {
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
         // A route that leads elsewhere has not been given this destination's fields.
-        route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }
+        route.with.merge(registry[destination]?.fields ?? [:]) { given, _ in given }
         // Nor does it say what a sidecar may set for this one.
-        let type = board[destination].flatMap { DestinationKinds.named($0.type)?.type }
+        let type = registry[destination].flatMap { DestinationKinds.named($0.type)?.type }
         route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
         return rules.routes(RouteTable([route]))

@@ -27,10 +27,14 @@ struct DeliveryAttempt: Sendable {
     let claim: Claim
     let stage: DeliveryStage
 
-    private var ref: AgentEvent.JobRef { AgentEvent.JobRef(claim.file, claim.delivery) }
+    private let ref: AgentEvent.JobRef
     var shared: Shared { stage.shared }
     var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
+
+    init(_ claim: Claim, _ stage: DeliveryStage) {
+        (self.claim, self.stage, ref) = (claim, stage, AgentEvent.JobRef(claim.file, claim.delivery))
+    }
 
     func run() async -> (Settlement, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }

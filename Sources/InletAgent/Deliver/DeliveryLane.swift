@@ -40,14 +40,18 @@ struct DeliveryLane: Sendable {
                     if refused == 0 { patience = JournalPatience() }
                     if !isStopping || open > refused {
                         if !turn.hasMore {
-                            await shared.signals.wait(for: .deliverable(id), until: nextLook(turn.nextDue))
+                            await shared.signals[.deliverable(id)].wait(until: nextLook(turn.nextDue))
                         }
                         await gather()
                         continue
                     }
                 }
-                // A proof waits here until it can be written.
-                if await !patience.wait(stage.isStopping) { return }
+                // A proof waits here until it can be written. The last tries are for when nothing runs any more.
+                if isStopping, !isLast, slots(\.running) > 0 {
+                    await shared.signals[.deliverable(id)].wait(until: .now.advanced(by: .seconds(1)))
+                } else if await !patience.wait(stage.isStopping) {
+                    return
+                }
             }
         }
         // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
@@ -64,7 +68,7 @@ struct DeliveryLane: Sendable {
             var ended = Ended.back(claim)
             if !stage.isStopping.isSet, !Task.isCancelled, shared.destinations.takes(claim.delivery) {
                 Failpoint.claimed.reached()
-                let (settlement, report) = await DeliveryAttempt(claim: claim, stage: stage).run()
+                let (settlement, report) = await DeliveryAttempt(claim, stage).run()
                 ended = Ended(claim: claim, settlement: settlement, report: report)
             }
             let isAwaited: Bool
@@ -84,7 +88,7 @@ struct DeliveryLane: Sendable {
         while !stage.isStopping.isSet, !Task.isCancelled, let pause = slots({ $0.pause }),
             start.duration(to: .now) < pause
         {
-            await shared.signals.wait(for: .deliverable(id), until: start.advanced(by: pause))
+            await shared.signals[.deliverable(id)].wait(until: start.advanced(by: pause))
         }
     }
 

@@ -73,7 +73,7 @@ final class DeliveryStage: Service {
                         group.addTask { await self.run(id) }
                     }
                 }
-                await shared.signals.wait(for: .lanes)
+                await shared.signals[.lanes].wait(until: nil)
             }
         }
     }

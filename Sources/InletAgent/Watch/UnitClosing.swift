@@ -118,10 +118,11 @@ extension AdmissionStage {
                 marker = found
             }
             let labels = try await labels(of: unit, marker: marker?.path)
-            let (board, signals) = (admission.board, admission.shared.signals)
+            let (registry, signals) = (admission.registry, admission.shared.signals)
             Failpoint.closingUnit.reached()
             let batches = try await journal.closeUnit(
-                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), closing: board.closers,
+                unit, root: root, routes: routes, marker: marker, uptimes: registry.uptimes(),
+                closing: registry.closers,
                 labels: labels, at: .now)
             Failpoint.unitClosed.reached()
             admission.health.works()

@@ -271,9 +271,9 @@ struct EarlierFiles: Sendable {
     /// Questions to destinations at once.
     private static let questions = 16
 
-    init(before: WallTime, _ board: DestinationRegistry) {
+    init(before: WallTime, _ registry: DestinationRegistry) {
         self.before = before
-        check = AdoptionCheck(board)
+        check = AdoptionCheck(registry)
     }
 
     /// Whether a destination said that it does not have the file, which was not sent again since.
@@ -300,7 +300,7 @@ struct EarlierFiles: Sendable {
         turn.close()
         let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)
         let answers = await withTaskGroup(of: (FilePath, Answer).self) { [check] tasks in
-            for job in jobs { tasks.addTask { (job.file.path, await Self.ask(job, proofs, check.board)) } }
+            for job in jobs { tasks.addTask { (job.file.path, await Self.ask(job, proofs, check.registry)) } }
             return await tasks.reduce(into: []) { $0.append($1) }
         }
         for case (_, .silence(let name, let reason)) in answers {
@@ -323,13 +323,13 @@ struct EarlierFiles: Sendable {
     }
 
     /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
-    private static func ask(_ job: Job, _ proofs: Int?, _ board: DestinationRegistry) async -> Answer {
+    private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> Answer {
         let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
         let wanted = min(proofs ?? brought.count, brought.count)
         var (there, unknown) = (0, 0)
         var silence: Answer?
         for delivery in brought where there < wanted {
-            switch await ask(delivery, job.file.digests, board[delivery.destination]) {
+            switch await ask(delivery, job.file.digests, registry[delivery.destination]) {
             case .there: there += 1
             case .cannotTell: unknown += 1
             case .missing: break
