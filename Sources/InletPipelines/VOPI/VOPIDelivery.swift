@@ -52,7 +52,7 @@ struct VOPIDelivery: Sendable {
     }
 
     func note(_ chain: VOPIChain) async throws(DeliveryError) {
-        try await attempt.checkpoint.replace(with: chain.record.entries)
+        try await attempt.checkpoint.replace(chain.record.entries)
     }
 
     // MARK: - Sending
