@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import InletCore
 
 /// Any JSON value (RFC 8259), kept as it came: what a server adds to its objects outlives being read, changed and sent back.
@@ -18,6 +19,14 @@ package indirect enum JSONValue: Sendable {
     }
 
     package init(_ number: Int) { self = .number(String(number)) }
+
+    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
+    init(_ number: Double) {
+        self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
+    }
+
+    /// What is nil is left out: servers refuse null.
+    static func members(_ members: [String: JSONValue?]) -> JSONValue { .object(members.compactMapValues(\.self)) }
 
     package var string: String? { if case .string(let text) = self { text } else { nil } }
     package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
@@ -315,5 +324,33 @@ struct JSONReader: Sendable {
     private func utf8(_ bytes: ArraySlice<UInt8>) throws(JSONFault) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw fault("the text before is not UTF-8") }
         return text
+    }
+}
+
+/// Notes of a checkpoint, and small files, as JSON.
+enum JSONNote {
+    static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
+        // A note of another version is none: what it would say is asked or sent again.
+        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    }
+
+    /// Notes are read by later builds, and by earlier ones after a step back: what a note does not have yet, or has as
+    /// something else than is wanted, is as in `other`, and what it has beside is passed over. nil for no object.
+    static func read<Value: Codable>(_ note: [UInt8]?, else other: Value) -> Value? {
+        // As above.
+        guard let note, let said = try? JSONValue(parsing: note).object,
+            let ours = try? JSONValue(parsing: write(other)).object
+        else { return nil }
+        func value(_ said: JSONObject) -> Value? {
+            read(Array(JSONValue.object(ours.merging(said) { $1 }).text.utf8))
+        }
+        return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
+    }
+
+    static func write(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers, booleans and texts always encode.
+        return (try? encoder.encode(value)).map { Array($0) } ?? []
     }
 }

@@ -3,10 +3,10 @@ internal import Synchronization
 
 /// Lets one task at a time work on each name; the others wait in the order in which they came.
 ///
-/// The server has no way of finding or creating in one step, so two files of one new space would make two of it.
+/// For what is looked for first, and made where there is none: two at once would both make it.
 final class KeyedMutex: Sendable {
-    /// For the whole process: several destinations, and the ones of a configuration that was just replaced, may lead to one
-    /// server.
+    /// For what is made at servers, in the whole process: several destinations, and the ones of a configuration that was just
+    /// replaced, may lead to one server.
     static let shared = KeyedMutex()
 
     private struct Waiting {
@@ -26,9 +26,7 @@ final class KeyedMutex: Sendable {
     func alone<Value>(
         _ name: String, _ body: () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
-        guard await take(name) else {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while it waited its turn")
-        }
+        guard await take(name) else { throw DeliveryError.stopping }
         defer { leave(name) }
         return try await body()
     }

@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 package import InletCore
 package import InletLinux
 internal import InletTransfer
@@ -215,7 +214,8 @@ package struct CheckpointLog: Sendable {
     package let entries: [String: [UInt8]]
     /// Adds or replaces notes; durable when it returns.
     package let put: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
-    private let swap: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
+    /// Forgets all notes and remembers these, at once; durable when it returns.
+    package let replace: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
 
     package init(
         entries: [String: [UInt8]], write: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void,
@@ -223,12 +223,12 @@ package struct CheckpointLog: Sendable {
     ) {
         self.entries = entries
         put = write
-        swap = replace
+        self.replace = replace
     }
 
-    /// The log as an attempt would find it after `replace(with: entries)`.
+    /// The log as an attempt would find it after `replace(entries)`.
     func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
-        CheckpointLog(entries: entries, write: put, replace: swap)
+        CheckpointLog(entries: entries, write: put, replace: replace)
     }
 
     /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
@@ -244,22 +244,5 @@ package struct CheckpointLog: Sendable {
             // Ends early only when the task is cancelled.
             try? await Task.sleep(for: .seconds(1))
         }
-    }
-
-    /// Forgets all notes and remembers these, at once; durable when it returns.
-    package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
-}
-
-enum JSONNote {
-    static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
-        // A note of another version is none: what it would say is asked or sent again.
-        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
-    }
-
-    static func write(_ value: some Encodable) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Numbers, booleans and texts always encode.
-        return (try? encoder.encode(value)).map { Array($0) } ?? []
     }
 }

@@ -226,7 +226,7 @@ enum AnswerForm: Sendable {
     func isOwn(_ response: HTTPResponse) -> Bool {
         if response.isHostsOwn || response.isPage { return false }
         switch self {
-        case .json: return response.jsonBody?.object != nil
+        case .json: return response.said?.object != nil
         case .words: return true
         // What cannot be read is not in the store's form, which is the answer.
         case .xml: return (try? XMLReader.read(response.body))?.name == "Error"
@@ -257,8 +257,11 @@ extension HTTPResponse {
         if header("X-Railway-Fallback") != nil { return true }
         let head = String(decoding: body.prefix(40), as: UTF8.self)
         if Self.routersWords.contains(where: head.hasPrefix) { return true }
-        return header("cf-ray") != nil && jsonBody?["cloudflare_error"]?.boolean == true
+        return header("cf-ray") != nil && said?["cloudflare_error"]?.boolean == true
     }
+
+    /// A refusal as JSON; nil for one that is longer than any is.
+    fileprivate var said: JSONValue? { body.count <= 1 << 20 ? jsonBody : nil }
 
     private static let routersWords = ["404 page not found", "no healthy upstream", "upstream connect error"]
 }

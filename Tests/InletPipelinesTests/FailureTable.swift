@@ -55,6 +55,8 @@ enum FailureTable {
         #"{"status":"error","code":404,"message":"Application not found","request_id":"x"}"#
     private static let cloudflare =
         #"{"type":"https://developers.cloudflare.com/","title":"Error 1003","status":403,"cloudflare_error":true}"#
+    /// A byte above a mebibyte.
+    private static let long = #"{"error":""# + String(repeating: "x", count: 1 << 20 - 11) + #""}"#
     private static let fallback: HTTPFields = [("X-Railway-Fallback", "true"), ("Server", "railway-edge")]
     private static let ray: HTTPFields = [("CF-RAY", "8c0"), ("Server", "cloudflare")]
     private static let tus: HTTPFields = [("Tus-Resumable", "1.0.0")]
@@ -78,6 +80,7 @@ enum FailureTable {
         row("a load balancer's 400, committing", .commit, 400, html, "<html>400</html>", "uuuuu-"),
         row("plain HTTP at a port of TLS", .open, 400, html, "The plain HTTP request was sent to HTTPS port", "sssss-"),
         row("nginx's 405", .open, 405, html, "<html><title>405 Not Allowed</title>", "sssss-"),
+        row("400 in JSON that is longer than any refusal", .open, 400, json, long, "ssss?-"),
         row("Cloudflare's own 403", .send, 403, json, cloudflare, "sssss-", ray),
         row("a firewall's 403, sending", .send, 403, html, "<html>blocked</html>", "sssss-"),
         row("a proxy's login page with 401", .open, 401, html, "<html>log in</html>", "ccccc-"),

@@ -116,14 +116,14 @@ import Testing
         let directory = try TemporaryDirectory()
         let file = try directory.write("[default]\naws_access_key_id=A1\naws_secret_access_key=s".utf8, to: "c")
         let keyring = Keyring(.file(file, profile: "default"))
-        func accessKey() throws -> String {
-            try keyring.signer(at: WallTime(milliseconds: 1_795_240_800_000), region: "auto").credentials.accessKey
-                .reveal()
+        func accessKey(_ second: Int64) throws -> String {
+            let time = WallTime(milliseconds: 1_795_240_800_000 + second * 1000)
+            return try keyring.signer(at: time, region: "auto").credentials.accessKey.reveal()
         }
-        #expect(try accessKey() == "A1")
+        #expect(try accessKey(0) == "A1")
         try directory.write("[default]\naws_access_key_id=A2\naws_secret_access_key=s".utf8, to: "c")
-        #expect(try accessKey() == "A1")
+        #expect(try accessKey(1) == "A1")
         keyring.forget()
-        #expect(try accessKey() == "A2")
+        #expect(try accessKey(2) == "A2")
     }
 }

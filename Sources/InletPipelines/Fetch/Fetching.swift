@@ -12,8 +12,11 @@ package protocol ObjectReading: Sendable {
     func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched
 }
 
+/// What is fetched, and as what.
 package struct FetchOrder: Sendable {
+    /// How far it is, for whoever shows it.
     package let meter = FetchMeter()
+    /// Says to `meter` what it has got.
     let download: Download
 
     /// - Parameters:

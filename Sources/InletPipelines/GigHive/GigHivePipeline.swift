@@ -239,7 +239,7 @@ struct GigHiveJob: Sendable {
                 }
             }
         }
-        try await attempt.checkpoint.replace(with: [CheckpointNote.mayBeVisible: []])
+        try await attempt.checkpoint.replace([CheckpointNote.mayBeVisible: []])
         // A file that was written to explains other bytes better than damage does.
         try checkSource()
         return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")

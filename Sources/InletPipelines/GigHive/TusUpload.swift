@@ -134,7 +134,7 @@ struct TusUpload: Sendable {
     private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
         try job.checkSource()
         notes.forgetUpload()
-        try await job.attempt.checkpoint.replace(with: notes.lasting)
+        try await job.attempt.checkpoint.replace(notes.lasting)
     }
 
     /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.
@@ -152,7 +152,7 @@ struct TusUpload: Sendable {
             return cause
         }
         notes.forgetUpload()
-        try await job.attempt.checkpoint.replace(with: notes.lasting)
+        try await job.attempt.checkpoint.replace(notes.lasting)
         return cause
     }
 }

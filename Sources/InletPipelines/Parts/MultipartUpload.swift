@@ -62,7 +62,7 @@ struct MultipartUpload: Sendable {
             var notes = lasting
             notes[UploadRecord.openingName] = record.openingNote
             notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
-            try await attempt.checkpoint.replace(with: notes)
+            try await attempt.checkpoint.replace(notes)
         } catch {
             // Nobody would know of it any more.
             try? await store.abort(id: upload.id, key: upload.key)
@@ -170,7 +170,7 @@ struct MultipartUpload: Sendable {
             // As said above.
             return
         }
-        try await attempt.checkpoint.replace(with: notes.merging(record.lasting) { $1 })
+        try await attempt.checkpoint.replace(notes.merging(record.lasting) { $1 })
     }
 
     // MARK: - Composing
@@ -226,7 +226,7 @@ struct MultipartUpload: Sendable {
         }
         var notes = record.lasting
         notes[UploadRecord.completingName] = []
-        try await attempt.checkpoint.replace(with: notes)
+        try await attempt.checkpoint.replace(notes)
         throw DeliveryError(
             .retry(after: nil), .uploadGone,
             "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")

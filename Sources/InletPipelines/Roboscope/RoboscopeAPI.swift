@@ -2,7 +2,8 @@ package import InletCore
 internal import InletLinux
 package import InletTransfer
 
-/// The calls of a Roboscope server. Every call is one request, never retried here.
+/// The calls of a Roboscope server. In this file each is one request, never retried; `changing` repeats a change that somebody
+/// else came before, and what people ask for from the command line takes several.
 package struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     private let service: ServiceClient

@@ -111,7 +111,8 @@ package struct S3Settings: Sendable {
         }
         for (name, value) in values.map("metadata").sorted(by: { $0.key < $1.key }) {
             let name = name.lowercased()
-            guard !name.isEmpty, name.utf8.allSatisfy({ isNameByte($0) }), isPlain(value) else {
+            let isName = name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || S3Address.isHostByte($0) }
+            guard !name.isEmpty, isName, isPlain(value) else {
                 throw SettingFault(
                     key: "metadata",
                     message: "must have names of letters, digits and '-', and values of printable ASCII")
@@ -125,10 +126,6 @@ package struct S3Settings: Sendable {
     }
 
     private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "_") || S3Address.isHostByte(byte)
-    }
 
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",

@@ -32,7 +32,7 @@ package struct S3Pipeline: PartPipeline {
                 chosen = try await delivery.nextFree()
                 // Before anything is sent: a later attempt must not make a second object.
                 let notes = UploadRecord.lasting(attempt.checkpoint.entries).merging(chosen.notes) { $1 }
-                try await attempt.checkpoint.replace(with: notes)
+                try await attempt.checkpoint.replace(notes)
                 attempt.checkpoint = attempt.checkpoint.replaced(with: notes)
                 attempt.meter.add(-attempt.bytesSent)
             }

@@ -152,10 +152,10 @@ struct S3Target: SliceTarget {
 
 extension Digest.Algorithm {
     /// How S3 calls its additional checksums ("Checking object integrity", Amazon S3 User Guide).
-    var nameInS3: String { rawValue.uppercased() }
+    var nameInS3: String { self == .xxh64 ? "XXHASH64" : rawValue.uppercased() }
 
     /// The field that such a checksum stands in.
-    var fieldInS3: String { "x-amz-checksum-" + rawValue }
+    var fieldInS3: String { "x-amz-checksum-" + nameInS3.lowercased() }
 }
 
 extension S3Settings {

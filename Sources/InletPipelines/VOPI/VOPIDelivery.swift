@@ -52,7 +52,7 @@ struct VOPIDelivery: Sendable {
     }
 
     func note(_ chain: VOPIChain) async throws(DeliveryError) {
-        try await attempt.checkpoint.replace(with: chain.record.entries)
+        try await attempt.checkpoint.replace(chain.record.entries)
     }
 
     // MARK: - Sending
@@ -208,26 +208,6 @@ struct VOPIDelivery: Sendable {
     }
 }
 
-extension VOPIAPI {
-    /// The jobs of an upload: pages through ours, back to a day before they were asked for, as clocks differ.
-    func jobs(of publicURL: String, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
-        var found: [String: VOPIJob] = [:]
-        var offset = 0
-        while offset < 10_000 {
-            let page = try await jobs(limit: 100, offset: offset)
-            for job in page.jobs where job.videoURL == publicURL { found[job.id] = job }
-            let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
-            // A server may give less at once than it was asked for.
-            let total = page.total ?? 0
-            let isLast = total > 0 ? offset + page.jobs.count >= total : page.jobs.count < 100
-            if isLast || isPast || page.jobs.isEmpty { break }
-            // Pages shift while jobs are added.
-            offset += max(1, page.jobs.count - 10)
-        }
-        return Array(found.values)
-    }
-}
-
 extension VOPIDelivery {
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [.urlExpired, .redirected, .notFound]
@@ -244,7 +224,7 @@ extension VOPIDelivery {
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let sent = try await put(source, url, upload.contentType)
+                let sent = try await request(source, url, upload.contentType)
                 // What was sent may be a mixture of two contents.
                 try SourceGuard.check(source, order)
                 return sent
@@ -257,7 +237,7 @@ extension VOPIDelivery {
         }
     }
 
-    private func put(
+    private func request(
         _ source: SourceFile, _ url: HTTPURL, _ contentType: String
     ) async throws(DeliveryError) -> VOPIRecord.Sent {
         let request = HTTPRequest(
@@ -309,5 +289,25 @@ extension VOPIDelivery {
             .retry(after: nil), .urlExpired,
             "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""),
             heard: Heard(403, AnswerForm.xml.isOwn(answer) ? .refusal : .foreign))
+    }
+}
+
+extension VOPIAPI {
+    /// The jobs of an upload: pages through ours, back to a day before they were asked for, as clocks differ.
+    func jobs(of publicURL: String, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
+        var found: [String: VOPIJob] = [:]
+        var offset = 0
+        while offset < 10_000 {
+            let page = try await jobs(limit: 100, offset: offset)
+            for job in page.jobs where job.videoURL == publicURL { found[job.id] = job }
+            let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
+            // A server may give less at once than it was asked for.
+            let total = page.total ?? 0
+            let isLast = total > 0 ? offset + page.jobs.count >= total : page.jobs.count < 100
+            if isLast || isPast || page.jobs.isEmpty { break }
+            // Pages shift while jobs are added.
+            offset += max(1, page.jobs.count - 10)
+        }
+        return Array(found.values)
     }
 }

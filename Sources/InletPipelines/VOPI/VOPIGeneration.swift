@@ -110,8 +110,9 @@ final class VOPIServerBook: Sendable {
     /// Durable when it returns.
     func remember(_ generation: VOPIGeneration) async throws(DeliveryError) -> VOPIGeneration {
         let (folder, path) = (folder, path)
-        let bytes = JSONNote.write(Page(server: server, generation: generation))
+        let page = Page(server: server, generation: generation)
         do {
+            let bytes = Array(try JSONEncoder().encode(page))
             try await pool.run {
                 try VOPITokenStore.make(folder)
                 try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)

@@ -142,14 +142,14 @@ extension VOPIDelivery {
         do throws(DeliveryError) {
             let results = VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping)
             summary = try await results.fetch(
-                job.id, known, into: folder, source: video(chain.record), isWhole: true,
-                noted: { manifest throws(DeliveryError) in
-                    chain.record.results = manifest
-                    try await note(chain)
-                },
+                job: job.id, known, into: folder, source: video(chain.record), isWhole: true,
                 progress: { done, all, name in
                     let percent = 95 + 5 * Double(done) / Double(max(all, 1))
                     attempt.report(StepProgress(percent: percent, step: "fetched \(name)"))
+                },
+                noted: { manifest throws(DeliveryError) in
+                    chain.record.results = manifest
+                    try await note(chain)
                 })
         } catch {
             return try await unfetched(error, job, &chain)

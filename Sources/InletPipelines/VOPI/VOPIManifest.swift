@@ -5,7 +5,7 @@ internal import SystemPackage
 
 /// What a job has to give, each with the file that it becomes: settled when the server is first asked, so that a later
 /// process gives the same pictures the same names.
-struct VOPIManifest: Sendable, Equatable, Codable {
+package struct VOPIManifest: Sendable, Equatable, Codable {
     struct Entry: Sendable, Equatable, Codable {
         /// Below the job's folder, with `/`; safe whatever the server calls things.
         var path: String
@@ -122,9 +122,9 @@ enum VOPIName {
 }
 
 /// `product.json`: what a job made and what the server says of the product, for the shop that takes it up.
-struct VOPIProduct: Sendable {
+package struct VOPIProduct: Sendable {
     /// The video that the job was made of.
-    struct Source: Sendable, Equatable {
+    package struct Source: Sendable, Equatable {
         var name: String
         var key: String
         var size: Int64

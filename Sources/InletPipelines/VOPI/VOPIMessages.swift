@@ -5,8 +5,6 @@ package import InletTransfer
 package struct VOPIUploadPlace: Sendable {
     /// For one PUT; its query is a credential.
     package var uploadURL: HTTPURL
-    /// `uploads/<uuid>.<ext>`
-    package var key: String
     /// Goes into the new job as it is; nobody can fetch it. It is unique, and so finds the job again.
     package var publicURL: String
     /// Counted from the arrival of the answer.
@@ -18,7 +16,6 @@ package struct VOPIUploadPlace: Sendable {
         guard let upload = value["uploadUrl"].text, let publicURL = value["publicUrl"].text else { return nil }
         uploadURL = try HTTPURL(upload, rules: rules)
         self.publicURL = publicURL
-        key = value["key"].text ?? ""
         expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
     }
 }

@@ -145,18 +145,3 @@ extension VOPIRecord.Upload {
         self = upload
     }
 }
-
-extension JSONNote {
-    /// Notes are read by later builds, and by earlier ones after a step back: what a note does not have yet, or has as
-    /// something else than is wanted, is as in `other`, and what it has beside is passed over. nil for no object.
-    static func read<Value: Codable>(_ note: [UInt8]?, else other: Value) -> Value? {
-        // As in `read`.
-        guard let note, let said = try? JSONValue(parsing: note).object,
-            let ours = try? JSONValue(parsing: write(other)).object
-        else { return nil }
-        func value(_ said: JSONObject) -> Value? {
-            read(Array(JSONValue.object(ours.merging(said) { $1 }).text.utf8))
-        }
-        return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
-    }
-}

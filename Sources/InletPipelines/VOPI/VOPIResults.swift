@@ -40,20 +40,16 @@ package struct VOPIResults: Sendable {
     /// Fetches a job's results into `folder`, which is made, as far as the server gives them; files that are there already
     /// stay. `product.json` says what is missing.
     ///
-    /// - Throws: `.conflict` when the job has no results yet, `.notFound`; as `Fetching.run`.
+    /// - Parameters:
+    ///   - known: what an earlier attempt has settled; `noted` makes it durable when it has changed.
+    ///   - isWhole: whether nothing is written beside the files before all are there.
+    /// - Throws: `.conflict` when the job has no results yet, `.notFound`; `.badAnswer`, which passes, while there are less
+    ///   than the job speaks of and `isWhole`; as `Fetching.run`.
     package func fetch(
-        job: String, into folder: FilePath, progress: @escaping Progress = { _, _, _ in }
-    ) async throws(DeliveryError) -> Summary {
-        try await fetch(job, VOPIManifest(), into: folder, isWhole: false, noted: { _ in }, progress: progress)
-    }
-
-    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed.
-    ///
-    /// - Parameter isWhole: whether nothing is written beside the files before all are there.
-    /// - Throws: `.badAnswer`, which passes, while there are less than the job speaks of and `isWhole`.
-    func fetch(
-        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source? = nil, isWhole: Bool,
-        noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
+        job id: String, _ known: VOPIManifest = VOPIManifest(), into folder: FilePath,
+        source: VOPIProduct.Source? = nil,
+        isWhole: Bool = false, progress: @escaping Progress = { _, _, _ in },
+        noted: (VOPIManifest) async throws(DeliveryError) -> Void = { _ in }
     ) async throws(DeliveryError) -> Summary {
         let job = try await api.job(id)
         var manifest = known

@@ -32,6 +32,7 @@ struct VOPITokenStore: Sendable {
     /// - Throws: where the disk fails: a login must not seem to be gone for that.
     func pair() async throws(DeliveryError) -> VOPITokenPair? {
         for file in [path, previous] {
+            // What cannot be understood is none: then the one before it is tried.
             if let pair: VOPITokenPair = JSONNote.read(try await bytes(file) { $0.isMissing }) { return pair }
         }
         return nil
@@ -60,8 +61,10 @@ struct VOPITokenStore: Sendable {
         let (path, previous) = (path, previous)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
-        // Texts and numbers always encode.
-        let bytes = (try? encoder.encode(pair)).map { Array($0) } ?? []
+        // What it was does not matter: the error says which file.
+        guard let bytes = (try? encoder.encode(pair)).map({ Array($0) }) else {
+            throw Self.fault("cannot be kept", SystemError(call: "encode", path: path, code: .invalidArgument))
+        }
         try await writing { () throws(SystemError) in
             // The one before is for a file that was damaged; without it the new one does.
             let old = try? DurableFile.read(path, limit: Self.sizeLimit)
@@ -84,15 +87,21 @@ struct VOPITokenStore: Sendable {
         }
     }
 
-    /// The right to renew, which one process has at a time. Waits for its holder; ends when the task is cancelled.
+    /// The right to renew, which one process has at a time. Waits for its holder until `end`, which may be over; ends when the
+    /// task is cancelled.
     func lock(by end: ContinuousClock.Instant) async throws(DeliveryError) -> FileLock {
+        let begin = ContinuousClock.now
         try await writing {}
         while true {
             if let lock = try take() { return lock }
             if Task.isCancelled { throw DeliveryError.stopping }
             guard ContinuousClock.now < end else {
-                throw DeliveryError(
-                    .outage(after: nil), .timedOut, "another process has been renewing the login for too long")
+                // Who has waited his time within this process knows nothing of the other one.
+                let reason =
+                    begin < end
+                    ? "another process has been renewing the login for too long"
+                    : "renewing the login takes too long"
+                throw DeliveryError(.outage(after: nil), .timedOut, reason)
             }
             // Cancelled, it is seen above.
             try? await Task.sleep(for: .milliseconds(50))

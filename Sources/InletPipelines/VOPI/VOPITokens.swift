@@ -25,7 +25,7 @@ final class VOPITokens: Sendable {
     private let service: ServiceClient
     private let store: VOPITokenStore
     private let now: @Sendable () -> WallTime
-    /// Work that many want done and one does: who comes after it finds the new pair on the disk, or why there is none.
+    /// Renewing is work that many want done and one does: who comes after it finds the new pair, or why there is none.
     private let turn = KeyedMutex()
     private let state = Mutex(State())
 
@@ -75,7 +75,11 @@ final class VOPITokens: Sendable {
     private func renewed(not rejected: Secret?) async throws(DeliveryError) -> VOPITokenPair {
         // Those who wait for another process wait together, not each after the other.
         let end = ContinuousClock.now + VOPITokenStore.patience
-        return try await turn.alone("") { () throws(DeliveryError) in try await renewedAlone(not: rejected, by: end) }
+        return try await turn.alone("login") { () throws(DeliveryError) in
+            // Whoever had the turn before may have renewed it.
+            if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair }
+            return try await renewedAlone(not: rejected, by: end)
+        }
     }
 
     private func renewedAlone(
@@ -171,7 +175,8 @@ final class VOPITokens: Sendable {
     }
 
     /// Remembers a failure that passes, so that a server in trouble is not asked by everybody. Always an outage: it says
-    /// nothing about any file.
+    /// nothing about any file. Of those who waited for this renewal none begins another, also where the server would have it
+    /// at once.
     private func failed(_ error: DeliveryError) -> DeliveryError {
         var after: Duration?
         switch error.verdict {
@@ -180,7 +185,7 @@ final class VOPITokens: Sendable {
         }
         let result = DeliveryError(.outage(after: after), error.code, error.reason)
         let time = now()
-        state.withLock { $0.failure = (result, time, time + (after ?? Self.pause)) }
+        state.withLock { $0.failure = (result, time, time + max(after ?? Self.pause, .seconds(1))) }
         return result
     }
 

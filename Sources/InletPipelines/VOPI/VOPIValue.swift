@@ -63,13 +63,3 @@ package struct VOPIValue: Sendable, Equatable {
         members.filter { $0.value.isObject }.mapValues { $0.members.compactMapValues(\.text) }
     }
 }
-
-extension JSONValue {
-    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
-    init(_ number: Double) {
-        self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
-    }
-
-    /// What is nil is left out: the server refuses null.
-    static func members(_ members: [String: JSONValue?]) -> JSONValue { .object(members.compactMapValues(\.self)) }
-}

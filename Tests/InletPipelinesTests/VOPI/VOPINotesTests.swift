@@ -78,6 +78,11 @@ struct VOPINotesTests {
         #expect(step(["upload": Self.spent, "sent": Self.sent, "creating": "{}"]) == "look")
         #expect(step(["upload": Self.spent, "sent": Self.sent, "job": #"{"id":"j"}"#]) == "poll")
         #expect(step(["upload": Self.spent, "sent": Self.sent, "job": #"{"id":"j","isFetching":true}"#]) == "fetch")
+        // One member that is something else than it should be takes no other with it.
+        let odd = #"{"id":"j","since":"x","isFetching":true,"seen":[]}"#
+        #expect(step(["upload": Self.spent, "sent": Self.sent, "job": odd]) == "fetch")
+        let place = #"{"publicURL":"https://s.example/up","expires":"x"}"#
+        #expect(step(["upload": place, "sent": #"{"md5":7}"#]) == "create")
         #expect(chain(["trouble": #"{"missing":2}"#]).record.trouble == VOPIRecord.Trouble(missing: 2))
         #expect(chain(["results": #"{"expected":3}"#]).record.results == VOPIManifest(expected: 3))
     }

@@ -67,7 +67,8 @@ struct VOPIReplay: Sendable {
         let place = try await api.presign(
             filename: body["filename"].text, contentType: body["contentType"].text ?? "video/mp4",
             life: .seconds(body["expiresIn"].integer ?? 3600))
-        return "place \(place.key) for \(place.expiresIn.components.seconds) s"
+        let key = place.publicURL.split(separator: "/").suffix(2).joined(separator: "/")
+        return "place \(key) for \(place.expiresIn.components.seconds) s"
     }
 
     private var newJob: VOPINewJob {

@@ -67,6 +67,32 @@ import Testing
         #expect(try await login.access().reveal() == "access-1")
     }
 
+    @Test func `whoever waited for a renewal that the server wants again at once takes its answer`() async throws {
+        let place = try VOPIClientPlace { _, _ in .init(status: 429, headers: [("retry-after", "0")]) }
+        let clock = TestClock()
+        let login = try place.login(clock)
+        let errors = await withTaskGroup(of: DeliveryError?.self) { group in
+            for _ in 0..<20 { group.addTask { await failure { () throws(DeliveryError) in try await login.access() } } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(errors.allSatisfy { $0?.verdict == .outage(after: .zero) && $0?.code == .throttled })
+        #expect(place.server.asked.count == 1)
+        clock.advance(by: .seconds(1))
+        _ = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(place.server.asked.count == 2)
+    }
+
+    @Test func `only who has waited for another process says so`() async throws {
+        let place = try VOPIClientPlace { _, _ in .lost }
+        let store = place.store()
+        let lock = try await store.lock(by: .now)
+        for (patience, isSaid) in [(Duration.zero, false), (.milliseconds(200), true)] {
+            let error = await failure { () throws(DeliveryError) in _ = try await store.lock(by: .now + patience) }
+            #expect(error?.code == .timedOut && error?.reason.contains("another process") == isSaid, "\(patience)")
+        }
+        withExtendedLifetime(lock) {}
+    }
+
     @Test func `until its end the old access token serves while it cannot be renewed`() async throws {
         let place = try VOPIClientPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
         let clock = TestClock()

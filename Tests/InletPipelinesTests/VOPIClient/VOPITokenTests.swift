@@ -130,7 +130,7 @@ import Testing
                 followers.cancelAll()
                 return await followers.next() ?? nil
             }
-            #expect(error?.verdict == .cancelled)
+            #expect(error == .stopping)
             gate.signal()
             try await group.waitForAll()
         }

@@ -115,9 +115,10 @@ package struct VOPIJobConfig: Sendable, Hashable {
 
 /// The body of `POST /api/v1/jobs`.
 package struct VOPINewJob: Sendable, Hashable {
-    /// The `publicURL` of an upload, as it came.
-    package var videoURL: String
+    /// The `publicURL` of an upload, as it came; nil before there is one.
+    package var videoURL: String?
     package var config = VOPIJobConfig()
+    /// Where the server says that the job has ended; nil for nowhere.
     package var callbackURL: String?
     /// Seconds; the server then refuses at once what the account cannot pay. Above 1500 it would answer with a 500, so
     /// that it is left out.
@@ -128,7 +129,8 @@ package struct VOPINewJob: Sendable, Hashable {
     package var json: JSONValue {
         let estimate = estimatedDuration.flatMap { $0 > 0 && $0 <= Self.longestEstimate ? $0 : nil }
         return .members([
-            "videoUrl": .string(videoURL), "config": config.json, "callbackUrl": callbackURL.map { .string($0) },
+            "videoUrl": videoURL.map { .string($0) }, "config": config.json,
+            "callbackUrl": callbackURL.map { .string($0) },
             "estimatedDurationSeconds": estimate.map { JSONValue($0) },
         ])
     }
@@ -140,8 +142,7 @@ extension VOPINewJob {
     ///
     /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
     init(_ fields: [String: String], settings: VOPISettings) throws(FieldFault) {
-        self.init(videoURL: "", config: settings.job)
-        callbackURL = settings.callbackURL
+        self.init(config: settings.job, callbackURL: settings.callbackURL)
         let texts = fields.compactMapValues { text in
             let trimmed = text.split(separator: " ").joined(separator: " ")
             return trimmed.isEmpty ? nil : trimmed
