@@ -110,32 +110,14 @@ import Testing
         other.end(first)
     }
 
-    private static let tooLarge = DeliveryError(.giveUp, .answerTooLarge, "too large")
-
-    private func held(_ quota: VOPIDiskQuota, _ error: DeliveryError) async -> DeliveryError? {
-        let pool = BlockingPool(name: "quota", threads: 1)
-        return await failure { () throws(DeliveryError) in
-            try await quota.hold(on: pool) { _ throws(DeliveryError) in throw error }
-        }
-    }
-
-    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount"))
-    func `a file that does not fit the disk waits for room, and another fault of it stays one`() async throws {
-        let folder = try TemporaryDirectory()
-        let disk = try TestMount("tmpfs", at: folder.makeDirectory("disk"), options: "size=200m")
-        defer { disk.unmount() }
-        let quota = VOPIDiskQuota(disk.path, taken: 0)
-        let full = await held(quota, Self.tooLarge)
-        #expect(full?.code == .destinationFull && full?.verdict == .outage(after: nil))
-        let lost = DeliveryError(.retry(after: nil), .connectionLost, "lost")
-        #expect(await held(quota, lost) == lost)
-    }
-
-    @Test func `a file that is too large is given up, and takes nothing of what its job may have`() async throws {
-        let folder = try TemporaryDirectory()
-        // A byte is left of what the job may have.
-        let quota = VOPIDiskQuota(folder.path, taken: 64 * gib - 1)
-        for _ in 1...2 { #expect(await held(quota, Self.tooLarge) == Self.tooLarge) }
+    @Test func `a file that does not fit the disk waits for room, one that is too large is given up`() {
+        let room = VOPIDiskQuota("/", taken: 0)
+        let error = DeliveryError(.giveUp, .answerTooLarge, "too large")
+        #expect(room.judged(error, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: false)) == error)
+        let full = room.judged(error, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: true))
+        #expect(full.code == .destinationFull && full.verdict == .outage(after: nil))
+        let other = DeliveryError(.retry(after: nil), .connectionLost, "lost")
+        #expect(room.judged(other, VOPIDiskQuota.Limit(bytes: 1, isOfDisk: true)) == other)
     }
 }
 

@@ -43,8 +43,13 @@ final class VOPIDiskQuota: Sendable {
             end(limit, bytes: try await fetch(limit))
         } catch {
             end(limit)
-            throw error.code == .answerTooLarge && limit.isOfDisk ? full : error
+            throw judged(error, limit)
         }
+    }
+
+    /// What a file's failure means that was held to `limit`.
+    func judged(_ error: DeliveryError, _ limit: Limit) -> DeliveryError {
+        error.code == .answerTooLarge && limit.isOfDisk ? full : error
     }
 
     /// Ends what `limit` began; `bytes` are there now.
