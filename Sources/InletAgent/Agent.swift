@@ -5,8 +5,10 @@ package import InletPipelines
 package import ServiceLifecycle
 internal import SystemPackage
 
-/// The agent on one screen. Files come in by `RootLoop`, wait in the `Journal`, go out by `DeliveryStage`, and are done with by
-/// `FinishingStage`; the other services keep these four honest. What they share is in `Shared`; none of them holds another.
+/// The agent on one screen. Files come in by `RootSupervisor`, which runs a `RootLoop` for each watched folder, wait in the
+/// `Journal`, go out by `DeliveryStage`, and are done with by `FinishingStage`, unless nothing is to be done with their source.
+/// The other services keep these honest. What they share is in `Shared`; no stage holds another. `Reload` and `AgentControl`
+/// hold those that they change and ask.
 package final class Agent: Sendable {
     /// What may be asked and ordered.
     package let control: AgentControl

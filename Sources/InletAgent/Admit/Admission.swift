@@ -5,7 +5,7 @@ internal import InletLinux
 internal import SystemPackage
 
 /// The one door into the journal: what must be known of a complete file -> its route -> its key -> durable point 1. It has no
-/// state of its own; what differs by who asks is in `AdmissionRules`.
+/// state of its own; what differs by who asks is in `AdmissionReason`.
 ///
 /// A retry, a rename and a derived file are no admissions: a row goes on, gets another path, or comes along with its original.
 struct Admission: Sendable {
@@ -25,18 +25,18 @@ struct Admission: Sendable {
     ///
     /// - Parameter hashing: where the others are read.
     /// - Returns: what came of each, in their order.
-    func admit(_ candidates: [Candidate], _ rules: AdmissionRules, _ hashing: Hashing) async -> [AdmissionResult] {
-        let (named, others) = split(candidates, rules)
-        var results = await commit(named, rules)
+    func admit(_ candidates: [Candidate], _ why: AdmissionReason, _ hashing: Hashing) async -> [AdmissionResult] {
+        let (named, others) = split(candidates, why)
+        var results = await commit(named, why)
         if others.isEmpty { return results }
-        results += await admit(others: others, rules, hashing)
+        results += await admit(others: others, why, hashing)
         let places = Dictionary(candidates.enumerated().map { ($1.arrival.path, $0) }) { first, _ in first }
         return results.sorted { places[$0.arrival.path] ?? 0 < places[$1.arrival.path] ?? 0 }
     }
 
     /// Apart: those of which the routes need to know no more than their names, nearly all of the thousands that come at once,
     /// and those that must be read, have companions, or something is made of.
-    func split(_ candidates: [Candidate], _ rules: AdmissionRules) -> (named: [FileAdmission], others: [Candidate]) {
+    func split(_ candidates: [Candidate], _ why: AdmissionReason) -> (named: [FileAdmission], others: [Candidate]) {
         var named: [FileAdmission] = []
         var others: [Candidate] = []
         for candidate in candidates {
@@ -44,7 +44,7 @@ struct Admission: Sendable {
                 deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
                 case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
             {
-                named.append(planned(candidate.arrival, plan, rules))
+                named.append(planned(candidate.arrival, plan, why))
             } else {
                 others.append(candidate)
             }
@@ -53,9 +53,9 @@ struct Admission: Sendable {
     }
 
     /// Side by side: one that must be read holds no other up.
-    func admit(others: [Candidate], _ rules: AdmissionRules, _ hashing: Hashing) async -> [AdmissionResult] {
+    func admit(others: [Candidate], _ why: AdmissionReason, _ hashing: Hashing) async -> [AdmissionResult] {
         await withTaskGroup(of: AdmissionResult.self) { group in
-            for candidate in others { group.addTask { await admitAlone(candidate, rules, hashing) } }
+            for candidate in others { group.addTask { await admitAlone(candidate, why, hashing) } }
             return await group.reduce(into: []) { $0.append($1) }
         }
     }
@@ -88,21 +88,21 @@ struct Admission: Sendable {
     /// Blocks for a look at the folder of a name that can be spelled in several ways.
     ///
     /// - Parameter arrival: the file as its routes see it.
-    func planned(_ arrival: Arrival, _ plan: Plan, _ rules: AdmissionRules) -> FileAdmission {
+    func planned(_ arrival: Arrival, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
         let size = arrival.identity.size
         let storages = registry.storages(plan.destinations, path: arrival.path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
         let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, registry.lane(of: size, to: $0)) })
-        var file = FileAdmission(rules.row(of: arrival), plan: plan, lanes: lanes, uptimes: registry.uptimes())
+        var file = FileAdmission(why.row(of: arrival), plan: plan, lanes: lanes, uptimes: registry.uptimes())
         file.storages = storages
-        if !rules.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
+        if !why.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
         if let note = file.arrival.normalizationConflict { file.plan?.notes.append(note) }
         return file
     }
 
     // MARK: - One by one
 
-    private func admitAlone(_ candidate: Candidate, _ rules: AdmissionRules, _ hashing: Hashing) async
+    private func admitAlone(_ candidate: Candidate, _ why: AdmissionReason, _ hashing: Hashing) async
         -> AdmissionResult
     {
         var facts = candidate.facts
@@ -110,7 +110,7 @@ struct Admission: Sendable {
         do {
             switch candidate.role {
             case .late(let companion, let main): result.outcome = await admitLate(candidate.arrival, companion, main)
-            case .main(let companions): result = try await admit(candidate, companions, rules, hashing, &facts)
+            case .main(let companions): result = try await admit(candidate, companions, why, hashing, &facts)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             result.outcome = .gone
@@ -128,7 +128,7 @@ struct Admission: Sendable {
     }
 
     private func admit(
-        _ candidate: Candidate, _ companions: [FoundCompanion], _ rules: AdmissionRules, _ hashing: Hashing,
+        _ candidate: Candidate, _ companions: [FoundCompanion], _ why: AdmissionReason, _ hashing: Hashing,
         _ facts: inout Facts
     ) async throws -> AdmissionResult {
         let arrival = candidate.arrival
@@ -139,16 +139,16 @@ struct Admission: Sendable {
             } catch let error as ConfigErrors {
                 let reason = SidecarFile.reason(error)
                 return await commit(
-                    FileAdmission(arrival, rejectedBy: route, reason: reason, code: .badSidecar), companions, rules)
+                    FileAdmission(arrival, rejectedBy: route, reason: reason, code: .badSidecar), companions, why)
             }
         }
         guard let derived = derived(of: arrival, facts) else {
             return AdmissionResult(arrival: arrival, outcome: .later)
         }
         switch try await decide(arrival, by: routes, at: arrival.place, &facts, hashing) {
-        case .plan(let plan): return await commit(planned(arrival, plan, rules), companions + derived, rules)
+        case .plan(let plan): return await commit(planned(arrival, plan, why), companions + derived, why)
         case .rejected(let route, let reason):
-            return await commit(FileAdmission(arrival, rejectedBy: route, reason: reason), companions, rules)
+            return await commit(FileAdmission(arrival, rejectedBy: route, reason: reason), companions, why)
         case .unmatched, .needs: return AdmissionResult(arrival: arrival, outcome: .unmatched)
         }
     }
@@ -182,11 +182,11 @@ struct Admission: Sendable {
 
     /// - Parameter isAgain: for a file that the journal has refused once, alone or beside others.
     /// - Returns: what came of each, in their order.
-    func commit(_ files: [FileAdmission], _ rules: AdmissionRules, isAgain: Bool = false) async -> [AdmissionResult] {
-        let limit = rules.isAsked ? QueueLimit() : shared.room.limit
+    func commit(_ files: [FileAdmission], _ why: AdmissionReason, isAgain: Bool = false) async -> [AdmissionResult] {
+        let limit = why.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
-        for start in stride(from: 0, to: files.count, by: rules.group) {
-            let group = Array(files[start..<min(start + rules.group, files.count)])
+        for start in stride(from: 0, to: files.count, by: why.group) {
+            let group = Array(files[start..<min(start + why.group, files.count)])
             do throws(JournalError) {
                 Failpoint.admitting.reached()
                 let admitted = try await journal.admit(group, within: limit, at: .now) { tell(group, $0) }
@@ -200,7 +200,7 @@ struct Admission: Sendable {
             } catch {
                 // One that the journal refuses must not keep the others out, nor what others wrote in the same transaction.
                 if !isAgain {
-                    for file in group { results += await commit([file], rules, isAgain: true) }
+                    for file in group { results += await commit([file], why, isAgain: true) }
                 } else {
                     health.fails(error)
                     results += group.map { AdmissionResult(arrival: $0.arrival, outcome: .later) }
@@ -211,11 +211,11 @@ struct Admission: Sendable {
     }
 
     private func commit(
-        _ file: FileAdmission, _ companions: [FoundCompanion], _ rules: AdmissionRules
+        _ file: FileAdmission, _ companions: [FoundCompanion], _ why: AdmissionReason
     ) async -> AdmissionResult {
         var file = file
         file.companions = companions.map { companion(of: $0.companion, $0.arrival) }
-        return await commit([file], rules)[0]
+        return await commit([file], why)[0]
     }
 
     /// What the journal has taken stays until it is delivered; the rest is not needed any more.

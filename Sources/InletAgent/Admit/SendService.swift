@@ -12,7 +12,7 @@ struct SendService: Sendable {
     private let admission: Admission
     /// Files are looked at, and read, on its threads.
     private let reading: BlockingPool
-    private let rules = AdmissionRules.asked
+    private let why = AdmissionReason.asked
 
     init(_ shared: Shared, reading: BlockingPool) { (admission, self.reading) = (Admission(shared), reading) }
 
@@ -36,7 +36,7 @@ struct SendService: Sendable {
             return paths.map { _ in .refused(Self.unknown(destination, registry.names)) }
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
-        let size = admission.routes.isByName ? rules.group : 1
+        let size = admission.routes.isByName ? why.group : 1
         let groups = stride(from: 0, to: paths.count, by: size).map { paths[$0..<min($0 + size, paths.count)] }
         return await withTaskGroup(of: (Int, [SendAnswer]).self) { tasks in
             var answers = [[SendAnswer]](repeating: [], count: groups.count)
@@ -52,7 +52,7 @@ struct SendService: Sendable {
     private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
         var looks: [Result<FileAdmission, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
-        let asked = rules.routes(admission.routes)
+        let asked = why.routes(admission.routes)
         for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
         var queued = await queue(looks.compactMap { if case .success(let file) = $0 { file } else { nil } }, again)[...]
         return looks.compactMap { look in
@@ -86,7 +86,7 @@ struct SendService: Sendable {
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: reading))
             let decision = try await admission.decide(arrival, by: routes, at: file, &facts, hashing)
             switch decision {
-            case .plan(let plan): return .success(admission.planned(arrival, plan, rules))
+            case .plan(let plan): return .success(admission.planned(arrival, plan, why))
             case .rejected(_, let reason): throw Refusal(reason: "\(path.display): \(reason)")
             case .unmatched, .needs:
                 throw Refusal(reason: "\(path.display): no route takes it; name a destination with --to")
@@ -120,7 +120,7 @@ struct SendService: Sendable {
                 new.append((place, file))
             }
         }
-        for (one, result) in zip(new, await admission.commit(new.map(\.file), rules)) {
+        for (one, result) in zip(new, await admission.commit(new.map(\.file), why)) {
             answers[one.place] = Self.answer(result)
         }
         return answers.compactMap(\.self)
@@ -182,7 +182,7 @@ struct SendService: Sendable {
         let type = registry[destination].flatMap { DestinationKinds.named($0.type)?.type }
         route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
-        return rules.routes(RouteTable([route]))
+        return why.routes(RouteTable([route]))
     }
 
     private static func unknown(_ name: String, _ known: [String]) -> String {

@@ -1,32 +1,6 @@
 package import InletCore
 internal import InletTransfer
 
-package struct ListedObject: Sendable, Equatable {
-    package var key: String
-    /// Bytes.
-    package var size: Int64
-    /// RFC 3339, as the store gives it.
-    package var modified: String
-    /// Without quotes.
-    package var etag: String
-}
-
-/// A destination whose objects can be listed and removed, for `inlet storage list` and `inlet check --upload`.
-package protocol ObjectListing: Sendable {
-    /// Gives every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
-    func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws
-
-    /// The same destination, sending every file in parts, however small.
-    var composing: any Pipeline { get }
-
-    /// Whether a second object under `key`, which has one, is refused, as `if_exists` needs it, when it comes in one request and
-    /// when it is composed of parts; nil where the settings do not need it.
-    func refusesSecond(_ key: String) async throws(DeliveryError) -> (whole: Bool, composed: Bool)?
-
-    /// Removes one object; only what Inlet itself put there to try.
-    func remove(_ key: String) async throws(DeliveryError)
-}
-
 extension S3Pipeline: ObjectListing {
     package func remove(_ key: String) async throws(DeliveryError) { try await api.delete(key) }
 

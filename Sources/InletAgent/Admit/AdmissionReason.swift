@@ -4,7 +4,7 @@ internal import InletLinux
 internal import SystemPackage
 
 /// What differs by the reason for which files are admitted. All of it is here: there is one way into the journal.
-struct AdmissionRules: Sendable {
+struct AdmissionReason: Sendable {
     /// Files in one transaction. Of those that come one by one more would keep what is being delivered from the journal; those of
     /// a listing come by the thousand, to disks that sync slowly.
     var group = 64
@@ -14,11 +14,11 @@ struct AdmissionRules: Sendable {
     var isAsked = false
 
     /// It was seen in a watched folder, as events tell.
-    static let found = AdmissionRules()
+    static let found = AdmissionReason()
     /// The same among many, in a listing.
-    static let listed = AdmissionRules(group: 256)
+    static let listed = AdmissionReason(group: 256)
     /// A person named it (`inlet send`), or it is the list of a unit's checksums, which goes to a destination as files do.
-    static let asked = AdmissionRules(isAsked: true)
+    static let asked = AdmissionReason(isAsked: true)
 
     /// The routes as they are for such files.
     func routes(_ table: RouteTable) -> RouteTable { isAsked ? RouteTable(table.routes.map { Self.asked($0) }) : table }
