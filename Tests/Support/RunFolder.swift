@@ -76,8 +76,8 @@ package final class RunFolder: Sendable {
         // Thousands of folders go in a run, and hardly any has a mount: the table is read as text first. It writes a space,
         // a tab, a newline and a backslash in its own way.
         let isPlain = path.string.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "\\") }
-        if isPlain, let table = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/mountinfo")),
-            table.range(of: Data(path.string.utf8)) == nil
+        if isPlain, let table = try? DurableFile.read("/proc/self/mountinfo", limit: 8 << 20),
+            Data(table).range(of: Data(path.string.utf8)) == nil
         {
             return []
         }

@@ -1,4 +1,5 @@
 import Foundation
+import InletLinux
 import Synchronization
 package import SystemPackage
 
@@ -102,9 +103,9 @@ package final class TestMount: Sendable {
     private static let betweenLooks: UInt32 = 10_000
 
     private static func isMounted(_ path: FilePath) -> Bool {
-        let mounts = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/mountinfo"))
-        // Other tests' mounts may have names that are no UTF-8.
-        return mounts?.range(of: Data(" \(path) ".utf8)) != nil
+        // As bytes: other tests' mounts may have names that are no UTF-8. Foundation reads no more than a page of such a file.
+        let mounts = try? DurableFile.read("/proc/self/mountinfo", limit: 8 << 20)
+        return mounts.map { Data($0).range(of: Data(" \(path) ".utf8)) != nil } ?? false
     }
 
     /// An overlay of the folders `upper` and `lower` of `layers` without one to write to: all changes are made behind it.
