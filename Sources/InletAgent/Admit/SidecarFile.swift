@@ -12,12 +12,20 @@ package enum SidecarFile {
     package static func metadata(
         beside arrival: Arrival, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
+        guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
+        return try await read(path, by: SourceRule(), on: pool)
+    }
+
+    /// Apart, as Swift 6.3.1 cannot optimise a look in a loop of an asynchronous function.
+    private static func path(
+        beside arrival: Arrival, _ routes: RouteTable, _ mediaType: String?
+    ) throws(SystemError) -> RootedPath? {
         let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType)
         for companion in route?.companions(of: arrival.path) ?? [] where companion.kind == .metadata {
             let path = RootedPath(arrival.root, companion.path)
-            if try FileLook.look(at: path).identity != nil { return try await read(path, by: SourceRule(), on: pool) }
+            if try FileLook.look(at: path).identity != nil { return path }
         }
-        return Sidecar()
+        return nil
     }
 
     /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
