@@ -110,7 +110,7 @@ struct AdmissionStage: Sendable {
         _ hashed: inout Int64
     ) async -> Considered? {
         switch known {
-        case .known: return .known
+        case .known: return Considered.known
         case .new where inspector.isRefused(arrival.path, looks): return .known
         case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
         case .new where admission.deriver?.isUnderWay(arrival) == true:
