@@ -92,7 +92,7 @@ package final class Agent: Sendable {
         }
     }
 
-    /// Writes down who is told of what, frees the claims of a process that died, finds out how the destinations stand, and takes
+    /// Registers the notification receivers, frees the claims of a process that died, finds out how the destinations stand, and takes
     /// up the folders of an earlier configuration of which something is left to do. Destinations for which work waits are asked
     /// before any of it goes.
     private static func recover(

@@ -67,7 +67,7 @@ package struct OutboxBacklog: Sendable, Equatable {
 }
 
 extension Journal {
-    /// Writes down who is told of what. From then on the transaction that ends a file or a batch also writes its notices,
+    /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
     /// by triggers of this connection: without receivers there are none, and nothing costs anything.
     package func setSinks(_ sinks: [NoticeSink], at now: WallTime) async throws(JournalError) -> SinkChange {
         try await commit { database in

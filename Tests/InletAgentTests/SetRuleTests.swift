@@ -18,6 +18,17 @@ import Testing
         return scene
     }
 
+    /// A clip and its metadata, which have just been written, and what looks at them.
+    private func clip() throws -> (Scene, Journal, AdmissionStage) {
+        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
+        try scene.drop("clip.mp4")
+        try scene.drop("clip.mp4.yaml", "label: x")
+        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        return (
+            scene, journal, try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        )
+    }
+
     /// A file last written `age` before now, whenever it was made.
     private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> Arrival {
         var identity = try #require(try FileLook.look(at: scene.root.pushing(name)).identity)
@@ -30,12 +41,9 @@ import Testing
     func `metadata that is written within its file's wait goes with it, whatever the quiet time`(delay: Int64)
         async throws
     {
-        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
-        try scene.drop("clip.mp4")
-        try scene.drop("clip.mp4.yaml", "label: x")
-        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        let (scene, journal, stage) = try clip()
         defer { journal.close() }
-        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        var files = stage
         // The metadata is written now; its file was `delay` seconds ago.
         let written = try #require(try FileLook.look(at: scene.root.appending("clip.mp4.yaml")).identity)
         let start = WallTime(nanoseconds: max(written.modified, written.changed)) + .milliseconds(1)
@@ -54,12 +62,9 @@ import Testing
     }
 
     @Test func `a companion that was written to between the look and the probe has to be quiet anew`() throws {
-        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
-        try scene.drop("clip.mp4")
-        try scene.drop("clip.mp4.yaml", "label: x")
-        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        let (scene, journal, stage) = try clip()
         defer { journal.close() }
-        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        var files = stage
         let now = WallTime.now
         let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: now)
         // As the first look found it, before its writer wrote the rest and closed it.
@@ -76,12 +81,9 @@ import Testing
     }
 
     @Test func `a companion that was written since the turn began has to be quiet`() async throws {
-        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
-        try scene.drop("clip.mp4")
-        try scene.drop("clip.mp4.yaml", "label: x")
-        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        let (scene, journal, stage) = try clip()
         defer { journal.close() }
-        var files = try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
+        var files = stage
         let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: .now)
         let status = try await files.findCompanions(of: [clip], at: .now + .seconds(-60)).first?.get()
         guard case .main(let found, isWhole: false, _)? = status else {

@@ -18,7 +18,7 @@ enum Adoption: Sendable, Equatable {
     /// A destination does not say now whether it has it.
     case unanswered(wait: Duration, why: String)
 
-    /// nil for one that goes its way.
+    /// nil for a file that is admitted as new.
     var considered: AdmissionStage.Considered? {
         switch self {
         case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))

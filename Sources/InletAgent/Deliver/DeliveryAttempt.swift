@@ -358,7 +358,7 @@ extension FileRow {
 }
 
 extension Shared {
-    /// What a pipeline is told of a delivery to `destination`; only registrations are told of what came before them.
+    /// The pipeline's order for a delivery to `destination`. Only registrations get what came before them.
     ///
     /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
     func order(

@@ -211,7 +211,7 @@ struct DeliveryLane: Sendable {
     }
 }
 
-/// Who is told of the end of a delivery, once it is durable.
+/// Log lines and signals for deliveries that have ended, once their end is durable.
 extension DeliveryLane {
     /// Says that the journal does not take the end of a delivery, once for each cause.
     /// - Returns: the cause.

@@ -44,7 +44,7 @@ struct Notifier: Service {
 
     private static let journalPause = Duration.seconds(10)
 
-    /// Writes down who is told of what: from then on the journal keeps notices for them.
+    /// Registers the receivers in the journal, which keeps notices for them from then on.
     ///
     /// - Parameter listens: whether it hears at once what happens; otherwise from `listen` on.
     init(

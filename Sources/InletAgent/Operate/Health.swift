@@ -167,7 +167,7 @@ struct Watchdog: Service {
     let door: WakeSignal?
 
     func run() async throws {
-        // Who is told that it is ready may ask it at once.
+        // Ready means that the socket answers.
         if let door { await cancelWhenGracefulShutdown { await door.wait(until: nil) } }
         if !Task.isShuttingDownGracefully {
             let roots = shared.settings.watch.count
@@ -202,9 +202,9 @@ struct Watchdog: Service {
     }
 }
 
-/// What the service manager is told of the agent's life, in the one order that is true: first that it is ready, last that it
-/// stops. A reload is spoken of only in between, because `READY=1` ends it: of one before the start is over nobody hears, and
-/// one that ends after the stop has begun does not take that back.
+/// Notifies the service manager (sd_notify(3)) in order: ready first, stopping last. A reload is reported only in between,
+/// because `READY=1` ends it: one before the start is over is not reported, and one that ends after the stop has begun does not
+/// take the stop back.
 final class SystemdNotifier: Sendable {
     private enum Phase {
         case starting

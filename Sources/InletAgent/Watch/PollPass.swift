@@ -40,7 +40,7 @@ struct PollPass: ~Copyable {
 
     private let isRecursive: Bool
     private let least: Duration
-    /// The folders that are polled. One that `leave`s it is told of by others from now on, and looked at once more.
+    /// The polled folders. One that `leave`s is watched otherwise from now on, and looked at once more.
     var book = PollBook()
     /// What was seen of the times of the mounts at these places.
     private var times: [FilePath: PollBook.Times] = [:]

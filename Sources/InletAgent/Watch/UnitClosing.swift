@@ -80,7 +80,7 @@ extension RootLoop {
 
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
-    /// The units that a file is in. They are told of even if nothing new came of the file: closing what is not open is harmless.
+    /// The units that a file is in, also when the file brought nothing new: closing a unit that is not open is harmless.
     func joined(_ arrival: Arrival) -> [JoinedUnit] {
         guard admission.routes.hasUnits else { return [] }
         return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
