@@ -3,7 +3,7 @@ import PackageDescription
 
 /// libFuzzer's library without a `main`, for packaging/bench/fuzz.sh: its path makes a build of the fuzzer in place of the
 /// tests that read its corpora, with every target of ours instrumented. `none` makes a program that only reads the corpora,
-/// for packaging/valgrind.sh.
+/// for packaging/checks/sanitize/valgrind.sh.
 let fuzzer = Context.environment["INLET_FUZZER"]
 let instrumented: [SwiftSetting] = [
     .unsafeFlags((fuzzer == "none" ? [] : ["-sanitize=fuzzer,address"]) + ["-enable-testing"])

@@ -28,7 +28,7 @@ scripts() {
 
 shell_scripts() {
     if command -v shellcheck >/dev/null; then
-        scripts | xargs -0 shellcheck -x -P packaging -P packaging/bench
+        scripts | xargs -0 shellcheck -x -P packaging -P packaging/bench -P packaging/checks/api
     else
         scripts | xargs -0 -n 1 bash -n
     fi
@@ -62,7 +62,7 @@ metrics_files() {
 man_pages() {
     local folder ended=0
     folder="$(mktemp -d)"
-    python3 -B packaging/man/pages.py "$TESTS_BUILD/debug/inlet" "$folder" --lint || ended=1
+    python3 -B packaging/docs/pages.py "$TESTS_BUILD/debug/inlet" "$folder" --lint || ended=1
     rm -rf -- "$folder"
     return "$ended"
 }
@@ -71,7 +71,7 @@ man_pages() {
 unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
 
 page() { INLET_BINARY="$REPO_ROOT/$TESTS_BUILD/debug/inlet" packaging/browser/browser.sh; }
-api() { INLET_BINARY="$REPO_ROOT/$TESTS_BUILD/debug/inlet" packaging/api/schemathesis.sh; }
+api() { INLET_BINARY="$REPO_ROOT/$TESTS_BUILD/debug/inlet" packaging/checks/api/schemathesis.sh; }
 
 # Of what cannot be tried here nobody says that it is well.
 left() { printf 'left  %s\n' "$1"; }
@@ -81,8 +81,8 @@ check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || e
 check "Python scripts compile" python_scripts
 check "dashboard and alerts ($(command -v promtool >/dev/null && echo promtool || echo 'JSON only; promtool is not installed'))" metrics_files
 
-# check_sources.py prints lines of the same form, one for each of its checks.
-if rules="$(python3 -B packaging/check_sources.py 2>&1)"; then sources_ended=0; else sources_ended=$?; fi
+# sources.py prints lines of the same form, one for each of its checks.
+if rules="$(python3 -B packaging/checks/sources.py 2>&1)"; then sources_ended=0; else sources_ended=$?; fi
 printf '%s\n' "$rules"
 passed=$((passed + $(grep -c '^ok ' <<<"$rules" || true)))
 broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
@@ -95,16 +95,14 @@ if command -v systemd-analyze >/dev/null; then
 else
     left "what systemd says of the unit: there is no systemd-analyze"
 fi
-check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checklist.py
-check "check_names.py --self-test" python3 -B packaging/check_names.py --self-test
+check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checks/checklist.py
+check "the checks' own rules, on what is right and on what is wrong" python3 -B packaging/checks/self_test.py
 check "bench scripts find what they import" bench_imports
 if python3 -c 'import tomllib' 2>/dev/null; then
-    check "every mutation has its place and its test" python3 -B packaging/mutations.py --check
+    check "every mutation has its place and its test" python3 -B packaging/checks/mutations.py --check
 else
     left "the table of mutations: that needs Python 3.11 or newer"
 fi
-$quick || check "checklist.py --self-test" python3 -B packaging/checklist.py --self-test
-$quick || check "run_tests_test.py" python3 -B packaging/run_tests_test.py
 $quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
@@ -131,9 +129,9 @@ optional() {
 $quick || optional "the page in a browser, against a running agent" page
 $quick || optional "the API against its document, with schemathesis" api
 ! $full || optional "the readers of strangers' bytes, fuzzed for a minute each" packaging/bench/fuzz.sh 60
-! $full || optional "the readers' corpora under valgrind" packaging/valgrind.sh
-! $full || optional "the tests under the thread sanitizer" packaging/sanitize.sh thread
-! $full || optional "the tests under the address and leak sanitizers" packaging/sanitize.sh address
+! $full || optional "the readers' corpora under valgrind" packaging/checks/sanitize/valgrind.sh
+! $full || optional "the tests under the thread sanitizer" packaging/checks/sanitize/sanitize.sh thread
+! $full || optional "the tests under the address and leak sanitizers" packaging/checks/sanitize/sanitize.sh address
 ! $full || check "all tests, in their full size" packaging/test.sh --full
 ! $full || optional "every mutation fails its test" packaging/mutations.sh
 ! $full || check "the release build compiles" build_release

@@ -132,6 +132,31 @@ commit() {
     printf '%s%s, %s' "${said%%,*}" "$changed" "${said#*, }"
 }
 
+# python_packages NAME REQUIREMENTS: a virtual environment below .build with what the file lists, made once; prints its path. Fails with
+# the reason where that cannot be.
+python_packages() {
+    local place="$REPO_ROOT/.build/$1" log
+    if ! cmp -s "$2" "$place/requirements.txt"; then
+        rm -rf "$place"
+        log="$(python3 -m venv "$place" 2>&1)" || { say "$log" "python3 -m venv does not work (Debian: python3-venv)" && return 1; }
+        log="$("$place/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 -r "$2" 2>&1)" ||
+            { say "$(tail -n 3 <<<"$log")" "PyPI cannot be reached, or has not all of $2 for this Python" && return 1; }
+        # Last: it says that all is there.
+        cp "$2" "$place/requirements.txt"
+    fi
+    printf '%s\n' "$place"
+}
+
+# Sets INLET_BINARY to the release binary, unless it names one.
+need_binary() {
+    if [[ -z ${INLET_BINARY:-} ]]; then
+        need_toolchain
+        build_release
+        INLET_BINARY="$(release_binary)"
+    fi
+    export INLET_BINARY
+}
+
 build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 

@@ -8,4 +8,4 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 need_toolchain
 need_packages "${TEST_PACKAGES[@]}"
 python3 -c 'import tomllib' 2>/dev/null || die $EX_UNAVAILABLE "the mutations are not tried: that needs Python 3.11 or newer"
-exec python3 -B packaging/mutations.py "$@"
+exec python3 -B packaging/checks/mutations.py "$@"

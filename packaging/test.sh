@@ -10,7 +10,7 @@ need_packages "${TEST_PACKAGES[@]}"
 # Before the tests: CommandTests drive the inlet binary of this build.
 build_tests
 # Servers and tools that no one here wrote. Without them their tests say that they are skipped, and why.
-if place="$(packaging/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
+if place="$(packaging/checks/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
 built=$SECONDS
 
 if [[ ${1:-} == --full ]]; then
@@ -21,6 +21,6 @@ fi
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 bundle="$TESTS_BUILD/debug/InletPackageTests.xctest"
 ended=0
-python3 -B packaging/run_tests.py "$bundle" "$@" || ended=$?
+python3 -B packaging/checks/run_tests.py "$bundle" "$@" || ended=$?
 printf '%s s in all, of which %s s to build and to install\n' "$SECONDS" "$built"
 exit "$ended"

@@ -3,7 +3,7 @@ package import InletTransfer
 package import SystemPackage
 
 /// One kind of destination, as everything else sees it. All that is particular to a kind is in its folder; what others need of
-/// it they ask here, of the pipeline, or of the `Destination` that it makes. `packaging/new-destination.md` adds one step by step.
+/// it they ask here, of the pipeline, or of the `Destination` that it makes. `Sources/InletPipelines/InletPipelines.docc/NewDestination.md` adds one step by step.
 package protocol DestinationKind: Sendable {
     /// The word after `type:`, the keys and the fields: for the reader, the schema and the manual.
     var type: DestinationType { get }

@@ -75,7 +75,7 @@ import Testing
     @Test func `the three files are written, and bash completes commands, states and destinations`() throws {
         let place = try Place()
         let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
-        try Tool.run("/bin/sh", Repository.root.appending("packaging/completions.sh").string, folder.string, inlet)
+        try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
         for name in ["inlet.bash", "_inlet", "inlet.fish"] {
             #expect(try place.content(folder.appending(name)).count > 1000, "\(name)")
         }
@@ -92,7 +92,7 @@ import Testing
         config.top.append("notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }")
         let place = try Place(config)
         let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
-        try Tool.run("/bin/sh", Repository.root.appending("packaging/completions.sh").string, folder.string, inlet)
+        try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
         let file = place.configuration.string
         for (words, offered) in [
             (["send", "--config", file, "--to", ""], "store"), (["limit", "--config", file, "--to", "s"], "store"),
@@ -116,7 +116,7 @@ import Testing
     func `other shells can read theirs`(shell: String, name: String) throws {
         let folder = try TemporaryDirectory()
         try Tool.run(
-            "/bin/sh", Repository.root.appending("packaging/completions.sh").string, folder.path.string,
+            "/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.path.string,
             BuiltBinary.path().string)
         try Tool.run(shell, "-n", folder.path.appending(name).string)
     }

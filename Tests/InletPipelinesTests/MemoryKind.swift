@@ -6,7 +6,7 @@ import Testing
 
 @testable import InletPipelines
 
-/// A seventh kind, made as `packaging/new-destination.md` says: it keeps what it is sent in memory.
+/// A seventh kind, made as `Sources/InletPipelines/InletPipelines.docc/NewDestination.md` says: it keeps what it is sent in memory.
 struct MemoryKind: DestinationKind {
     let store = MemoryStore()
 

@@ -2,7 +2,7 @@ internal import Foundation
 package import SystemPackage
 internal import Testing
 
-/// Where the agents of tests write what they say: packaging/run_tests.py shows and keeps that of tests that failed.
+/// Where the agents of tests write what they say: packaging/checks/run_tests.py shows and keeps that of tests that failed.
 package enum AgentLogs {
     private static let folder = ProcessInfo.processInfo.environment["INLET_AGENT_LOGS"].map { FilePath($0) }
 

@@ -16,7 +16,7 @@ from measure import table
 
 CORPORA = Path("Tests/FuzzTests/Corpora")
 FOUND = Path(".build-fuzz/corpora")
-LEAKS = Path("packaging/sanitize/leak.txt")
+LEAKS = Path("packaging/checks/sanitize/leak.txt")
 # Beyond these one input has hung, or took memory that no input may take.
 TIMEOUT_S, MEMORY_MIB = 20, 2048
 # Words that no mutation finds soon; those of the configuration are taken from the file that names every key.

@@ -80,7 +80,6 @@ def main():
     page = None
     try:
         station.settings |= settings(station, sandbox.said)
-        station.write()
         station.start()
         page = Page(picture.parent)
         page.emulate("light")

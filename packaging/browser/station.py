@@ -58,75 +58,34 @@ class Sandbox:
         self.process.wait(20)
 
 
-class Station:
-    """One agent with a folder, a slow store and a store that is not there."""
+class Agent:
+    """A running `inlet run` with a folder to watch and one to send to."""
 
-    def __init__(self, binary, base, sandbox, secrets):
+    def __init__(self, binary, base, secrets):
         self.binary, self.base = binary, base
         self.drop, self.library = base / "drop", base / "library"
         for folder in (self.drop, self.library):
             folder.mkdir(parents=True)
-        # Where the route 'blocked' needs a folder.
-        (self.library / "a-file").write_text("in the way\n")
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
-        self.settings = self.configuration(sandbox)
+        self.settings = {
+            "state_dir": str(base / "state"),
+            "log": {"level": "info", "output": str(base / "inlet.log")},
+            "dashboard": {"listen": f"127.0.0.1:{self.port}"}
+                         | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
+            "destinations": {"library": {"type": "folder", "path": str(self.library)}},
+            "watch": [{"path": str(self.drop), "settle": "0s"}],
+        }
         self.file = base / "inlet.yaml"
-        self.write()
         self.process = None
-
-    def configuration(self, sandbox):
-        dashboard = {"listen": f"127.0.0.1:{self.port}"}
-        if self.secrets:
-            dashboard |= {"token": TOKEN, "read_only_token": READER}
-        archive = {
-            "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
-            "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
-            "public_url": f"{sandbox['s3']}/{sandbox['bucket']}",
-        }
-        return {
-            "state_dir": str(self.base / "state"),
-            "log": {"level": "info", "output": str(self.base / "inlet.log")},
-            "dashboard": dashboard,
-            "limits": {"queue_warning": 20},
-            "destinations": {
-                "library": {"type": "folder", "path": str(self.library)},
-                "spiral": {
-                    "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
-                    "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
-                },
-                "archive": archive,
-                "steady": archive | {"bandwidth": "1MiB/s", "parallel_parts": 1},
-                # Nothing listens on the port of 'discard'.
-                "away": {
-                    "type": "s3", "endpoint": "http://127.0.0.1:9", "bucket": "media", "access_key": "a",
-                    "secret_key": "b",
-                },
-            },
-            "watch": [{"path": str(self.drop), "settle": "200ms"}],
-            "routes": [
-                {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
-                {"name": "films", "match": {"path": "films/**"}, "to": "archive"},
-                {"name": "steady", "match": {"path": "steady/**"}, "to": "steady"},
-                {
-                    "name": "blocked", "match": {"path": "blocked/**"}, "to": "library", "key": "a-file/{name}",
-                    "retry": {"attempts": 1},
-                },
-                {"name": "away", "match": {"path": "away/**"}, "to": "away"},
-                {
-                    "name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]},
-                    "to": "library",
-                },
-                {"name": "rest", "to": "library", "key": "{dir}/{name}"},
-            ],
-        }
 
     def write(self):
         # JSON is YAML.
         self.file.write_text(json.dumps(self.settings, indent=2) + "\n")
 
     def start(self):
+        self.write()
         self.process = subprocess.Popen(
             [self.binary, "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
             stderr=(self.base / "inlet.err").open("a"))
@@ -176,3 +135,45 @@ class Station:
             job = self.job(part)
             return job if job and job["state"] == state else None
         return until(reached, seconds, f"{part} is {state}")
+
+
+class Station(Agent):
+    """One agent that sends to a slow store and to a store that is not there, too."""
+
+    def __init__(self, binary, base, sandbox, secrets):
+        super().__init__(binary, base, secrets)
+        # Where the route 'blocked' needs a folder.
+        (self.library / "a-file").write_text("in the way\n")
+        archive = {
+            "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
+            "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
+            "public_url": f"{sandbox['s3']}/{sandbox['bucket']}",
+        }
+        self.settings["destinations"] |= {
+            "spiral": {
+                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
+                "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
+            },
+            "archive": archive,
+            "steady": archive | {"bandwidth": "1MiB/s", "parallel_parts": 1},
+            # Nothing listens on the port of 'discard'.
+            "away": {
+                "type": "s3", "endpoint": "http://127.0.0.1:9", "bucket": "media", "access_key": "a", "secret_key": "b",
+            },
+        }
+        self.settings |= {
+            "limits": {"queue_warning": 20},
+            "watch": [{"path": str(self.drop), "settle": "200ms"}],
+            "routes": [
+                {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
+                {"name": "films", "match": {"path": "films/**"}, "to": "archive"},
+                {"name": "steady", "match": {"path": "steady/**"}, "to": "steady"},
+                {
+                    "name": "blocked", "match": {"path": "blocked/**"}, "to": "library", "key": "a-file/{name}",
+                    "retry": {"attempts": 1},
+                },
+                {"name": "away", "match": {"path": "away/**"}, "to": "away"},
+                {"name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]}, "to": "library"},
+                {"name": "rest", "to": "library", "key": "{dir}/{name}"},
+            ],
+        }

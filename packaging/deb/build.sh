@@ -61,13 +61,13 @@ put_binary() {
 
 put_service() {
     put 644 packaging/systemd/inlet.service usr/lib/systemd/system/inlet.service
-    put 644 packaging/sysctl/30-inlet.conf usr/lib/sysctl.d/30-inlet.conf
+    put 644 packaging/systemd/30-inlet.conf usr/lib/sysctl.d/30-inlet.conf
     put 644 packaging/systemd/fanotify.conf usr/share/doc/inlet/examples/systemd/fanotify.conf
 }
 
 put_manual() {
     local page pages="$work/man"
-    python3 -B packaging/man/pages.py "$binary" "$pages" >&2
+    python3 -B packaging/docs/pages.py "$binary" "$pages" >&2
     for page in "$pages"/*.[1-8]; do
         put_gz "$page" "usr/share/man/man${page##*.}/${page##*/}"
     done
@@ -75,7 +75,7 @@ put_manual() {
 
 put_completions() {
     local made="$work/completions"
-    sh packaging/completions.sh "$made" "$binary" >&2
+    sh packaging/docs/completions.sh "$made" "$binary" >&2
     put 644 "$made/inlet.bash" usr/share/bash-completion/completions/inlet
     put 644 "$made/_inlet" usr/share/zsh/vendor-completions/_inlet
     put 644 "$made/inlet.fish" usr/share/fish/vendor_completions.d/inlet.fish

@@ -4,7 +4,7 @@
 # Not shown here: a boot. What an init would do with the unit, systemd-analyze says; its ExecStart is run by hand.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
-source packaging/tree.sh
+source packaging/deb/tree.sh
 try_package packaging/deb/test.sh "$@"
 cp -- "$package" "$TREE/root/inlet.deb"
 version="$(dpkg-deb -f "$package" Version)"

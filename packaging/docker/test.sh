@@ -4,7 +4,7 @@
 # test.sh [FILE.deb]; without one it is built. Not shown: the first stage (deb/test.sh tries what it runs), Docker itself.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
-source packaging/tree.sh
+source packaging/deb/tree.sh
 try_package packaging/docker/test.sh "$@"
 image="$TREES/image.json"
 

@@ -1,11 +1,10 @@
-"""What the pages name: `File.swift` is there, and `File.swift:function` is declared in it. Run by check_sources.py.
+"""What the pages name: `File.swift` is there, and `File.swift:function` is declared in it. Run by sources.py.
 
 A path may leave out what stands before it, as long as one file alone ends so; `*` stands for any letters. A page with numbered
-steps (`Walk.md`) also says how many calls and files it names, and that is counted. `--self-test` tries the rules on made-up pages.
+steps (`Walk.md`) also says how many calls and files it names, and that is counted.
 """
 
 import re
-import sys
 from fnmatch import fnmatchcase
 
 # What may stand in a page: `InletAgent/Watch/RootLoop.swift`, `RootLoop.swift:readEvents`, `Script*.swift`.
@@ -53,27 +52,3 @@ def unnamed(page, text, code):
     counted = (steps, len(calls), len(places))
     if said and tuple(map(int, said.groups())) != counted:
         yield f"{page}: says '{said[0]}', and has {counted[0]} steps, {counted[1]} calls in all, in {counted[2]} files"
-
-
-CODE = {"Sources/A/One.swift": "func go() {} ; init?(x)", "Sources/B/Two.swift": "static let rule = 1", "Sources/C/Two.swift": ""}
-GOOD = "2 steps, 3 calls in all, in 2 files\n1. `One.swift:go`: asks `B/Two.swift:rule`\n2. `A/One.swift:init`\n`A/*.swift` `Two.swift`\n"
-# What is put in the place of what, and what is then said.
-BAD = (
-    ("One.swift:go", "One.swift:went", "declares no went"), ("A/*.swift", "A/X*.swift", "there is no A/X*.swift"),
-    ("B/Two", "Two", "is one of Sources/B/Two.swift, Sources/C/Two.swift"), ("B/Two", "C/Two", "declares no rule"),
-    ("2. `A", "`A", "has 1 steps, 2 calls in all, in 2 files"), ("3 calls", "4 calls", "says '2 steps, 4 calls"),
-)
-
-
-def self_test():
-    assert not list(unnamed("P", GOOD, CODE)), list(unnamed("P", GOOD, CODE))
-    for old, new, said in BAD:
-        found = " ".join(unnamed("P", GOOD.replace(old, new, 1), CODE))
-        assert said in found, f"{new}: {found or 'nothing'}, wanted {said}"
-    print(f"ok    {len(BAD)} faults are found")
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--self-test"]:
-        sys.exit("usage: check_names.py --self-test")
-    self_test()

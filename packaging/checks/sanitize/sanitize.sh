@@ -4,9 +4,9 @@
 # goes to C and comes from there. Both slow the tests down several times: they belong to a release, not to each change.
 # Exits 69 where the toolchain has no such sanitizer.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../../lib.sh"
 
-usage() { die 64 "usage: packaging/sanitize.sh thread|address [argument of swift test…]"; }
+usage() { die 64 "usage: packaging/checks/sanitize/sanitize.sh thread|address [argument of swift test…]"; }
 kind="${1:-}"
 (($# > 0)) && shift
 case $kind in
@@ -14,13 +14,13 @@ thread)
     runtime=tsan
     # What waits, wakes and shares. Of the journal those that write at the same time: its models are one thread each.
     suites='^Inlet(Linux|Transfer|Agent)Tests\.|^InletJournalTests\.(Claim|GroupCommit|Outbox|Waiting|Recovery|Registration)Tests'
-    export TSAN_OPTIONS="suppressions=$PWD/packaging/sanitize/thread.txt halt_on_error=0 exitcode=66 history_size=4"
+    export TSAN_OPTIONS="suppressions=$PWD/packaging/checks/sanitize/thread.txt halt_on_error=0 exitcode=66 history_size=4"
     ;;
 address)
     runtime=asan
     # What C reads, and what reads strangers' bytes.
     suites='^(Inlet(Config|Linux|Media|Journal|Transfer)|Fuzz)Tests\.'
-    export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=0" LSAN_OPTIONS="suppressions=$PWD/packaging/sanitize/leak.txt"
+    export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=0" LSAN_OPTIONS="suppressions=$PWD/packaging/checks/sanitize/leak.txt"
     ;;
 *) usage ;;
 esac
@@ -28,7 +28,7 @@ esac
 need_toolchain
 toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
 runtime="$(find "$toolchain/lib/clang" -name "libclang_rt.$runtime-$(uname -m).a" -print -quit 2>/dev/null || true)"
-[[ -n $runtime ]] || die $EX_UNAVAILABLE "this toolchain has no $kind sanitizer"
+[[ -n $runtime ]] || die "$EX_UNAVAILABLE" "this toolchain has no $kind sanitizer"
 need_packages "${TEST_PACKAGES[@]}"
 
 # Apart from the other builds: every target is instrumented.

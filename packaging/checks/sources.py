@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from check_links import broken_links
-from check_names import unnamed
+from links import broken_links
+from names import unnamed
 from swift_text import closing, debug_lines, functions, without_comments_and_strings
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 480
 FUNCTION_LINES = 40
 
@@ -137,7 +137,7 @@ def allowed_modules():
     for name in SOURCES:
         module = name.parts[1]
         if module not in MODULES:
-            yield f"{name}: module {module} is not in the table of packaging/check_sources.py"
+            yield f"{name}: module {module} is not in the table of packaging/checks/sources.py"
             continue
         for line, imported in imports(name):
             if imported in MODULES and imported not in MODULES[module] | {"InletCore"}:
@@ -153,7 +153,7 @@ def one_door():
             if imported.startswith("Foundation") and module == "InletCore" and not FOUNDATION_IN_CORE.match(str(name)):
                 yield f"{name}:{line}: in InletCore only Routing/KeyTemplate* may import {imported}"
             elif imported not in OPEN and imported not in DOORS:
-                yield f"{name}:{line}: {imported} has no door in packaging/check_sources.py"
+                yield f"{name}:{line}: {imported} has no door in packaging/checks/sources.py"
             elif imported in DOORS and module not in DOORS[imported]:
                 yield f"{name}:{line}: only {', '.join(sorted(DOORS[imported]))} may import {imported}"
 

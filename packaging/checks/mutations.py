@@ -17,7 +17,7 @@ from pathlib import Path
 
 import checklist
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".build" / "mutations"
 TREE, BUILD = PLACE / "tree", PLACE / "build"
 # Of one test, in seconds: less than what `eventually` waits. Who hangs is no proof: nobody waits for that.

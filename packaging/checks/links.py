@@ -1,4 +1,4 @@
-"""Relative links of the Markdown files, and the anchors that they name. Run by check_sources.py; alone it prints what it finds.
+"""Relative links of the Markdown files, and the anchors that they name. Run by sources.py; alone it prints what it finds.
 
 An anchor is made of a heading as GitHub does: small letters, what is neither letter, digit, `_`, `-` nor space left out, a
 hyphen for each space, and -1, -2 … behind those that are there already.
@@ -88,6 +88,6 @@ def broken_links(root=Path(".")):
 
 
 if __name__ == "__main__":
-    found = list(broken_links(Path(__file__).parent.parent))
+    found = list(broken_links(Path(__file__).resolve().parents[2]))
     print("\n".join(found))
     sys.exit(1 if found else 0)

@@ -8,98 +8,44 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TOKEN = "a-token-of-the-document-test"
+sys.path.insert(0, str(HERE.parents[1] / "browser"))
+from station import Agent, until  # noqa: E402
+
 # What a stranger may be told.
 REFUSALS = "401,403,404,405,413,421,429"
 # More than a run takes on a slow machine.
 LONGEST = 1800
 
 
-class Agent:
-    """One agent with a folder to watch and one to send to."""
+class Described(Agent):
+    """An agent whose document is held against what it answers."""
 
-    def __init__(self, binary, base, secret=None):
-        self.binary, self.base, self.secret = binary, base, secret
-        self.drop = base / "drop"
-        for folder in (self.drop, base / "library"):
-            folder.mkdir(parents=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        dashboard = {"listen": self.url.removeprefix("http://")}
-        if secret:
-            dashboard["token"] = secret
-        self.file = base / "inlet.yaml"
-        # JSON is YAML.
-        self.file.write_text(json.dumps({
-            "state_dir": str(base / "state"),
-            "log": {"level": "info", "output": str(base / "inlet.log")},
-            "dashboard": dashboard,
-            "destinations": {"library": {"type": "folder", "path": str(base / "library")}},
-            "watch": [{"path": str(self.drop), "settle": "0s"}],
-            "routes": [
-                {"name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]}, "to": "library"},
-                {"name": "rest", "to": "library", "key": "{dir}/{name}"},
-            ],
-        }))
-        self.process = subprocess.Popen(
-            [binary, "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
-            stderr=(base / "inlet.err").open("w"))
-        self.wait("the agent answers", lambda: self.get("/readyz")["ready"])
-
-    def get(self, path):
-        request = urllib.request.Request(self.url + path)
-        if self.secret:
-            request.add_header("Authorization", "Bearer " + self.secret)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def wait(self, what, true, seconds=30):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                sys.exit("the agent ended: " + (self.base / "inlet.err").read_text()[-2000:])
-            try:
-                if true():
-                    return
-            except (OSError, urllib.error.URLError):
-                pass
-            time.sleep(0.05)
-        sys.exit(f"{what}: not within {seconds} s")
+    def __init__(self, binary, base, secrets):
+        super().__init__(binary, base, secrets)
+        self.settings["routes"] = [
+            {"name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]}, "to": "library"},
+            {"name": "rest", "to": "library", "key": "{dir}/{name}"},
+        ]
 
     def fill(self):
         """Files that were delivered, and one that was refused."""
         for name in ("a.txt", "b c.mov", "papers/not a paper.exe", "<img src=x>.txt"):
-            target = self.drop / name
-            target.parent.mkdir(exist_ok=True)
-            target.write_text(name)
-        self.wait("the files have ended", lambda: len(self.get("/api/v1/receipts")) >= 3)
+            self.put(name)
+        until(lambda: len(self.get("receipts")) >= 3, 30, "the files have ended")
 
     def is_well(self):
         """The same process still answers, and nothing happened that was not to happen."""
-        self.wait("it is still ready", lambda: self.get("/api/v1/status")["running"])
+        until(lambda: self.answers() and self.get("status")["running"], 30, "it is still ready")
         said = "".join((self.base / name).read_text() for name in ("inlet.log", "inlet.err"))
         found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', said)
         if found:
             sys.exit("its log tells of what was not to happen: " + found[0][:2000])
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(60)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
 
 
 def asked(document, needs):
@@ -145,17 +91,19 @@ def main():
     base = Path(tempfile.mkdtemp(prefix="inlet-api-"))
     agents = []
     try:
-        agents.append(Agent(binary, base / "open"))
+        agents.append(Described(binary, base / "open", secrets=False))
+        agents[0].start()
         agents[0].fill()
-        document = agents[0].get("/api/v1/openapi.json")
+        document = agents[0].get("openapi.json")
         described = asked(document, {"nothing", "read", "full"})
         count = ask(
             agents[0], described, questions,
             "not_a_server_error,response_schema_conformance,content_type_conformance")
         agents[0].is_well()
         print(f"ok    {len(described['paths'])} paths, {count} questions: no server's error, each answer as described")
-        agents.append(Agent(binary, base / "closed", TOKEN))
-        document = asked(agents[1].get("/api/v1/openapi.json"), {"read", "full"})
+        agents.append(Described(binary, base / "closed", secrets=True))
+        agents[1].start()
+        document = asked(agents[1].get("openapi.json"), {"read", "full"})
         count = ask(
             agents[1], document, max(1, questions // 10), "refused",
             {"SCHEMATHESIS_HOOKS": "strangers", "INLET_REFUSALS": REFUSALS})

@@ -2,7 +2,7 @@
 # Reads the fuzzer's corpora under valgrind: what Inlet gives to libyaml, libexif and libcurl's parser, and what it takes from
 # them, byte by byte. Exits 69 where valgrind cannot be had.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../../lib.sh"
 
 need_toolchain
 need_packages "valgrind command:valgrind"
@@ -13,4 +13,4 @@ program="$(INLET_FUZZER=none "${build[@]}" --show-bin-path)/inlet-fuzz"
 strip --strip-debug -o "$program.stripped" "$program"
 find Tests/FuzzTests/Corpora -type f -print0 |
     xargs -0 valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite \
-        --errors-for-leak-kinds=definite --num-callers=40 --suppressions=packaging/sanitize/valgrind.txt "$program.stripped"
+        --errors-for-leak-kinds=definite --num-callers=40 --suppressions=packaging/checks/sanitize/valgrind.txt "$program.stripped"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from swift_text import tests, without_comments_and_strings
 
-TESTS = Path(__file__).resolve().parent.parent / "Tests"
+TESTS = Path(__file__).resolve().parents[2] / "Tests"
 IDS = [f"S{family}.{number:02}" for family, last in enumerate((34, 36, 32, 20, 35)) for number in range(1, last + 1)]
 STATES = ("done", "differently", "partial", "server")
 # A test's name stands in backticks there, unless it is one word; at the end file, line and column.
@@ -72,11 +72,7 @@ def not_run(text, streams):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--ran", metavar="FILE", type=Path, nargs="+", help="event streams, in JSON lines")
-    options.add_argument("--self-test", action="store_true", help="only try the rules on made-up tables")
     given = options.parse_args()
-    if given.self_test:
-        from checklist_test import self_test  # It imports this file.
-        return self_test()
     text, failed = (TESTS / "CHECKLIST.tsv").read_text(), False
     checks = {"every capability has a row and tests that exist": faults(text, declared())}
     if given.ran:

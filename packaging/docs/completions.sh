@@ -1,11 +1,11 @@
 #!/bin/sh
 # Writes the completions of bash, zsh and fish into a folder, under the names that these shells look for:
-#   packaging/completions.sh FOLDER [INLET]
+#   packaging/docs/completions.sh FOLDER [INLET]
 # INLET is the binary that they are of; without it, `inlet` of the PATH.
 set -eu
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then
-    echo "usage: packaging/completions.sh FOLDER [INLET]" >&2
+    echo "usage: packaging/docs/completions.sh FOLDER [INLET]" >&2
     exit 64
 fi
 folder=$1
