@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # How big the code is, a line a module: packaging/size.sh [MODULE…]; without names, every module below Sources and their sum.
-# Each figure is what one command counts, which is printed below the table.
+# Each figure is what one command counts, which is printed below the table. With --names: the types whose names nobody explains.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+if [[ ${1:-} == --names ]]; then exec python3 -B packaging/checks/type_names.py; fi
 
 # Over the Swift files below $1.
 declare -A counts=(
