@@ -71,3 +71,139 @@ enum MovieDates {
         0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
     ]
 }
+
+/// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number
+/// (Apple, "QuickTime File Format": Metadata Atoms and Types).
+enum AppleMetadata {
+    private static let creationDate = Array("com.apple.quicktime.creationdate".utf8)
+    /// A key's length that no sound file reaches; keys behind a longer one are not looked at.
+    private static let longestKey = 1024
+    private static let maximumKeys = 256
+
+    static func dates(in meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
+        let inside = try children(of: meta, bytes)
+        guard let keys = try bytes.first("keys", in: inside), let list = try bytes.first("ilst", in: inside),
+            let number = try number(ofKey: creationDate, in: keys, bytes),
+            let item = try bytes.first(BoxType(code: number), in: list.content),
+            let data = try bytes.first("data", in: item.content),
+            // The value's type and locale, then the value.
+            let content = try bytes.content(of: data, limit: 72), content.count > 8,
+            let time = DateText.time(content.dropFirst(8))
+        else { return [] }
+        return [CaptureDate(time: time, origin: "QuickTime creationdate")]
+    }
+
+    /// QuickTime's `meta` holds boxes at once, MPEG's has four bytes of version and flags before them. Both begin with
+    /// `hdlr`.
+    static func children(of meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> Range<Int64> {
+        let start = meta.content.lowerBound
+        let head = try bytes.read(upTo: Int(min(meta.length, 8)), at: start)
+        let isPlain = head.count == 8 && head.dropFirst(4).elementsEqual("hdlr".utf8)
+        return (isPlain ? start : min(start + 4, meta.content.upperBound))..<meta.content.upperBound
+    }
+
+    /// Keys count from 1; each is its length, a namespace and the name.
+    private static func number(
+        ofKey name: [UInt8], in keys: Box, _ bytes: BoundedBytes
+    ) throws(SystemError) -> UInt32? {
+        var offset = keys.content.lowerBound + 8
+        for number in 1...UInt32(maximumKeys) {
+            guard offset + 8 <= keys.content.upperBound, let head = try bytes.read(8, at: offset) else { return nil }
+            let length = Int(head.bigEndian(4, at: 0))
+            guard (8...longestKey).contains(length), offset + Int64(length) <= keys.content.upperBound else {
+                return nil
+            }
+            if length == 8 + name.count, try bytes.read(name.count, at: offset + 8) == name { return number }
+            offset += Int64(length)
+        }
+        return nil
+    }
+}
+
+/// The four characters that name a box (ISO/IEC 14496-12, 4.2).
+struct BoxType: Hashable, ExpressibleByStringLiteral {
+    let code: UInt32
+
+    init(code: UInt32) { self.code = code }
+
+    init(stringLiteral text: StaticString) {
+        code = text.withUTF8Buffer { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+    }
+
+    /// Whether a file whose first bytes are `head` is made of boxes. Old QuickTime files begin without `ftyp`.
+    static func opensFile(_ head: [UInt8]) -> Bool {
+        guard head.count >= 8 else { return false }
+        let first = BoxType(code: UInt32(head.bigEndian(4, at: 4)))
+        let known: Set<BoxType> = ["ftyp", "moov", "mdat", "wide", "free", "skip", "pnot"]
+        return known.contains(first)
+    }
+}
+
+/// A box, or an atom as QuickTime calls it.
+struct Box {
+    var type: BoxType
+    /// Where its content lies in the file; never beyond what it stands in.
+    var content: Range<Int64>
+
+    var length: Int64 { content.upperBound - content.lowerBound }
+}
+
+/// The boxes of one level, one after the other. Each step goes forward and costs one read of the budget, so that a walk
+/// ends whatever sizes the boxes claim.
+struct BoxWalk {
+    private let bytes: BoundedBytes
+    private var offset: Int64
+    private let end: Int64
+
+    /// The boxes in `range` of the file.
+    init(_ bytes: BoundedBytes, in range: Range<Int64>) {
+        self.bytes = bytes
+        offset = range.lowerBound
+        end = min(range.upperBound, bytes.size)
+    }
+
+    /// The next box; nil at the end, and where no box can be.
+    mutating func next() throws(SystemError) -> Box? {
+        guard end - offset >= 8 else { return nil }
+        let head = try bytes.read(upTo: Int(min(16, end - offset)), at: offset)
+        guard head.count >= 8, let (header, size) = Self.measure(head, available: end - offset) else {
+            offset = end
+            return nil
+        }
+        let content = (offset + header)..<(offset + size)
+        offset += size
+        return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content)
+    }
+
+    /// The header's length, and the box's with it, cut to what is there. A size of 1 means that 64 bits follow, 0 that
+    /// the box goes to the end.
+    private static func measure(_ head: [UInt8], available: Int64) -> (header: Int64, size: Int64)? {
+        var header: Int64 = 8
+        var size = head.bigEndian(4, at: 0)
+        if size == 0 { return (header, available) }
+        if size == 1 {
+            guard head.count == 16 else { return nil }
+            header = 16
+            size = head.bigEndian(8, at: 8)
+        }
+        guard size >= UInt64(header) else { return nil }
+        return (header, min(Int64(clamping: size), available))
+    }
+}
+
+extension BoundedBytes {
+    /// The first box of the type in `range`.
+    func first(_ type: BoxType, in range: Range<Int64>) throws(SystemError) -> Box? {
+        var walk = BoxWalk(self, in: range)
+        while let box = try walk.next() {
+            if box.type == type { return box }
+        }
+        return nil
+    }
+
+    /// A box's whole content; nil when it is longer than `limit`.
+    func content(of box: Box, limit: Int) throws(SystemError) -> [UInt8]? {
+        guard box.length <= Int64(limit) else { return nil }
+        return try read(Int(box.length), at: box.content.lowerBound)
+    }
+}

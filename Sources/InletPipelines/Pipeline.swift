@@ -172,7 +172,7 @@ package struct Attempt: Sendable {
     let meter = TransferMeter()
     private let steps = StepMeter()
     /// What of it waits for a limit.
-    let note = HoldNote()
+    let note = HoldRecord()
     package let isStopping: @Sendable () -> Bool
 
     package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
@@ -194,7 +194,7 @@ package struct Attempt: Sendable {
 
     /// Runs `body`, whose requests `isHeld` is about.
     package func noting<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
-        await HoldNote.$current.withValue(note) { await body() }
+        await HoldRecord.$current.withValue(note) { await body() }
     }
 }
 

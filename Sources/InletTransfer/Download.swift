@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import InletCore
 package import InletLinux
 package import SystemPackage
@@ -104,4 +105,134 @@ package enum DownloadAnswer: Sendable {
     case startAgain
     /// An answer that is neither the file nor a part of it, such as an error.
     case refused(HTTPResponse)
+}
+
+/// What the bytes of a part-file are of, as the server described it: kept beside them, so that a later process can ask for
+/// the rest of the same thing. Decides; `OpenDownload` acts.
+struct DownloadTag: Sendable, Equatable, Codable {
+    /// A strong entity tag (RFC 9110, section 8.8.3), quotes and all.
+    var etag: String?
+    /// `Last-Modified`, where it is old enough to be a strong validator (RFC 9110, section 8.8.2.2).
+    var modified: String?
+    /// Of the whole.
+    var length: Int64?
+    /// `Content-Type`, in lower case and without parameters.
+    var type: String?
+    /// Checksums of the whole that the server gave.
+    var digests: [Digest] = []
+    /// Bytes that are surely on the disk.
+    var synced: Int64 = 0
+    /// The kernel's boot id when this was written: what another boot wrote without syncing may be missing.
+    var boot: String?
+
+    init() {}
+
+    /// What `head`, a 200, says of its body.
+    /// - Parameter tagIsMD5: as `Download` has it.
+    init(_ head: HTTPResponse, tagIsMD5: Bool = false) {
+        etag = head.header("ETag").flatMap { $0.hasPrefix("\"") && $0.utf8.count <= 1024 ? $0 : nil }
+        if etag == nil, let text = head.header("Last-Modified"), let modified = HTTPDate.parse(text),
+            let date = head.date, modified < date
+        {
+            self.modified = text
+        }
+        length = head.header("Content-Length").flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        type = head.header("Content-Type").map { $0.prefix { $0 != ";" && $0 != " " }.lowercased() }
+        digests = Self.digests(head)
+        if tagIsMD5, let md5 = Self.md5(head) { digests.append(md5) }
+    }
+
+    /// The MD5 that an object's tag is; nil for objects of several parts, and for those that are encrypted with keys of their
+    /// own, whose tags look the same and are none (S3, "Common response headers").
+    private static func md5(_ head: HTTPResponse) -> Digest? {
+        guard let tag = head.header("ETag"), tag.utf8.count == 34, tag.hasPrefix("\""), tag.hasSuffix("\""),
+            let md5 = Digest(.md5, hex: tag.dropFirst().dropLast().lowercased())
+        else { return nil }
+        let isEncrypted =
+            head.header("x-amz-server-side-encryption")?.hasPrefix("aws:kms") == true
+            || head.header("x-amz-server-side-encryption-customer-algorithm") != nil
+        return isEncrypted ? nil : md5
+    }
+
+    init?(_ note: [UInt8]?) {
+        // A note that is cut or of another version says nothing: the bytes are fetched once more.
+        guard let note, let tag = try? JSONDecoder().decode(Self.self, from: Data(note)) else { return nil }
+        self = tag
+    }
+
+    /// Empty, as none, should it ever not be written.
+    var note: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+
+    /// What makes a request for the rest safe (RFC 9110, section 13.1.5); nil when nothing does.
+    var validator: String? { etag ?? modified }
+
+    /// How many of `size` bytes in the part-file can be gone on with.
+    func trusted(of size: Int64, boot now: String?) -> Int64 {
+        guard validator != nil, length.map({ size <= $0 }) ?? true else { return 0 }
+        return boot != nil && boot == now ? size : min(size, synced)
+    }
+
+    /// The fields that ask for what is missing after `offset` bytes; none for all of it.
+    func fields(from offset: Int64) -> HTTPFields {
+        guard offset > 0, let validator else { return [] }
+        return [("Range", "bytes=\(offset)-"), ("If-Range", validator)]
+    }
+
+    enum Judgement: Equatable {
+        /// All of it follows.
+        case whole
+        /// The missing rest of `total` bytes follows.
+        case rest(total: Int64)
+        /// Of no use: what is here does not fit what is there.
+        case startAgain
+        /// It is no file.
+        case refused
+    }
+
+    /// What an answer is worth to who asked for the rest after `offset` bytes.
+    func judge(_ head: HTTPResponse, offset: Int64) -> Judgement {
+        switch head.status {
+        case 200: return .whole
+        case 206 where offset > 0:
+            guard let range = ContentRange(head.header("Content-Range")), range.first == offset,
+                range.last == range.total - 1, length == nil || length == range.total,
+                etag == nil || head.header("ETag").map({ $0 == etag }) ?? true
+            else { return .startAgain }
+            return .rest(total: range.total)
+        case 206, 416: return offset > 0 ? .startAgain : .refused
+        default: return .refused
+        }
+    }
+
+    /// Checksums of the whole: those of S3 that are not composed of parts', and RFC 9530's `Repr-Digest`.
+    private static func digests(_ head: HTTPResponse) -> [Digest] {
+        func bytes(_ text: String?, _ count: Int) -> [UInt8]? {
+            text.flatMap { Data(base64Encoded: $0) }.flatMap { $0.count == count ? Array($0) : nil }
+        }
+        var digests: [Digest] = []
+        let field = head.header("Repr-Digest")?.split(separator: ",").lazy
+            .map { $0.drop { $0 == " " } }.first { $0.hasPrefix("sha-256=:") }
+        let stated = field.map { String($0.dropFirst("sha-256=:".count).prefix { $0 != ":" }) }
+        if let sum = bytes(stated ?? head.header("x-amz-checksum-sha256"), 32) { digests.append(Digest(.sha256, sum)) }
+        if let sum = bytes(head.header("x-amz-checksum-crc32c"), 4) { digests.append(Digest(.crc32c, sum)) }
+        if let sum = bytes(head.header("Content-MD5"), 16) { digests.append(Digest(.md5, sum)) }
+        return digests
+    }
+}
+
+/// `Content-Range: bytes 5-9/10` (RFC 9110, section 14.4) with all three numbers known.
+struct ContentRange: Equatable {
+    var first: Int64
+    var last: Int64
+    var total: Int64
+
+    init?(_ text: String?) {
+        guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
+        let numbers = text.dropFirst(6).split(omittingEmptySubsequences: false) { "-/".contains($0) }
+        guard numbers.count == 3, numbers.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
+            let first = Int64(numbers[0]), let last = Int64(numbers[1]), let total = Int64(numbers[2]),
+            first <= last, last < total
+        else { return nil }
+        (self.first, self.last, self.total) = (first, last, total)
+    }
 }

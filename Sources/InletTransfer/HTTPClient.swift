@@ -87,7 +87,7 @@ package final class HTTPClient: Sendable {
             mailbox.cancel(ticket)
         }
         var answer = try result.get()
-        answer.told = ToldSecrets(request, proxy: proxy)
+        answer.sentCredentials = SentCredentials(request, proxy: proxy)
         return answer
     }
 
@@ -109,7 +109,7 @@ package final class HTTPClient: Sendable {
     ///
     /// - Throws: as `send`.
     package func acquaint(with api: HTTPURL) async throws(TransferError) {
-        guard !KnownHosts.shared.knows(api.host), choice(for: api).server == nil else { return }
+        guard !HostScopeCache.shared.knows(api.host), choice(for: api).server == nil else { return }
         _ = try await send(HTTPRequest("HEAD", api))
     }
 

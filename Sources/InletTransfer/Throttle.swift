@@ -60,7 +60,7 @@ package final class ThrottleLane: Sendable {
     /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
     func untilOpen() async {
         guard isLimited else { return }
-        let note = HoldNote.current
+        let note = HoldRecord.current
         note?.begin()
         defer { note?.end() }
         while isLimited, !Task.isCancelled, await books.change(ifClosed: destination) {}
@@ -178,4 +178,22 @@ final class ThrottleBooks: Sendable {
 
     /// As `BandwidthShare.next`.
     func next(at time: Instant) -> Instant? { state.withLock { $0.share.next(at: time) } }
+}
+
+/// Whether anything that a task does waits for its bytes under a limit: its own requests, and those of its child tasks.
+///
+/// A limit of 0 can hold for hours. Who has given a task a worker sees here whether the worker is of use.
+package final class HoldRecord: Sendable {
+    /// That of the running task; nil where nobody asks.
+    @TaskLocal package static var current: HoldRecord?
+
+    private let count = Atomic<Int>(0)
+
+    package init() {}
+
+    package var isHeld: Bool { count.load(ordering: .relaxed) > 0 }
+
+    /// Something begins to wait; each is followed by an `end`.
+    package func begin() { count.add(1, ordering: .relaxed) }
+    package func end() { count.subtract(1, ordering: .relaxed) }
 }

@@ -1,4 +1,6 @@
+import CCurl
 import InletCore
+import Synchronization
 
 /// Which URLs may be used. User names in URLs and schemes other than http and https are refused everywhere.
 package struct URLRules: Sendable {
@@ -44,7 +46,7 @@ package struct URLRules: Sendable {
     }
 
     /// Where a URL may lead; nil = anywhere, because a person has named it.
-    var reach: HostScopes? { api.map { KnownHosts.shared.scopes(of: $0.host).reach } }
+    var reach: HostScopes? { api.map { HostScopeCache.shared.scopes(of: $0.host).reach } }
 
     /// What could take a request for one of its own: the ports that browsers refuse (fetch.spec.whatwg.org, "bad port"), and
     /// those of databases and Docker.
@@ -60,5 +62,170 @@ package struct URLRules: Sendable {
 
     static func refusal(_ code: ErrorCode, _ url: String, _ why: String) -> TransferError {
         TransferError(code, "\(DisplayText.escape(url)) \(why)", isOutage: false)
+    }
+}
+
+/// How close an address is to this machine; a name is `anywhere`, as far as its text tells (`HostScopeCache`).
+enum HostScope: UInt8, CaseIterable {
+    case anywhere
+    case privateNetwork
+    /// Addresses of one line.
+    case linkLocal
+    case loopback
+    /// Where clouds tell a machine its own secrets.
+    case platform
+
+    /// The scope of a lower-case host without brackets.
+    init(_ host: String) {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        if Self.isLocalhost(bare) {
+            self = .loopback
+        } else if let bytes = CurlURL.addressBytes(bare) {
+            self = HostScope(bytes)
+        } else {
+            self = .anywhere
+        }
+    }
+
+    /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
+    init?(socketAddress: UnsafeRawPointer) {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        switch inlet_socket_address_bytes(socketAddress, &bytes) {
+        case 0: return nil
+        case 4: self = HostScope(Array(bytes.prefix(4)))
+        case 16: self = HostScope(bytes)
+        default: self = .loopback
+        }
+    }
+
+    /// Whether `host` is one that only DNS can tell the scope of.
+    static func isUnknown(_ host: String) -> Bool {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return !isLocalhost(bare) && CurlURL.addressBytes(bare) == nil
+    }
+
+    private static func isLocalhost(_ bare: String) -> Bool { bare == "localhost" || bare.hasSuffix(".localhost") }
+
+    var label: String {
+        switch self {
+        case .anywhere: "public address"
+        case .privateNetwork: "private address"
+        case .linkLocal: "link-local address"
+        case .loopback: "loopback address"
+        case .platform: "cloud platform's own address"
+        }
+    }
+
+    /// The scope of four or sixteen bytes.
+    private init(_ bytes: [UInt8]) {
+        if Self.platforms.contains(bytes) {
+            self = .platform
+        } else {
+            self = bytes.count == 4 ? HostScope(version4: bytes[...]) : HostScope(version6: bytes)
+        }
+    }
+
+    /// Where clouds tell a machine about itself: nearly all at the first; AWS to containers and pods; Scaleway, Tencent, Azure,
+    /// Alibaba, Oracle. By IPv6 AWS (twice), Google, Scaleway, OpenStack.
+    private static let platforms: [[UInt8]] = [
+        [169, 254, 169, 254], [169, 254, 170, 2], [169, 254, 170, 23], [169, 254, 42, 42], [169, 254, 0, 23],
+        [168, 63, 129, 16], [100, 100, 100, 200], [192, 0, 0, 192],
+        version6([0xFD, 0x00, 0x0E, 0xC2], [0x02, 0x54]), version6([0xFD, 0x00, 0x0E, 0xC2], [0x23]),
+        version6([0xFD, 0x20, 0x00, 0xCE], [0x02, 0x54]), version6([0xFD, 0x00, 0x00, 0x42], [0x42]),
+        version6([0xFE, 0x80], [0xA9, 0xFE, 0xA9, 0xFE]),
+    ]
+
+    private static func version6(_ start: [UInt8], _ end: [UInt8]) -> [UInt8] {
+        start + [UInt8](repeating: 0, count: 16 - start.count - end.count) + end
+    }
+
+    /// IANA IPv4 special-purpose registry; multicast and reserved space count as private.
+    private init(version4 bytes: ArraySlice<UInt8>) {
+        let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
+        switch (first, second) {
+        case (0, _), (127, _): self = .loopback
+        case (169, 254): self = .linkLocal
+        case (10, _), (172, 16..<32), (192, 168), (100, 64..<128), (198, 18..<20), (224..., _): self = .privateNetwork
+        case (192, 0) where bytes[bytes.startIndex + 2] == 0: self = .privateNetwork
+        default: self = .anywhere
+        }
+    }
+
+    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. Where an address is translated
+    /// by the rules of one network (64:ff9b:1::/48), or tunnelled to who has chosen it (Teredo and the like, 2001::/23), it
+    /// counts as private.
+    private init(version6 bytes: [UInt8]) {
+        let zeros = bytes.prefix { $0 == 0 }.count
+        switch (bytes[0], bytes[1]) {
+        case _ where zeros == 16 || (zeros == 15 && bytes[15] == 1): self = .loopback
+        // ::a.b.c.d, ::ffff:a.b.c.d and ::ffff:0:a.b.c.d
+        case _ where zeros >= 12 || Array(bytes[..<12].drop { $0 == 0 }) == [0xFF, 0xFF],
+            _ where Array(bytes[..<12].drop { $0 == 0 }) == [0xFF, 0xFF, 0, 0]:
+            self = HostScope(Array(bytes[12...]))
+        case (0x00, 0x64) where bytes[2] == 0xFF && bytes[3] == 0x9B:
+            self = bytes[4] == 0 && bytes[5] == 1 ? .privateNetwork : HostScope(Array(bytes[12...]))
+        case (0x20, 0x01) where bytes[2] < 2: self = .privateNetwork
+        case (0x20, 0x02): self = HostScope(Array(bytes[2..<6]))
+        case (0xFE, 0x80..<0xC0): self = .linkLocal
+        case (0xFC..<0xFE, _), (0xFE..., _): self = .privateNetwork
+        default: self = .anywhere
+        }
+    }
+}
+
+/// Several of them.
+struct HostScopes: OptionSet, Hashable {
+    let rawValue: UInt8
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(_ scope: HostScope) { rawValue = 1 << scope.rawValue }
+
+    func contains(_ scope: HostScope) -> Bool { contains(HostScopes(scope)) }
+
+    /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
+    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are, and so are
+    /// those at which a cloud hands out the machine's own credentials.
+    var reach: HostScopes {
+        var reach = HostScopes(.anywhere)
+        if self != HostScopes(.anywhere) { reach.insert(HostScopes(.privateNetwork)) }
+        for scope in [HostScope.linkLocal, .loopback, .platform] where contains(scope) {
+            reach.insert(HostScopes(scope))
+        }
+        return reach
+    }
+}
+
+/// Where hosts that are names have answered from, in this process: an API on the local network under a name may name its own
+/// network's addresses, a public one may not.
+final class HostScopeCache: Sendable {
+    static let shared = HostScopeCache()
+
+    /// More than anybody configures. The others' names are servers' choice, and must not fill the memory.
+    private static let most = 1000
+
+    private let scopes = Mutex<[String: HostScopes]>([:])
+
+    /// The host's own scope where its text tells, otherwise where it has answered from; `anywhere` before that.
+    func scopes(of host: String) -> HostScopes {
+        guard HostScope.isUnknown(host) else { return HostScopes(HostScope(host)) }
+        return scopes.withLock { $0[host] } ?? HostScopes(.anywhere)
+    }
+
+    /// Whether asking would tell nothing new.
+    func knows(_ host: String) -> Bool { !HostScope.isUnknown(host) || scopes.withLock { $0[host] != nil } }
+
+    /// `host` has answered from an address of this scope.
+    ///
+    /// - Parameter isProven: whether TLS has shown that it was the host. Otherwise only the first address counts: a name that
+    ///   leads to ours later proves nothing by what answers there.
+    func note(_ host: String, _ scope: HostScope, isProven: Bool) {
+        guard HostScope.isUnknown(host) else { return }
+        scopes.withLock { scopes in
+            if let known = scopes[host] {
+                if isProven { scopes[host] = known.union(HostScopes(scope)) }
+            } else if scopes.count < Self.most {
+                scopes[host] = HostScopes(scope)
+            }
+        }
     }
 }

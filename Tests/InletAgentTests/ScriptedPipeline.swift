@@ -114,7 +114,7 @@ final class ScriptedPipeline: Pipeline {
                     content: ContentHash(digest: digest, partSize: nil)))
         case .fail(let error): throw error
         case .stall: return try await hang(attempt)
-        case .waitForLimit: return try await hang(attempt, HoldNote.current)
+        case .waitForLimit: return try await hang(attempt, HoldRecord.current)
         case .wait(let time): return .waiting(until: .now + time)
         case .work(let progress, let saying, let time):
             attempt.report(progress)
@@ -137,7 +137,7 @@ final class ScriptedPipeline: Pipeline {
     }
 
     /// Until it is cancelled.
-    private func hang(_ attempt: Attempt, _ note: HoldNote? = nil) async throws(DeliveryError) -> DeliveryOutcome {
+    private func hang(_ attempt: Attempt, _ note: HoldRecord? = nil) async throws(DeliveryError) -> DeliveryOutcome {
         try await attempt.checkpoint.put(["upload": [1]])
         note?.begin()
         try? await Task.sleep(for: .seconds(3600))

@@ -115,7 +115,7 @@ import Testing
         var request = HTTPRequest("GET", try HTTPURL("https://h.example", rules: .configured(allowHTTP: false)))
         request.secrets = [Secret("canary-pass")]
         var response = Self.answer(400, Self.json("Bad Request", "no label, canary-pass"))
-        response.told = ToldSecrets(request)
+        response.sentCredentials = SentCredentials(request)
         let error = GigHiveVerdict(response, at: .form).error(response, "sending a.mp4")
         #expect(error.verdict == .giveUp && error.code == .badRequest)
         #expect(error.reason == "sending a.mp4 was answered with 400: Bad Request: no label, ***")

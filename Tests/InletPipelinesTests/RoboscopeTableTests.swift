@@ -145,7 +145,8 @@ struct RoboscopeTableTests {
         var response = HTTPResponse(
             status: status, headers: [("Retry-After", "7")], body: Array("no: Bearer robo-canary-9917".utf8))
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
-        response.told = ToldSecrets(HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
+        response.sentCredentials = SentCredentials(
+            HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
         let error = RoboscopeAnswer.error(response, "creating")
         #expect(error.verdict == verdict && error.code == code)
         #expect(!error.reason.contains("canary"))

@@ -87,7 +87,7 @@ import Testing
     @Test func `of a page its words are left, without our credentials`() throws {
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
         var page = HTTPResponse(status: 502, body: Array("<h1>Bad\n <b>Gateway</b></h1>\t canary-1 tail".utf8))
-        page.told = ToldSecrets(HTTPRequest("GET", url, headers: [("x-api-key", "canary-1")]))
+        page.sentCredentials = SentCredentials(HTTPRequest("GET", url, headers: [("x-api-key", "canary-1")]))
         #expect(page.plainText(1000) == "Bad Gateway *** tail")
         #expect(page.plainText(7) == "Bad")
         #expect(!page.isSuccess && !page.isJSON && page.jsonBody == nil)

@@ -138,7 +138,7 @@ import Testing
     // MARK: - What is known of hosts
 
     @Test func `where a host has answered from is remembered, without TLS only the first time`() {
-        let hosts = KnownHosts()
+        let hosts = HostScopeCache()
         #expect(hosts.scopes(of: "a.test") == HostScopes(.anywhere))
         hosts.note("a.test", .privateNetwork, isProven: false)
         hosts.note("a.test", .loopback, isProven: false)

@@ -30,3 +30,184 @@ struct CurlHandles {
         !submission.request.readsCertificate && submission.sink == nil
     }
 }
+
+/// Owner of one `CURL` and of what libcurl expects to outlive it. Used by one thread at a time.
+///
+/// Setters after a failed one do nothing, so that `setUp` is looked at once, at the end.
+final class CurlEasy {
+    let handle: UnsafeMutableRawPointer
+    /// The first failure of a setter.
+    private(set) var setUp = CURLE_OK
+    private var fields: UnsafeMutablePointer<curl_slist>?
+    private var names: UnsafeMutablePointer<curl_slist>?
+    /// Must outlive the handle.
+    private var sessions: CurlSessions?
+    private let message: UnsafeMutablePointer<CChar>
+
+    /// nil when memory is out.
+    init?() {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+        message = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        note(inlet_curl_set_error_buffer(handle, message))
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fields)
+        curl_slist_free_all(names)
+        message.deallocate()
+    }
+
+    /// Forgets the request: every option, and the header's lines with what is secret in them. Not while it runs.
+    func reset() {
+        curl_easy_reset(handle)
+        curl_slist_free_all(fields)
+        fields = nil
+        message[0] = 0
+        setUp = CURLE_OK
+        note(inlet_curl_set_error_buffer(handle, message))
+        // libcurl keeps the buffer of the last body, however small, and believes it to be of the usual size: this frees it.
+        set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
+    }
+
+    /// libcurl's own choice.
+    private static let usualBuffer = 64 << 10
+
+    func set(_ option: CURLoption, _ value: Int) { note(inlet_curl_set_long(handle, option, value)) }
+    func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
+    func set(_ option: CURLoption, _ value: String) { note(inlet_curl_set_string(handle, option, value)) }
+    func set(_ option: CURLoption, offset: Int64) { note(inlet_curl_set_offset(handle, option, curl_off_t(offset))) }
+    func set(_ option: CURLoption, path: UnsafePointer<CChar>) { note(inlet_curl_set_string(handle, option, path)) }
+    func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
+
+    /// Lets the handle go on with TLS sessions that others have begun.
+    func share(_ sessions: CurlSessions) {
+        self.sessions = sessions
+        note(inlet_curl_set_share(handle, sessions.handle))
+    }
+
+    /// Adds one line to the request's header.
+    func add(field: String) {
+        guard let longer = curl_slist_append(fields, field) else { return note(CURLE_OUT_OF_MEMORY) }
+        fields = longer
+    }
+
+    /// The same of a line that ends with a zero; curl copies it.
+    func add(line: [UInt8]) {
+        let longer = line.withUnsafeBytes { bytes in
+            bytes.baseAddress.flatMap { curl_slist_append(fields, $0.assumingMemoryBound(to: CChar.self)) }
+        }
+        guard let longer else { return note(CURLE_OUT_OF_MEMORY) }
+        fields = longer
+    }
+
+    /// Has names answered by `answers` instead of by DNS (CURLOPT_RESOLVE); once for a handle.
+    func resolve(_ answers: [String]) {
+        if names == nil { for answer in answers { names = curl_slist_append(names, answer) } }
+        note(inlet_curl_set_list(handle, CURLOPT_RESOLVE, names))
+    }
+
+    /// Lets a body go on that its callback has paused; before the end of the request only.
+    func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
+
+    /// Hands the added lines over.
+    func setFields() { note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)) }
+
+    /// libcurl's own sentence on the failure, or its general text for `code`.
+    func detail(_ code: CURLcode) -> String {
+        message[0] == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: message)
+    }
+
+    /// Status of the answer so far; 0 before there is one.
+    var status: Int { Int(inlet_curl_status(handle)) }
+
+    /// Status of the proxy's answer when it was asked for a tunnel; 0 when it was not, or has not answered.
+    var connectStatus: Int { Int(inlet_curl_connect_status(handle)) }
+
+    /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
+    var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
+
+    /// The address of the other end, where a connection was made for this request.
+    var newAddress: String? {
+        guard let text = inlet_curl_new_address(handle) else { return nil }
+        return text.pointee == 0 ? nil : String(cString: text)
+    }
+
+    /// Whether the connection stands and the request may be on its way.
+    var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
+
+    /// Bytes in the kernel that the peer has not acknowledged; 0 where that is not known.
+    var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
+}
+
+/// Owner of one `CURLM` with its connections.
+///
+/// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
+/// and `wakeUp` is all that `TransferMailbox` shows to other threads.
+final class CurlMulti: @unchecked Sendable {
+    private let handle: UnsafeMutableRawPointer
+
+    /// nil when memory is out. `idleConnections` is how many are kept for the next request.
+    init?(idleConnections: Int) {
+        guard CurlLibrary.isReady, let handle = curl_multi_init() else { return nil }
+        self.handle = handle
+        _ = inlet_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, idleConnections)
+    }
+
+    deinit { curl_multi_cleanup(handle) }
+
+    /// Ends the current or the next `wait`. From any thread.
+    func wakeUp() { curl_multi_wakeup(handle) }
+
+    func add(_ easy: CurlEasy) -> Bool { curl_multi_add_handle(handle, easy.handle) == CURLM_OK }
+
+    func remove(_ easy: CurlEasy) { curl_multi_remove_handle(handle, easy.handle) }
+
+    /// Does what can be done without waiting.
+    func perform() {
+        var running: CInt = 0
+        curl_multi_perform(handle, &running)
+    }
+
+    /// Waits for a socket, a timer of libcurl's, `wakeUp`, or `limit`; without a limit for as long as it takes.
+    func wait(atMost limit: Duration?) {
+        let milliseconds = limit.map { CInt(clamping: max(0, Int64(($0 / .milliseconds(1)).rounded(.up)))) }
+        curl_multi_poll(handle, nil, 0, milliseconds ?? .max, nil)
+    }
+
+    /// The next transfer that has ended, by its handle.
+    func nextEnded() -> (easy: UnsafeMutableRawPointer, code: CURLcode)? {
+        var easy: UnsafeMutableRawPointer?
+        var code = CURLE_OK
+        guard inlet_curl_multi_next_ended(handle, &easy, &code), let easy else { return nil }
+        return (easy, code)
+    }
+}
+
+/// The library's process-wide state.
+enum CurlLibrary {
+    /// Set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
+    static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+}
+
+/// Owner of a `CURLSH` that keeps TLS sessions (RFC 8446 2.2) for the handles of one thread. Without it libcurl keeps them
+/// with each handle, and requests that run at once have handles of their own: each would make a whole handshake.
+///
+/// libcurl looks sessions up by host, port and everything that decides about trust.
+final class CurlSessions {
+    let handle: UnsafeMutableRawPointer
+
+    /// nil when memory is out or libcurl has no TLS; then handshakes are whole.
+    init?() {
+        guard CurlLibrary.isReady, let handle = curl_share_init() else { return nil }
+        guard inlet_curl_share_sessions(handle) == CURLSHE_OK else {
+            curl_share_cleanup(handle)
+            return nil
+        }
+        self.handle = handle
+    }
+
+    deinit { curl_share_cleanup(handle) }
+}

@@ -1,6 +1,7 @@
 import CCurl
 import InletCore
 import InletLinux
+import Synchronization
 
 /// What libcurl calls while a transfer runs, on the loop's thread. The context is the unretained `Transfer`, which its
 /// loop keeps until the handle is removed.
@@ -82,5 +83,203 @@ extension Transfer {
         failure = TransferError(
             code, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
             isOutage: false)
+    }
+}
+
+/// The body of a request on its way into libcurl's buffer.
+extension Transfer {
+    /// What the callback does when curl has room for the body.
+    enum Piece {
+        /// Bytes that were put there; 0 = the body has ended.
+        case bytes(Int)
+        /// It is not this request's turn: curl shall wait until the loop says so.
+        case later
+        /// The failure is kept.
+        case failed
+    }
+
+    /// Puts the next bytes into `room`, as far as the lane has any for this request.
+    func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Piece {
+        let left = request.body.length - position
+        guard let place, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
+        let allowance = place.allowance(of: left, at: now)
+        guard allowance > 0 else {
+            isPaused = true
+            deadlines.held(at: now)
+            return .later
+        }
+        // curl may ask before the loop lets it go on: when it sends the body anew.
+        isPaused = false
+        deadlines.released(at: now)
+        let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
+        place.use(Int64(count ?? 0))
+        return count.map { .bytes($0) } ?? .failed
+    }
+
+    /// The whole body of a small request, where the lane has bytes for all of it.
+    static func inlineBody(_ request: HTTPRequest, _ place: ThrottlePlace?, _ now: Instant) -> [UInt8]? {
+        guard let body = request.inlineBody, let place else { return request.inlineBody }
+        let length = Int64(body.count)
+        guard place.allowance(of: length, at: now) >= length else { return nil }
+        place.use(length)
+        return body
+    }
+
+    /// Puts the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
+    private func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int? {
+        guard position < request.body.length else { return 0 }
+        switch request.body {
+        case .none: return 0
+        case .bytes(let bytes): return give(bytes, from: 0, room)
+        case .slice(let source, let offset, let length): return give(source, offset, length, from: 0, room)
+        case .form(let header, let source, let offset, let length, let footer):
+            let fileStart = Int64(header.count)
+            if position < fileStart { return give(header, from: 0, room) }
+            if position < fileStart + length { return give(source, offset, length, from: fileStart, room) }
+            return give(footer, from: fileStart + length, room)
+        }
+    }
+
+    /// Bytes of a piece that begins at `start` of the body.
+    private func give(_ bytes: [UInt8], from start: Int64, _ room: UnsafeMutableRawBufferPointer) -> Int {
+        let rest = bytes[Int(position - start)...].prefix(room.count)
+        room.copyBytes(from: rest)
+        position += Int64(rest.count)
+        return rest.count
+    }
+
+    /// Bytes of the file's `length` bytes from `offset`, which begin at `start` of the body.
+    private func give(
+        _ source: SourceFile, _ offset: Int64, _ length: Int64, from start: Int64,
+        _ room: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        let place = position - start
+        let target = UnsafeMutableRawBufferPointer(rebasing: room[..<Int(min(Int64(room.count), length - place))])
+        do throws(SystemError) {
+            let count = try source.read(into: target, at: offset + place)
+            guard count > 0 else {
+                return fail(source, "ended at byte \(offset + place) while it was sent: it has been cut")
+            }
+            position += Int64(count)
+            if place + Int64(count) < length { return count }
+            // The last bytes are held back from a file that was written to: what went out may be a mixture.
+            guard try source.identity().isUntouched(since: source.opened) else {
+                return fail(source, "was changed while it was sent")
+            }
+            return count
+        } catch {
+            failure = TransferError(.sourceUnreadable, "\(request.label): \(error)", isOutage: false)
+            return nil
+        }
+    }
+
+    private func fail(_ source: SourceFile, _ why: String) -> Int? {
+        failure = TransferError(
+            .sourceChanged, "\(request.label): \(source.path.display) \(why)", isOutage: false)
+        return nil
+    }
+}
+
+/// Holds requests whose URL a server has sent to addresses that such a server may name (`HTTPURL.reach`), whatever the
+/// URL's host is called and resolves to, and however often that changes (DNS rebinding).
+extension Transfer {
+    /// The address of a request that came to nothing for want of another.
+    struct Refused {
+        var text: String
+        var scope: HostScope
+    }
+
+    /// Asked for each address before it is connected to, and for that of each connection before the request goes out: one
+    /// that an earlier request has left may be of a destination of other rights to the same host.
+    ///
+    /// A proxy looks the name up itself, and is where a person wants it: behind one, the URL's text is all there is to judge.
+    func setAddressGuard() {
+        guard request.url.reach != nil, submission.proxy == nil, request.unixSocket == nil else { return }
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        easy.note(inlet_curl_set_address_guard(easy.handle, context, Self.openSocket, Self.useConnection))
+    }
+
+    private static let openSocket: curl_opensocket_callback = { context, _, address in
+        guard let transfer = from(context), let address else { return inlet_no_socket() }
+        guard transfer.mayConnect(to: inlet_curl_socket_address(address)) else { return inlet_no_socket() }
+        return inlet_curl_open_socket(address)
+    }
+
+    private static let useConnection: curl_prereq_callback = { context, address, _, _, _ in
+        guard let transfer = from(context), let address else { return CInt(CURL_PREREQFUNC_ABORT) }
+        return transfer.mayUse(String(cString: address)) ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+    }
+
+    private func mayConnect(to address: UnsafeRawPointer) -> Bool {
+        guard let scope = HostScope(socketAddress: address), request.url.reach?.contains(scope) == false else {
+            hasSocket = true
+            return true
+        }
+        var text = [CChar](repeating: 0, count: 64)
+        inlet_socket_address_text(address, &text, 64)
+        refused = Refused(
+            text: String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self), scope: scope)
+        return false
+    }
+
+    private func mayUse(_ address: String) -> Bool {
+        let scope = HostScope(address)
+        if request.url.reach?.contains(scope) ?? true { return true }
+        failure = error(Refused(text: address, scope: scope))
+        return false
+    }
+
+    /// Of a request that no address was left for: no outage, which would hold up the destination for what one URL says.
+    var addressRefusal: TransferError? { hasSocket ? nil : refused.map(error) }
+
+    private func error(_ refused: Refused) -> TransferError {
+        TransferError(
+            .forbiddenURL,
+            "\(request.label) was not sent: \(request.url.host) leads to \(refused.text), a \(refused.scope.label), and the "
+                + "server that sent this URL is not that close itself", isOutage: false)
+    }
+
+    /// Notes where the host has answered from, for the URLs that it will send.
+    func noteHost() {
+        guard submission.proxy == nil, request.unixSocket == nil, !request.readsCertificate, answer.hasFields,
+            let address = easy.newAddress
+        else { return }
+        HostScopeCache.shared.note(request.url.host, HostScope(address), isProven: request.url.scheme == "https")
+    }
+}
+
+/// The memory that bodies pass through on their way into sockets, one buffer for each, of all threads and clients together.
+///
+/// The first bodies get buffers so large that a system call is cheap; the more there are, the less a larger buffer brings,
+/// because none of them is the line's only one. So the sum stays below 6 MiB and 64 KiB for each body.
+final class UploadBuffers: Sendable {
+    static let shared = UploadBuffers()
+
+    /// libcurl refuses less than the least, and 2 MiB at most.
+    private static let sizes = 16 << 10...512 << 10
+    private static let room = 6 << 20
+    /// A quarter of what is left, but of a large body no less than this.
+    private static let fair = 64 << 10
+    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few system
+    /// calls more cost less than the faults of fresh pages.
+    private static let small: Int64 = 1 << 20
+    private static let kept = 60 << 10
+
+    private let taken = Mutex(0)
+
+    /// How large the buffer for a body of `length` bytes shall be, to be given back.
+    func take(for length: Int64) -> Int {
+        taken.withLock { taken in
+            let size = Self.size(for: length, taken: taken)
+            taken += size
+            return size
+        }
+    }
+
+    func giveBack(_ size: Int) { taken.withLock { $0 -= size } }
+
+    static func size(for length: Int64, taken: Int) -> Int {
+        let most = length > small ? min(max((room - taken) / 4, fair), sizes.upperBound) : kept
+        return min(max(Int(clamping: length), sizes.lowerBound), most)
     }
 }

@@ -9,7 +9,7 @@ final class Transfer {
     let submission: Submission
     let easy: CurlEasy
     /// nil for requests that no limit holds.
-    let place: LanePlace?
+    let place: ThrottlePlace?
     /// The whole body, where it goes with the header.
     let inlineBody: [UInt8]?
     var answer: AnswerBuffer
@@ -40,7 +40,7 @@ final class Transfer {
 
     var request: HTTPRequest { submission.request }
 
-    init(_ submission: Submission, place: LanePlace?, easy: CurlEasy, now: Instant) {
+    init(_ submission: Submission, place: ThrottlePlace?, easy: CurlEasy, now: Instant) {
         self.submission = submission
         self.place = place
         self.easy = easy
@@ -52,7 +52,7 @@ final class Transfer {
             sendsBody: submission.request.body.length > 0, now: now)
     }
 
-    deinit { BufferRoom.shared.giveBack(buffer) }
+    deinit { UploadBuffers.shared.giveBack(buffer) }
 
     /// Offers the answer to the sink, once its header is whole; false after a failure, which is kept.
     func offerToSink() -> Bool {

@@ -48,7 +48,8 @@ extension FuzzTarget {
         guard buffer.take(body: rest.prefix(7)), buffer.take(body: rest.dropFirst(7)) else { return nil }
         var response = buffer.response(status: min(max(buffer.status, 100), 599))
         guard let url = try? HTTPURL("https://host.example/", rules: .configured(allowHTTP: false)) else { return nil }
-        response.told = ToldSecrets(HTTPRequest("GET", url, headers: [("Authorization", "Bearer \(secret)")]))
+        response.sentCredentials = SentCredentials(
+            HTTPRequest("GET", url, headers: [("Authorization", "Bearer \(secret)")]))
         return response
     }
 

@@ -165,7 +165,7 @@ import Testing
     @Test func `an error says what was asked and what to do, and no secret`() throws {
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
         var answer = Self.coded(401, "UNAUTHORIZED", "no canary here")
-        answer.told = ToldSecrets(HTTPRequest("GET", url, headers: [("x-api-key", "canary")]))
+        answer.sentCredentials = SentCredentials(HTTPRequest("GET", url, headers: [("x-api-key", "canary")]))
         let refused = Self.error(answer)
         #expect(refused.reason == "asking was answered with 401: UNAUTHORIZED: no *** here; log in")
         let link = Self.error(Self.coded(400, "BAD_REQUEST", "see https://s3.example/x?X-Amz-Signature=1"))

@@ -5,13 +5,13 @@ import InletTransfer
 import Testing
 
 /// Which credentials of a request are hidden in its answer.
-struct ToldSecretsTests {
+struct SentCredentialsTests {
     private func shown(
         _ text: String, _ headers: HTTPFields = [], query: String = "", proxy: ProxyServer? = nil
     ) throws -> String {
         let url = try HTTPURL("https://h.example/p\(query)", rules: .configured(allowHTTP: false))
         var answer = HTTPResponse(status: 400)
-        answer.told = ToldSecrets(HTTPRequest("GET", url, headers: headers), proxy: proxy)
+        answer.sentCredentials = SentCredentials(HTTPRequest("GET", url, headers: headers), proxy: proxy)
         return answer.redactor.redacted(text)
     }
 

@@ -4,7 +4,7 @@ package import InletCore
 /// The credentials that went out with a request. Its answer may repeat them, and so may a proxy's.
 ///
 /// They are found by the names of fields and query items: whatever sends a new one needs nothing here.
-package struct ToldSecrets: Sendable {
+package struct SentCredentials: Sendable {
     private var headers: HTTPFields = []
     private var url: HTTPURL?
     private var body: [Secret] = []

@@ -2,11 +2,11 @@ import Testing
 
 @testable import InletTransfer
 
-struct BufferRoomTests {
+struct UploadBuffersTests {
     /// What so many bodies of one length get, one after the other.
     private static func sizes(_ count: Int, of length: Int64) -> [Int] {
         (0..<count).reduce(into: []) { sizes, _ in
-            sizes.append(BufferRoom.size(for: length, taken: sizes.reduce(0, +)))
+            sizes.append(UploadBuffers.size(for: length, taken: sizes.reduce(0, +)))
         }
     }
 
@@ -23,12 +23,12 @@ struct BufferRoomTests {
 
     @Test(arguments: [(0, 16 << 10), (20_000, 20_000), (300_000, 60 << 10), (1 << 20, 60 << 10)] as [(Int64, Int)])
     func `a small body has what it fills, and libcurl its least`(length: Int64, size: Int) {
-        #expect(BufferRoom.size(for: length, taken: 0) == size)
-        #expect(BufferRoom.size(for: length, taken: 1 << 30) == size)
+        #expect(UploadBuffers.size(for: length, taken: 0) == size)
+        #expect(UploadBuffers.size(for: length, taken: 1 << 30) == size)
     }
 
     @Test func `what is given back can be taken again`() {
-        let room = BufferRoom()
+        let room = UploadBuffers()
         let first = (0..<20).map { _ in room.take(for: 8 << 20) }
         for size in first { room.giveBack(size) }
         #expect((0..<20).map { _ in room.take(for: 8 << 20) } == first)
