@@ -117,3 +117,178 @@ package struct BandwidthShare: Sendable {
 
     private var waiting: [String] { lanes.filter { $0.value.isWaiting }.map(\.key) }
 }
+
+/// The requests of one destination that send, and its own limit; a part of `BandwidthShare`.
+struct BandwidthLane: Sendable {
+    private enum Kind: Int, Comparable, Sendable {
+        case small
+        case large
+
+        static func < (left: Kind, right: Kind) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// The requests of one kind.
+    private struct Line: Sendable {
+        var order = FairOrder<BandwidthFlow>()
+        /// Those who wait, with what is left of their bodies.
+        var waiting: [BandwidthFlow: Int64] = [:]
+    }
+
+    /// nil = no limit of its own.
+    var bucket: TokenBucket?
+    private var order = FairOrder<Kind>()
+    private var lines: [Kind: Line] = [.small: Line(), .large: Line()]
+    private var kinds: [BandwidthFlow: Kind] = [:]
+    /// Given, and not asked for yet.
+    private var given: [BandwidthFlow: Int64] = [:]
+
+    var isWaiting: Bool { lines.values.contains { !$0.waiting.isEmpty } }
+
+    /// False when it waits for the same already.
+    mutating func wait(_ flow: BandwidthFlow, wanted: Int64, isSmall: Bool) -> Bool {
+        let kind = kinds[flow] ?? (isSmall ? .small : .large)
+        if lines[kind]?.waiting[flow] == wanted { return false }
+        kinds[flow] = kind
+        order.enter(kind)
+        lines[kind]?.order.enter(flow)
+        lines[kind]?.waiting[flow] = wanted
+        return true
+    }
+
+    /// What `flow` was given since it asked; nil = nothing yet.
+    mutating func collect(_ flow: BandwidthFlow) -> Int64? { given.removeValue(forKey: flow) }
+
+    /// Returns what `flow` was given and has not asked for.
+    mutating func remove(_ flow: BandwidthFlow) -> Int64 {
+        if let kind = kinds.removeValue(forKey: flow) {
+            lines[kind]?.order.remove(flow)
+            lines[kind]?.waiting[flow] = nil
+        }
+        return given.removeValue(forKey: flow) ?? 0
+    }
+
+    /// The size of the next piece under the destination's own limit and the one for all; nil when nobody waits.
+    func piece(under all: TokenBucket?) -> Int64? {
+        guard let (kind, flow) = first, let wanted = lines[kind]?.waiting[flow] else { return nil }
+        return min(wanted, bucket?.quantum ?? .max, all?.quantum ?? .max)
+    }
+
+    /// Whether somebody waits whom the destination's own limit lets through.
+    func isReady(under all: TokenBucket?) -> Bool {
+        guard let piece = piece(under: all) else { return false }
+        return bucket?.has(piece) ?? true
+    }
+
+    /// When its own limit lets the next piece through; nil for never, and without a limit.
+    func readyTime(under all: TokenBucket?) -> TokenBucket.Instant? {
+        piece(under: all).flatMap { bucket?.time(of: $0) }
+    }
+
+    /// Gives a piece to whoever is next.
+    mutating func give(_ piece: Int64) {
+        guard let (kind, flow) = first else { return }
+        bucket?.take(piece)
+        given[flow] = piece
+        order.serve(kind, piece)
+        lines[kind]?.waiting[flow] = nil
+        lines[kind]?.order.serve(flow, piece)
+    }
+
+    private var first: (Kind, BandwidthFlow)? {
+        let kinds = lines.lazy.filter { !$0.value.waiting.isEmpty }.map(\.key)
+        guard let kind = order.first(of: kinds), let line = lines[kind],
+            let flow = line.order.first(of: line.waiting.keys)
+        else { return nil }
+        return (kind, flow)
+    }
+}
+
+/// Bytes that may go out at a rate: they gather while nobody takes them, up to `burst`, and begin with none.
+///
+/// In any span of t seconds at one rate at most `rate * t + burst` bytes are taken, and exactly `rate * t` where takers
+/// are never late by more than a tenth of a second. Time is a parameter; an earlier moment than the last one is taken as
+/// the last one.
+package struct TokenBucket: Sendable, Equatable {
+    package typealias Instant = ContinuousClock.Instant
+
+    /// Bytes a second; 0 = none ever.
+    package private(set) var rate: Int64
+    private var bytes = 0.0
+    private var filledAt: Instant
+
+    package init(rate: Int64, at time: Instant) {
+        self.rate = max(0, rate)
+        filledAt = time
+    }
+
+    /// What gathers at most: 100 ms of the rate, so that a busy machine's delays cost no bytes; of a low rate 16 KiB, which
+    /// over ten seconds of the lowest sensible one (100 KiB/s) are 1.6 %.
+    package var burst: Int64 { max(rate / 10, 16 << 10) }
+
+    /// What is given at a time: 10 ms of the rate, in pieces that are neither too small for a packet or two nor so large that
+    /// others would notice.
+    package var quantum: Int64 { min(max(rate / 100, 4 << 10), 256 << 10) }
+
+    /// What had gathered stays, as far as the new rate allows; a rate of 0 forgets it.
+    package mutating func set(rate: Int64, at time: Instant) {
+        fill(at: time)
+        self.rate = max(0, rate)
+        bytes = rate > 0 ? min(bytes, Double(burst)) : 0
+    }
+
+    package mutating func fill(at time: Instant) {
+        guard time > filledAt else { return }
+        bytes = min(bytes + Double(rate) * ((time - filledAt) / .seconds(1)), Double(burst))
+        filledAt = time
+    }
+
+    /// Whether `count` bytes are there, as of the last filling; less than a byte is not counted.
+    package func has(_ count: Int64) -> Bool { rate > 0 && bytes > Double(count) - 1 }
+
+    package mutating func take(_ count: Int64) { bytes -= Double(count) }
+
+    /// Bytes that were taken and not sent.
+    package mutating func giveBack(_ count: Int64) { if rate > 0 { bytes = min(bytes + Double(count), Double(burst)) } }
+
+    /// When `count` bytes will be there; nil = never at this rate.
+    package func time(of count: Int64) -> Instant? {
+        guard rate > 0 else { return nil }
+        let missing = max(0, Double(count) - bytes) / Double(rate)
+        return filledAt.advanced(by: .nanoseconds(Int64(min(missing, 1e6) * 1e9) + 1))
+    }
+}
+
+/// Who is next, so that all who wait get the same number of bytes: start-time fair queueing (Goyal, Vin and Cheng 1996).
+///
+/// Each has a tag, the bytes it was given, and the least one is next. Who begins to wait does so at the tag of the one
+/// served last, so nobody saves up turns while away. Of any two who wait all the time, what they were given differs by no
+/// more than the two largest pieces.
+struct FairOrder<Key: Hashable & Comparable & Sendable>: Sendable {
+    private var tags: [Key: Int64] = [:]
+    /// The tag of the one served last.
+    private var served: Int64 = 0
+
+    /// `key` begins to wait. For one that waits already nothing changes, unless it was passed over: its missed turns are
+    /// forgotten.
+    mutating func enter(_ key: Key) { tags[key] = max(tags[key] ?? served, served) }
+
+    /// The next of `keys`, which have all entered; of equal ones the least key.
+    func first(of keys: some Sequence<Key>) -> Key? {
+        var first: (key: Key, tag: Int64)?
+        for key in keys {
+            let tag = tags[key] ?? served
+            if let best = first, (best.tag, best.key) < (tag, key) { continue }
+            first = (key, tag)
+        }
+        return first?.key
+    }
+
+    /// `key` was served with a piece of `bytes`.
+    mutating func serve(_ key: Key, _ bytes: Int64) {
+        let tag = tags[key] ?? served
+        served = max(served, tag)
+        tags[key] = tag + bytes
+    }
+
+    mutating func remove(_ key: Key) { tags[key] = nil }
+}

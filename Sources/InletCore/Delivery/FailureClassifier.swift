@@ -256,3 +256,101 @@ extension DeliveryError {
         return after
     }
 }
+
+/// What a step of a delivery heard that is no success, as its pipeline understands it.
+package struct Heard: Sendable, Equatable {
+    /// What the answer says, and in whose words.
+    package enum Word: Sendable, Equatable, CaseIterable {
+        /// Not in the service's own form: a host's or a proxy's page, a redirect, an answer that breaks off. It is the word of
+        /// something that stands before the service, or of nobody.
+        case foreign
+        /// In the service's own form, as all below; about this object: its size, its name, its type, a condition on its key.
+        case object
+        /// About every file alike: the bucket, a clock, room.
+        case everybody
+        /// About who we are.
+        case credentials
+        /// A refusal that does not say for whose sake.
+        case refusal
+        /// What passes by itself.
+        case passing
+    }
+
+    /// The status of HTTP; 0 where there is no whole answer.
+    package var status: Int
+    package var word: Word
+
+    package init(_ status: Int, _ word: Word) {
+        self.status = status
+        self.word = word
+    }
+
+    /// An answer that had begun, and is not whole.
+    package static let broken = Heard(0, .foreign)
+
+    /// What a status says where no words of the service are known for it.
+    ///
+    /// - Parameter isOwn: whether the answer is in the service's own form.
+    package init(_ status: Int, isOwn: Bool) {
+        let word: Word =
+            switch status {
+            case _ where !isOwn: .foreign
+            case ..<400: .foreign
+            case 412, 413, 414, 415, 422: .object
+            case 408, 425, 429, 500...: .passing
+            default: .refusal
+            }
+        self.init(status, word)
+    }
+
+    /// Whether it says that something is out of order for now, which whoever stands before a service may say in its place.
+    var passes: Bool { word == .passing || word == .foreign && (status >= 500 || [408, 425, 429].contains(status)) }
+}
+
+/// What this machine could not do for deliveries, and what has been said of that already.
+package struct LocalFaults: Sendable {
+    /// In a row, by delivery.
+    private var counts: [Int64: Int] = [:]
+    private var said: Set<ErrorCode> = []
+
+    /// More deliveries than this begin anew.
+    private static let most = 10_000
+
+    package init() {}
+
+    /// How often in a row it could not do its part for a delivery.
+    package func count(of delivery: Int64) -> Int { counts[delivery, default: 0] }
+
+    /// How long a delivery stays away with which that has happened so often before: 1, 2, 4 s … half a minute; a whole one for
+    /// what may not be read, which its ctime tells when it may; five for a device that fails.
+    package static func wait(after count: Int, _ code: ErrorCode) -> Duration {
+        let most =
+            switch code {
+            case .sourceUnreadable: 300
+            case .sourceForbidden: 60
+            default: 30
+            }
+        return .seconds(min(most, 1 << min(count, 9)))
+    }
+
+    /// Takes note of one. - Returns: whether it is news: of each file that cannot be read, and once of what concerns all.
+    package mutating func note(_ code: ErrorCode, of delivery: Int64) -> Bool {
+        let count = count(of: delivery)
+        if counts.count >= Self.most { counts = [:] }
+        counts[delivery] = count + 1
+        return switch code {
+        // The journal's health says it.
+        case .internalFault: false
+        // A device that fails may fail for this file alone.
+        case .sourceUnreadable, .sourceForbidden: count == 0
+        default: said.insert(code).inserted
+        }
+    }
+
+    /// A delivery came to an end that has nothing to do with this machine.
+    package mutating func worked(_ delivery: Int64) {
+        if counts.isEmpty { return }
+        counts[delivery] = nil
+        said = []
+    }
+}

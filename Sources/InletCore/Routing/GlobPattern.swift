@@ -134,3 +134,215 @@ enum GlobToken: Hashable, Sendable {
         return tokens[token...].allSatisfy { $0 == .anyBytes }
     }
 }
+
+/// Reads the text of a `GlobPattern`.
+struct GlobParser {
+    private static let slash = UInt8(ascii: "/")
+    /// States of the matcher are bits of one word.
+    private static let mostSegments = 60
+
+    private let bytes: [UInt8]
+    private var index = 0
+
+    init(_ text: String) { bytes = Array(text.utf8) }
+
+    /// The segments, the first anchored to the root, and whether only folders match.
+    mutating func parse() throws(PatternError) -> ([GlobSegment], directoriesOnly: Bool) {
+        if bytes.first == UInt8(ascii: "!") {
+            throw error(0, "'!' cannot negate a pattern here; for a name that begins with '!' write '\\!'")
+        }
+        var isAnchored = false
+        if bytes.first == Self.slash {
+            isAnchored = true
+            index = 1
+        }
+        var segments: [GlobSegment] = []
+        var directoriesOnly = false
+        while index < bytes.count {
+            try append(parseSegment(), to: &segments)
+            if index < bytes.count {
+                index += 1
+                directoriesOnly = index == bytes.count
+                if !directoriesOnly { isAnchored = true }
+            }
+        }
+        if segments.isEmpty { throw error(0, "the pattern is empty; '**' matches every file") }
+        if !isAnchored, segments.first != .anyDepth { segments.insert(.anyDepth, at: 0) }
+        if segments.last == .anyDepth { segments.append(.name([.anyBytes])) }
+        if segments.count > Self.mostSegments {
+            throw error(0, "the pattern has more than \(Self.mostSegments) folders; use '**'")
+        }
+        return (segments, directoriesOnly)
+    }
+
+    private func error(_ offset: Int, _ message: String) -> PatternError {
+        PatternError(offset: offset, message: message)
+    }
+
+    /// `**/**` is `**`.
+    private func append(_ segment: GlobSegment, to segments: inout [GlobSegment]) {
+        if segment == .anyDepth, segments.last == .anyDepth { return }
+        segments.append(segment)
+    }
+
+    private mutating func parseSegment() throws(PatternError) -> GlobSegment {
+        let start = index
+        var tokens: [GlobToken] = []
+        while index < bytes.count, bytes[index] != Self.slash { try tokens.append(parseToken()) }
+        let written = bytes[start..<index]
+        if written.elementsEqual("**".utf8) { return .anyDepth }
+        if written.isEmpty { throw error(start, "two slashes in a row; one separates folders") }
+        if written.elementsEqual(".".utf8) || written.elementsEqual("..".utf8) {
+            throw error(start, "'.' and '..' match nothing: paths start at the watched folder; leave it out")
+        }
+        return .name(tokens)
+    }
+
+    private mutating func parseToken() throws(PatternError) -> GlobToken {
+        let start = index
+        let byte = bytes[index]
+        index += 1
+        switch byte {
+        case 0: throw error(start, "a file name cannot hold a NUL")
+        case UInt8(ascii: "*"): return .anyBytes
+        case UInt8(ascii: "?"): return .anyByte
+        case UInt8(ascii: "["): return try .oneOf(parseClass(openedAt: start))
+        case UInt8(ascii: "\\"): return try .byte(parseEscaped(at: start))
+        default: return .byte(byte)
+        }
+    }
+
+    private mutating func parseEscaped(at start: Int) throws(PatternError) -> UInt8 {
+        guard index < bytes.count, bytes[index] != Self.slash else {
+            throw error(start, "a backslash must be followed by the character it protects; for itself write '\\\\'")
+        }
+        defer { index += 1 }
+        return bytes[index]
+    }
+
+    private mutating func parseClass(openedAt start: Int) throws(PatternError) -> ByteSet {
+        var set = ByteSet()
+        var isInverted = false
+        if index < bytes.count, bytes[index] == UInt8(ascii: "!") || bytes[index] == UInt8(ascii: "^") {
+            isInverted = true
+            index += 1
+        }
+        let first = index
+        while index < bytes.count, bytes[index] != UInt8(ascii: "]") || index == first {
+            if let named = try parseNamedClass() {
+                set.formUnion(named)
+                continue
+            }
+            let position = index
+            let low = try parseClassMember()
+            var high = low
+            if index + 1 < bytes.count, bytes[index] == UInt8(ascii: "-"), bytes[index + 1] != UInt8(ascii: "]") {
+                index += 1
+                high = try parseClassMember()
+            }
+            guard low <= high else { throw error(position, "the range in [ ] runs backwards") }
+            for byte in low...high { set.insert(byte) }
+        }
+        guard index < bytes.count else {
+            throw error(start, "'[' is not closed by ']'; for the character itself write '\\['")
+        }
+        index += 1
+        return isInverted ? set.inverted : set
+    }
+
+    private mutating func parseClassMember() throws(PatternError) -> UInt8 {
+        let start = index
+        var byte = bytes[index]
+        index += 1
+        if byte == UInt8(ascii: "\\") { byte = try parseEscaped(at: start) }
+        if byte == Self.slash { throw error(start, "'/' cannot stand in [ ]") }
+        if byte >= 0x80 {
+            throw error(start, "only ASCII can stand in [ ]: names are compared byte by byte; use '*'")
+        }
+        return byte
+    }
+
+    /// `[:digit:]` and its kin, in ASCII.
+    private mutating func parseNamedClass() throws(PatternError) -> ByteSet? {
+        guard bytes[index...].starts(with: "[:".utf8) else { return nil }
+        let rest = bytes[(index + 2)...]
+        guard let colon = rest.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: ":]".utf8) else {
+            return nil
+        }
+        let name = String(decoding: rest[..<colon], as: UTF8.self)
+        guard let members = Self.namedClasses[name] else {
+            throw error(
+                index, "unknown class '[:\(name):]'; known: \(Self.namedClasses.keys.sorted().joined(separator: ", "))")
+        }
+        index = colon + 2
+        return ByteSet(members)
+    }
+
+    private static let namedClasses: [String: @Sendable (UInt8) -> Bool] = [
+        "alnum": { isLetter($0) || isDigit($0) },
+        "alpha": { isLetter($0) },
+        "blank": { $0 == 0x20 || $0 == 0x09 },
+        "cntrl": { $0 < 0x20 || $0 == 0x7F },
+        "digit": { isDigit($0) },
+        "graph": { (0x21...0x7E).contains($0) && $0 != slash },
+        "lower": { (0x61...0x7A).contains($0) },
+        "print": { (0x20...0x7E).contains($0) && $0 != slash },
+        "punct": { (0x21...0x7E).contains($0) && !isLetter($0) && !isDigit($0) },
+        "space": { $0 == 0x20 || (0x09...0x0D).contains($0) },
+        "upper": { (0x41...0x5A).contains($0) },
+        "xdigit": { isDigit($0) || (0x41...0x46).contains($0 & 0xDF) },
+    ]
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (0x41...0x5A).contains(byte & 0xDF) }
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+}
+
+/// A set of byte values in 32 bytes, for the classes of a glob.
+struct ByteSet: Hashable, Sendable {
+    private var low: (UInt64, UInt64) = (0, 0)
+    private var high: (UInt64, UInt64) = (0, 0)
+
+    init() {}
+
+    init(_ members: (UInt8) -> Bool) {
+        for byte in UInt8.min ... .max where members(byte) { insert(byte) }
+    }
+
+    func contains(_ byte: UInt8) -> Bool {
+        let bit = UInt64(1) << UInt64(byte & 63)
+        return switch byte >> 6 {
+        case 0: low.0 & bit != 0
+        case 1: low.1 & bit != 0
+        case 2: high.0 & bit != 0
+        default: high.1 & bit != 0
+        }
+    }
+
+    mutating func insert(_ byte: UInt8) {
+        let bit = UInt64(1) << UInt64(byte & 63)
+        switch byte >> 6 {
+        case 0: low.0 |= bit
+        case 1: low.1 |= bit
+        case 2: high.0 |= bit
+        default: high.1 |= bit
+        }
+    }
+
+    mutating func formUnion(_ other: ByteSet) {
+        low = (low.0 | other.low.0, low.1 | other.low.1)
+        high = (high.0 | other.high.0, high.1 | other.high.1)
+    }
+
+    var inverted: ByteSet {
+        var result = ByteSet()
+        result.low = (~low.0, ~low.1)
+        result.high = (~high.0, ~high.1)
+        return result
+    }
+
+    static func == (left: ByteSet, right: ByteSet) -> Bool { left.low == right.low && left.high == right.high }
+
+    func hash(into hasher: inout Hasher) {
+        for word in [low.0, low.1, high.0, high.1] { hasher.combine(word) }
+    }
+}

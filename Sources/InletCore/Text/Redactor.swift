@@ -94,3 +94,174 @@ private enum Base64Text {
         text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: "-") : $0 == UInt8(ascii: "/") ? UInt8(ascii: "_") : $0 }
     }
 }
+
+/// How a credential may stand in a text: each of its characters as it is, or escaped, also more than once where one format is
+/// quoted within another.
+struct RedactorSpelling {
+    let text: [UInt8]
+
+    /// Nobody quotes a text within a text more often.
+    private static let deepest = 8
+    /// Of one escape, and of one that a cut has left without its end.
+    private static let longestEscape = 16
+
+    /// Where `needle` ends that begins at `start`. One that the text breaks off in counts.
+    func end(of needle: [[UInt8]], from start: Int) -> Int? {
+        // A text can be read in more than one way: `%25` is one character or three.
+        var places = [start]
+        for (known, character) in needle.enumerated() {
+            let isLongEnough = known >= Redactor.shortest
+            if isLongEnough, places.contains(where: { $0 == text.count || isCutEscape(at: $0) }) { return text.count }
+            var ends: [Int] = []
+            for place in places {
+                for end in self.ends(of: character, at: place) where !ends.contains(end) { ends.append(end) }
+            }
+            places = ends
+            if places.isEmpty { return nil }
+        }
+        return places.max()
+    }
+
+    /// Whether something that begins with one of `bytes` may begin at `place`.
+    func mayBegin(at place: Int, with bytes: [Bool]) -> Bool {
+        bytes[Int(text[place])] || escapes(at: place).contains { bytes[Int($0.bytes[0])] }
+    }
+
+    private func isCutEscape(at place: Int) -> Bool {
+        "%\\&".utf8.contains(text[place]) && text.count - place < Self.longestEscape
+            && !text[place...].contains { "%\\& ;".utf8.contains($0) && $0 != text[place] }
+    }
+
+    private func ends(of character: [UInt8], at place: Int) -> [Int] {
+        guard place < text.count else { return [] }
+        let escaped = escapes(at: place).compactMap { $0.bytes == character ? $0.end : nil }
+        return escaped + [bytes(character, at: place)].compactMap(\.self)
+    }
+
+    /// The character as it is, or with bytes of it percent-encoded.
+    private func bytes(_ character: [UInt8], at place: Int) -> Int? {
+        var place = place
+        for byte in character {
+            guard place < text.count else { return nil }
+            if text[place] == byte {
+                place += 1
+            } else if character.count > 1, text[place] == UInt8(ascii: "%"),
+                let (found, end) = percent(past("25", from: place + 1)), found == [byte]
+            {
+                place = end
+            } else {
+                return nil
+            }
+        }
+        return place
+    }
+
+    /// What an escape at `place` can stand for, and where it ends. JSON may be quoted within a URL or a page: then its
+    /// backslash, or what follows, is escaped once more.
+    private func escapes(at place: Int) -> [(bytes: [UInt8], end: Int)] {
+        guard place < text.count else { return [] }
+        switch text[place] {
+        case UInt8(ascii: "+"): return [([0x20], place + 1)]
+        case UInt8(ascii: "\\"):
+            let end = past("\\", from: place + 1)
+            return [([text[place]], end)] + quoted(place + 1) + quoted(end)
+        default:
+            let found = encoded(at: place)
+            return found + found.flatMap { $0.bytes == Array("\\".utf8) ? quoted($0.end) : [] }
+        }
+    }
+
+    private func encoded(at place: Int) -> [(bytes: [UInt8], end: Int)] {
+        guard place < text.count else { return [] }
+        switch text[place] {
+        case UInt8(ascii: "%"): return places(past: "25", from: place + 1).compactMap(percent)
+        case UInt8(ascii: "&"): return places(past: "amp;", from: place + 1).compactMap(entity)
+        default: return []
+        }
+    }
+
+    /// Behind a backslash.
+    private func quoted(_ place: Int) -> [(bytes: [UInt8], end: Int)] {
+        encoded(at: place) + [backslash(place)].compactMap(\.self)
+    }
+
+    /// Behind all repetitions of what an escape's own first character becomes when it is escaped again.
+    private func past(_ word: String, from place: Int) -> Int {
+        var place = place
+        let end = min(text.count, place + 1 << Self.deepest)
+        while text[place..<end].starts(with: word.utf8) { place += word.utf8.count }
+        return place
+    }
+
+    /// There, and behind each of the repetitions.
+    private func places(past word: String, from place: Int) -> [Int] {
+        var places = [place]
+        while places.count < Self.deepest, let last = places.last, text[last...].starts(with: word.utf8) {
+            places.append(last + word.utf8.count)
+        }
+        return places
+    }
+
+    private func percent(_ place: Int) -> ([UInt8], Int)? { number(place, digits: 2).map { ([UInt8($0)], place + 2) } }
+
+    /// RFC 8259, section 7.
+    private func backslash(_ place: Int) -> ([UInt8], Int)? {
+        guard place < text.count else { return nil }
+        switch text[place] {
+        case UInt8(ascii: "u"): return unicode(place + 1)
+        case UInt8(ascii: "n"): return ([0x0A], place + 1)
+        case UInt8(ascii: "r"): return ([0x0D], place + 1)
+        case UInt8(ascii: "t"): return ([0x09], place + 1)
+        case let other: return ([other], place + 1)
+        }
+    }
+
+    /// One unit of UTF-16, or the two of a surrogate pair.
+    private func unicode(_ place: Int) -> ([UInt8], Int)? {
+        guard let unit = number(place, digits: 4) else { return nil }
+        let end = place + 4
+        if let scalar = Unicode.Scalar(unit) { return (Array(String(scalar).utf8), end) }
+        guard end < text.count, text[end] == UInt8(ascii: "\\") else { return nil }
+        let second = past("\\", from: end)
+        guard second < text.count, text[second] == UInt8(ascii: "u"), let low = number(second + 1, digits: 4) else {
+            return nil
+        }
+        return (Array(String(decoding: [UInt16(unit), UInt16(low)], as: UTF16.self).utf8), second + 5)
+    }
+
+    /// `amp;`, `#38;`, `#x26;`.
+    private func entity(_ place: Int) -> ([UInt8], Int)? {
+        let window = text[min(place, text.count)..<min(place + Self.longestEscape, text.count)]
+        guard let end = window.firstIndex(of: UInt8(ascii: ";")) else { return nil }
+        let name = String(decoding: window[..<end], as: UTF8.self)
+        let named = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"][name]
+        if let named { return (Array(named.utf8), end + 1) }
+        guard name.hasPrefix("#") else { return nil }
+        let digits = name.dropFirst()
+        let isHex = digits.first == "x" || digits.first == "X"
+        let value = isHex ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+        return value.flatMap(Unicode.Scalar.init).map { (Array(String($0).utf8), end + 1) }
+    }
+
+    private func number(_ place: Int, digits: Int) -> UInt32? {
+        guard place + digits <= text.count else { return nil }
+        let word = text[place..<(place + digits)]
+        guard word.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) else { return nil }
+        return UInt32(String(decoding: word, as: UTF8.self), radix: 16)
+    }
+}
+
+/// A credential. It prints, reflects and encodes as `***`; the one way to its text is `reveal()`, which review can grep for.
+package struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    private let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    /// The credential itself; call it only where it goes on the wire.
+    package func reveal() -> String { text }
+
+    package var isEmpty: Bool { text.isEmpty }
+    package var description: String { "***" }
+    package var debugDescription: String { "***" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

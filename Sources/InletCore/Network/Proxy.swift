@@ -1,0 +1,364 @@
+/// `proxy:` of the configuration, or of one destination.
+package struct ProxySettings: Sendable, Hashable {
+    /// A value that cannot be used.
+    package struct Fault: Error, Sendable, Equatable {
+        package var key: String
+        /// Continues "`key` …"; quotes no secret.
+        package var message: String
+    }
+
+    /// nil is `off`: everything is reached directly, whatever the environment says.
+    package var server: ProxyServer?
+    package var exceptions: ProxyExceptions
+
+    /// The values of `KeySpec.proxy`, read from what was filled in.
+    package init(_ section: ConfigSection) throws(Fault) {
+        let exceptions = section.strings("no_proxy") ?? []
+        for text in exceptions {
+            guard let entry = ProxyExceptions.unreadable(in: text) else { continue }
+            throw Fault(
+                key: "no_proxy",
+                message:
+                    "has '\(DisplayText.escape(entry))', which is no host, host:port, address or network like 10.0.0.0/8"
+            )
+        }
+        self.exceptions = ProxyExceptions(exceptions)
+        guard let text = section.secret("url")?.reveal() else { throw Fault(key: "url", message: "is missing") }
+        let (user, password) = (section.string("user"), section.secret("password"))
+        if text == "off" {
+            if let key = user != nil ? "user" : password != nil ? "password" : nil {
+                throw Fault(key: key, message: "belongs to no proxy: 'url' is off")
+            }
+            return
+        }
+        do throws(ProxyServer.Fault) {
+            server = try ProxyServer(text, usualPort: false)
+        } catch {
+            throw Fault(key: "url", message: error.message)
+        }
+        try logIn(user, password)
+    }
+
+    private mutating func logIn(_ user: String?, _ password: Secret?) throws(Fault) {
+        guard let user else {
+            if password != nil { throw Fault(key: "password", message: "needs a 'user' beside it") }
+            return
+        }
+        guard server?.user == nil else {
+            throw Fault(key: "user", message: "stands in 'url' too; name it once")
+        }
+        guard !user.isEmpty, !user.contains(":"), !user.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+            throw Fault(key: "user", message: "must be a name without ':' (RFC 7617, section 2)")
+        }
+        server?.user = user
+        server?.password = password
+    }
+}
+
+extension KeySpec {
+    /// `proxy:` at the top, and of every destination that goes over the network.
+    package static let proxy = KeySpec(
+        "proxy", .brief("url", proxyKeys),
+        "The proxy that is gone through: off, its address, or a mapping; without it, what the environment says (HTTPS_PROXY …)."
+    )
+
+    private static let proxyKeys: [KeySpec] = [
+        KeySpec("url", .url, required: true, "http, https, socks5 or socks5h://host:port, or off."),
+        KeySpec("user", .string, "The user at the proxy."),
+        KeySpec("password", .secret, "The user's password at the proxy."),
+        KeySpec(
+            "no_proxy", .list(.string),
+            "What is reached directly: hosts with all below them, host:port, addresses, networks like 10.0.0.0/8, or *."
+        ),
+    ]
+}
+
+/// A server that connections go through.
+package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
+    package enum Scheme: String, Sendable, CaseIterable {
+        case http
+        /// The way to the proxy itself is encrypted.
+        case https
+        /// Names are looked up by us.
+        case socks5
+        /// Names are looked up by the proxy.
+        case socks5h
+    }
+
+    /// Why a text names no proxy.
+    package struct Fault: Error, Sendable, Equatable {
+        /// Continues "`url` …", with what to write instead; quotes nothing that could be a password.
+        package var message: String
+    }
+
+    package var scheme: Scheme
+    /// Lower case; an IPv6 address without brackets.
+    package var host: String
+    package var port: UInt16
+    package var user: String?
+    package var password: Secret?
+
+    /// Reads `http://user:password@host:port`; without a scheme it is http.
+    ///
+    /// - Parameter usualPort: whether a port that is missing is the one that curl takes (1080; 443 for https). People
+    ///   expect 80, 3128 or 8080 just as well, so that a configuration has to say it.
+    package init(_ text: String, usualPort: Bool) throws(Fault) {
+        let marks = text.firstRange(of: "://")
+        scheme = try Self.scheme(marks.map { text[..<$0.lowerBound] } ?? "http")
+        var rest = text[(marks?.upperBound ?? text.startIndex)...].prefix { !"/?#".contains($0) }
+        if let at = rest.lastIndex(of: "@") {
+            (user, password) = try Self.login(rest[..<at])
+            rest = rest[rest.index(after: at)...]
+        }
+        let (name, number) = Self.parts(rest)
+        guard !name.isEmpty, name.utf8.allSatisfy(Self.isHostByte), IPAddress(name) != nil || !name.contains(":") else {
+            throw Fault(message: "names no host; write for example http://proxy.example:3128")
+        }
+        host = name.lowercased()
+        if number == nil, usualPort {
+            port = scheme == .https ? 443 : 1080
+        } else if let port = number.flatMap({ UInt16($0) }), port > 0 {
+            self.port = port
+        } else {
+            throw Fault(message: "names no port; write for example http://proxy.example:3128")
+        }
+    }
+
+    /// `http://proxy.example:3128`: without the login.
+    package var description: String { "\(scheme.rawValue)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
+    private static func scheme(_ text: Substring) throws(Fault) -> Scheme {
+        if let scheme = Scheme(rawValue: text.lowercased()) { return scheme }
+        throw Fault(message: "has a scheme other than \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    private static func login(_ text: Substring) throws(Fault) -> (String, Secret?) {
+        let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let user = decoded(halves.first ?? ""), !user.isEmpty,
+            let password = halves.count == 2 ? decoded(halves[1]) : ""
+        else { throw Fault(message: "holds a user or password that is not percent-encoded (RFC 3986)") }
+        guard !user.contains(":") else { throw Fault(message: "holds a user with ':' in it (RFC 7617, section 2)") }
+        return (user, halves.count == 2 ? Secret(password) : nil)
+    }
+
+    /// Host and port; the host of `[::1]:8080` without brackets.
+    private static func parts(_ text: Substring) -> (String, Substring?) {
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            let rest = text[text.index(after: end)...]
+            return (String(text[..<end].dropFirst()), rest.hasPrefix(":") ? rest.dropFirst() : nil)
+        }
+        guard let colon = text.firstIndex(of: ":") else { return (String(text), nil) }
+        return (String(text[..<colon]), text[text.index(after: colon)...])
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x3A, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+
+    /// nil for a broken `%`, and for what would end the header that carries it.
+    private static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// How a request gets to its host, and why.
+package enum ProxyChoice: Sendable, Hashable {
+    case direct(why: String)
+    case by(ProxyServer, why: String)
+    /// A proxy is asked for that cannot be used: going around it would be against somebody's will. With the remedy.
+    case unusable(String)
+
+    package var server: ProxyServer? { if case .by(let server, _) = self { server } else { nil } }
+}
+
+/// Which requests go through which proxy: decided here, and not by what libcurl finds in the environment.
+package struct ProxyRules: Sendable, Hashable {
+    private enum Way: Sendable, Hashable {
+        case direct(why: String)
+        case server(ProxyServer, why: String)
+        case unusable(String)
+    }
+
+    private var plain: Way
+    private var secure: Way
+    private var exceptions: ProxyExceptions
+    /// What the exceptions are called where they were found.
+    private var list: String
+    private var takesLoopback: Bool
+
+    /// No proxy, whatever the environment says.
+    package static let none = ProxyRules(.direct(why: "no proxy is set"))
+
+    /// By the configuration.
+    ///
+    /// - Parameter isOwn: whether a destination says it of itself: then it is asked for this machine's own addresses too,
+    ///   which no other proxy would find.
+    package init(_ settings: ProxySettings, isOwn: Bool) {
+        let place = isOwn ? "'proxy' of the destination" : "'proxy' of the configuration"
+        self.init(
+            settings.server.map { .server($0, why: "by \(place)") } ?? .direct(why: "\(place) is off"),
+            settings.exceptions, list: "no_proxy", takesLoopback: isOwn)
+    }
+
+    /// By the usual variables, as curl takes them: the small names first, an empty one as if it were not set, and HTTP_PROXY
+    /// not at all, because a web server sets it for programs that it starts from a header of any client (httpoxy).
+    package init(environment variable: (String) -> String?) {
+        func first(_ names: [String]) -> (name: String, text: String)? {
+            for name in names { if let text = variable(name), !text.isEmpty { return (name, text) } }
+            return nil
+        }
+        func way(_ names: [String]) -> Way {
+            guard let (name, text) = first(names) else { return .direct(why: "no proxy is set") }
+            do throws(ProxyServer.Fault) {
+                return .server(try ProxyServer(text, usualPort: true), why: "by \(name)")
+            } catch {
+                return .unusable(
+                    "the environment's \(name) \(error.message); correct it, or set 'proxy' in the configuration")
+            }
+        }
+        let exceptions = first(["no_proxy", "NO_PROXY"])
+        self.init(
+            way(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+            ProxyExceptions(exceptions.map { [$0.text] } ?? []), list: exceptions?.name ?? "no_proxy")
+        plain = way(["http_proxy", "all_proxy", "ALL_PROXY"])
+    }
+
+    private init(
+        _ way: Way, _ exceptions: ProxyExceptions = .none, list: String = "no_proxy", takesLoopback: Bool = false
+    ) {
+        plain = way
+        secure = way
+        self.exceptions = exceptions
+        self.list = list
+        self.takesLoopback = takesLoopback
+    }
+
+    /// Whether any request at all would go through a proxy, or fail for one that cannot be used.
+    package var areSet: Bool {
+        [plain, secure].contains { if case .direct = $0 { false } else { true } }
+    }
+
+    /// The way to a host.
+    ///
+    /// - Parameters:
+    ///   - scheme: of the request: `http` or `https`.
+    ///   - host: lower case; an IPv6 address without brackets.
+    package func choice(scheme: String, host: String, port: UInt16) -> ProxyChoice {
+        let way = scheme == "https" ? secure : plain
+        if case .direct(let why) = way { return .direct(why: why) }
+        if !takesLoopback, Self.isLoopback(host) { return .direct(why: "this machine's own addresses need no proxy") }
+        if let entry = exceptions.entry(for: host, port: port) { return .direct(why: "'\(entry)' of \(list)") }
+        switch way {
+        case .direct(let why): return .direct(why: why)
+        case .server(let server, let why): return .by(server, why: why)
+        case .unusable(let why): return .unusable(why)
+        }
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        if bare == "localhost" || bare.hasSuffix(".localhost") { return true }
+        // Whoever connects to the unspecified address gets to this machine too.
+        return IPAddress(bare).map { $0.isLoopback || $0.isUnspecified } ?? false
+    }
+}
+
+/// What `no_proxy` lists: hosts that are reached directly.
+///
+/// As curl reads it: `example.com` is that host and all below it, a leading dot changes nothing, `10.0.0.0/8` is a network,
+/// `*` is everything. Besides, `host:port` is one port of a host, and `*.example.com` is the same as `example.com`.
+package struct ProxyExceptions: Sendable, Hashable {
+    private enum Rule: Sendable, Hashable {
+        case all
+        /// Lower case, without dots at its ends.
+        case name(String)
+        case network(IPAddress, bits: Int)
+    }
+
+    private struct Entry: Sendable, Hashable {
+        var text: String
+        var rule: Rule
+        var port: UInt16?
+    }
+
+    private let entries: [Entry]
+
+    package static let none = ProxyExceptions([])
+
+    /// Each of `texts` may hold several, separated by commas or spaces. What cannot be meant is left out; `unreadable`
+    /// finds it.
+    package init(_ texts: [String]) { entries = texts.flatMap(Self.words).compactMap(Self.entry) }
+
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// The first entry of `text` that can match nothing; nil when there is none.
+    package static func unreadable(in text: String) -> String? { words(text).first { entry($0) == nil } }
+
+    /// The entry, as it was written, by which this host is reached directly; nil when none says so.
+    ///
+    /// - Parameter host: lower case; an IPv6 address without brackets.
+    package func entry(for host: String, port: UInt16) -> String? {
+        let address = IPAddress(host)
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return entries.first { entry in
+            guard entry.port ?? port == port else { return false }
+            return switch entry.rule {
+            case .all: true
+            case .name(let suffix): address == nil && (name == suffix || name.hasSuffix("." + suffix))
+            case .network(let network, let bits): address?.isInside(network, bits: bits) ?? false
+            }
+        }?.text
+    }
+
+    private static func words(_ text: String) -> [String] {
+        text.split { $0 == "," || $0.isWhitespace }.map(String.init)
+    }
+
+    private static func entry(_ text: String) -> Entry? {
+        if text == "*" { return Entry(text: text, rule: .all) }
+        if let slash = text.firstIndex(of: "/") {
+            guard let network = address(text[..<slash]), let bits = Int(text[text.index(after: slash)...]),
+                (0...network.bytes.count * 8).contains(bits)
+            else { return nil }
+            return Entry(text: text, rule: .network(network, bits: bits))
+        }
+        if let address = address(text[...]) { return Entry(text: text, rule: single(address)) }
+        var (host, port) = (text[...], UInt16?.none)
+        if let colon = text.lastIndex(of: ":") {
+            guard let number = UInt16(text[text.index(after: colon)...]), number > 0 else { return nil }
+            (host, port) = (text[..<colon], number)
+        }
+        if let address = address(host) { return Entry(text: text, rule: single(address), port: port) }
+        if host.hasPrefix("*.") { host = host.dropFirst(2) }
+        if host == "*" { return Entry(text: text, rule: .all, port: port) }
+        while host.hasPrefix(".") { host = host.dropFirst() }
+        if host.hasSuffix(".") { host = host.dropLast() }
+        guard !host.isEmpty, !host.contains(where: { "*:/@[]".contains($0) }) else { return nil }
+        return Entry(text: text, rule: .name(host.lowercased()), port: port)
+    }
+
+    /// IPv6 may stand in brackets.
+    private static func address(_ text: Substring) -> IPAddress? {
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        return IPAddress(String(isBracketed ? text.dropFirst().dropLast() : text))
+    }
+
+    private static func single(_ address: IPAddress) -> Rule { .network(address, bits: address.bytes.count * 8) }
+}
