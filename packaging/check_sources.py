@@ -49,6 +49,7 @@ DOORS = {
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
     "CMagic": {"InletMedia"},
+    "InletWeb": {"InletDashboard"},
     "GRDB": {"InletJournal"},
     "GRDBSQLite": {"InletJournal"},
     "ArgumentParser": {"inlet"},

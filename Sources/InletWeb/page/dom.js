@@ -1,0 +1,116 @@
+const SVG = new Set(["svg", "path", "line", "g", "circle", "rect"]);
+
+/**
+ * An element. `on…` are handlers, `key` tells it from its siblings, `own` keeps its inside from being
+ * redrawn; null and false are left out.
+ */
+export function h(tag, props, ...kids) {
+    const node = SVG.has(tag)
+        ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    node.handlers = {};
+    for (const [name, value] of Object.entries(props || {})) {
+        if (value === null || value === undefined) continue;
+        if (name === "key") node.key = String(value);
+        else if (name === "own") node.own = value;
+        else if (name === "value" || name === "checked") (node.set ||= {})[name] = value;
+        else if (value === false) continue;
+        else if (name.startsWith("on")) {
+            node.handlers[name] = value;
+            node[name] = value;
+        } else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    append(node, kids);
+    // Last: a select has a value only once it has its options.
+    Object.assign(node, node.set);
+    return node;
+}
+
+function append(node, kids) {
+    for (const kid of kids.flat(Infinity)) {
+        if (kid === null || kid === undefined || kid === false || kid === "") continue;
+        node.append(kid instanceof Node ? kid : String(kid));
+    }
+}
+
+/** Several siblings as one. */
+export function fragment(...kids) {
+    const node = document.createDocumentFragment();
+    append(node, kids);
+    return node;
+}
+
+/** Changes `old`'s children into those of `fresh`: what stays keeps its focus, its selection and its scroll. */
+export function morph(old, fresh) {
+    const keyed = new Map();
+    for (const kid of old.childNodes) if (kid.key !== undefined) keyed.set(kid.key, kid);
+    let place = old.firstChild;
+    for (const kid of [...fresh.childNodes]) {
+        let match = kid.key === undefined ? place : keyed.get(kid.key);
+        if (match && kid.key === undefined && (match.key !== undefined || !alike(match, kid))) match = null;
+        if (match && !alike(match, kid)) match = null;
+        if (!match) {
+            old.insertBefore(kid, place);
+            continue;
+        }
+        if (match === place) place = place.nextSibling;
+        else old.insertBefore(match, place);
+        become(match, kid);
+        keyed.delete(kid.key);
+    }
+    while (place) {
+        const next = place.nextSibling;
+        place.remove();
+        place = next;
+    }
+}
+
+const alike = (a, b) => a.nodeName === b.nodeName && a.key === b.key;
+
+function become(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+        if (old.data !== fresh.data) old.data = fresh.data;
+        return;
+    }
+    // What draws itself, or what a person opened.
+    if (old.own && fresh.own) return;
+    for (const { name } of [...old.attributes]) {
+        if (!fresh.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) {
+            old.removeAttribute(name);
+        }
+    }
+    for (const { name, value } of fresh.attributes) {
+        if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    for (const name of Object.keys({ ...old.handlers, ...fresh.handlers })) {
+        old[name] = fresh.handlers?.[name] ?? null;
+    }
+    old.handlers = fresh.handlers;
+    morph(old, fresh);
+    for (const [name, value] of Object.entries(fresh.set || {})) {
+        // What a person is typing is theirs.
+        if (old === document.activeElement && name === "value") continue;
+        if (old[name] !== value) old[name] = value;
+    }
+    old.set = fresh.set;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** Says something to those who do not see the page. */
+export function announce(text) {
+    const said = byId("said");
+    if (said.textContent !== text) said.textContent = text;
+}
+
+let toastEnds = 0;
+
+/** Says something for some seconds, to everybody. */
+export function toast(text, kind) {
+    const place = byId("toast");
+    morph(place, fragment(text));
+    place.className = "toast " + (kind || "");
+    place.hidden = false;
+    announce(text);
+    clearTimeout(toastEnds);
+    toastEnds = setTimeout(() => { place.hidden = true; }, kind === "bad" ? 12000 : 6000);
+}

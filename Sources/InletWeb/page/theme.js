@@ -1,0 +1,4 @@
+try {
+    const theme = localStorage.getItem("inlet-theme");
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+} catch { /* A browser that keeps nothing: the system's theme. */ }
