@@ -86,6 +86,9 @@ static const unsigned char stream_js[] = {
 static const unsigned char text_js[] = {
 #embed "page/text.js"
 };
+static const unsigned char views_js[] = {
+#embed "page/views.js"
+};
 
 #define FILE(name, type, bytes) {name, type, bytes, sizeof bytes}
 
@@ -116,6 +119,7 @@ static const struct InletWebFile files[] = {
     FILE("story.js", SCRIPT, story_js),
     FILE("stream.js", SCRIPT, stream_js),
     FILE("text.js", SCRIPT, text_js),
+    FILE("views.js", SCRIPT, views_js),
 };
 
 const struct InletWebFile *inlet_web_file(size_t index) {

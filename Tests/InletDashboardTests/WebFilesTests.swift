@@ -20,37 +20,33 @@ import Testing
     }
 
     @Test func `What the page and its scripts refer to is there, and everything that is there is referred to`() {
-        var used: Set = ["index.html"]
-        for match in page.matches(of: #/(?:href|src)="/assets/([^"]*)"/#) { used.insert(String(match.1)) }
-        for text in files.values {
-            for match in text.matches(of: #/from "\./([^"]+)"/#) { used.insert(String(match.1)) }
-        }
-        #expect(used == Set(files.keys))
+        let inPage = page.matches(of: #/(?:href|src)="/([^"]*)"/#).map { String($0.1) }
+        let inScripts = files.values.flatMap { text in Self.imports(of: text).map { "assets/\($0.file)" } }
+        #expect(Set(inPage + inScripts + ["assets/index.html"]) == Set(files.keys.map { "assets/\($0)" }))
     }
 
     @Test func `What a script imports, the other one exports and the first one uses`() throws {
         for (name, text) in files {
-            for match in text.matches(of: #/import \{([^}]*)\} from "\./([^"]+)"/#) {
-                let exported = try Self.exports(of: #require(files[String(match.2)]))
-                for part in match.1.split(separator: ",") {
-                    // `login as enter`
-                    let words = part.split(separator: " ").map(String.init)
-                    let (theirs, ours) = try (#require(words.first), #require(words.last))
-                    #expect(exported.contains(theirs), "\(name) imports \(theirs) of \(match.2)")
-                    let used = text.components(separatedBy: CharacterSet.alphanumerics.inverted).filter { $0 == ours }
-                    #expect(used.count > 1, "\(name) imports \(ours) and does not use it")
-                }
+            let words = text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+            for (other, imported) in Self.imports(of: text) {
+                let exported = try Self.exports(of: #require(files[other]))
+                #expect(imported.subtracting(exported).isEmpty, "\(name), of \(other)")
+                let used = imported.filter { word in words.count { $0 == word } > 1 }
+                #expect(used == imported, "\(name), of \(other)")
             }
         }
     }
 
     @Test func `What a script exports, another one imports`() {
-        let imported = files.values.flatMap { text in
-            text.matches(of: #/import \{([^}]*)\} from/#).flatMap { $0.1.split(separator: ",") }
-        }
-        let names = Set(imported.compactMap { $0.split(separator: " ").first.map(String.init) })
+        let imported = files.values.flatMap { text in Self.imports(of: text).flatMap { $0.names } }
         for (name, text) in files {
-            #expect(Self.exports(of: text).subtracting(names).isEmpty, "\(name)")
+            #expect(Self.exports(of: text).subtracting(imported).isEmpty, "\(name)")
+        }
+    }
+
+    private static func imports(of text: String) -> [(file: String, names: Set<String>)] {
+        text.matches(of: #/import \{([^}]*)\} from "\./([^"]+)"/#).map { match in
+            (String(match.2), Set(match.1.split { $0 == "," || $0.isWhitespace }.map(String.init)))
         }
     }
 

@@ -1,30 +1,26 @@
-import { get, listen } from "./api.js";
-import { announce, byId, h } from "./dom.js";
+// Where everything begins: which view is shown, and when it is drawn anew.
+import { get, onLogin } from "./api.js";
+import { announce, byId, debounced, h, paint } from "./dom.js";
+import { needing, spoken } from "./health.js";
 import { listenToKeys } from "./keys.js";
 import { live, rest, start, stop, subscribe, wake } from "./live.js";
-import { paint } from "./parts.js";
-import { drawShell } from "./shell.js";
-import { needing, spoken } from "./health.js";
 import { login } from "./login.js";
-import { overview } from "./overview.js";
-import { files } from "./files.js";
+import { isReader, muted } from "./parts.js";
+import { drawShell } from "./shell.js";
 import { story } from "./story.js";
-import { destinations } from "./destinations.js";
-import { roots } from "./roots.js";
-import { route } from "./route.js";
-import { log } from "./log.js";
-import { config } from "./config.js";
+import { VIEWS } from "./views.js";
 
-const VIEWS = { "": overview, files, destinations, roots, route, log, config };
 let [shown, waiting, said] = [null, false, ""];
 
 /** `#/files/17?state=failed` as the view, the id and the query. */
 function place() {
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
     const [name, id] = path.split("/");
-    const known = Object.hasOwn(VIEWS, name) ? name : "";
-    const isStory = known === "files" && /^\d+$/.test(id ?? "");
-    return { name: known, id: isStory ? id : null, view: isStory ? story : VIEWS[known], query: new URLSearchParams(query) };
+    const view = VIEWS.find((view) => view.path === name) ?? VIEWS[0];
+    const isStory = view.path === "files" && /^\d+$/.test(id ?? "");
+    return {
+        path: view.path, id: isStory ? id : null, view: isStory ? story : view, query: new URLSearchParams(query),
+    };
 }
 
 /** What a view keeps while it is shown; `data` is its own. */
@@ -43,7 +39,7 @@ function open(where) {
         const query = new URLSearchParams(page.query);
         for (const [key, value] of Object.entries(values)) value ? query.set(key, value) : query.delete(key);
         const text = query.toString();
-        location.hash = "#/" + [page.name, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
+        location.hash = "#/" + [page.path, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
     };
     return page;
 }
@@ -78,8 +74,8 @@ function draw() {
     waiting = false;
     if (!shown) return;
     const isOut = live.connection === "out";
-    drawShell(isOut ? null : shown.name, redraw);
-    const title = isOut ? "Log in" : shown.view.title(shown);
+    drawShell(isOut ? null : shown.path, redraw);
+    const title = isOut ? "Log in" : [shown.view.title, shown.id].filter(Boolean).join(" ");
     const number = needing(live.status);
     document.title = (number ? `(${number}) ` : "") + `${title} · Inlet`;
     paint(byId("main"), h("h1", { tabindex: -1 }, title), isOut ? login(begin) : body());
@@ -87,13 +83,10 @@ function draw() {
 }
 
 function body() {
-    if (!live.status) {
-        return h("p", { class: "muted" }, live.connection === "lost" ? "Nothing is known of it yet." : "Reading…");
-    }
+    if (!live.status) return muted(live.connection === "lost" ? "Nothing is known of it yet." : "Reading…");
     return [
         shown.error ? h("p", { class: "banner bad", key: "error" }, shown.error.message) : null,
-        live.session?.access === "read"
-            ? h("p", { class: "muted", key: "read" }, "You may look, not act: you came with the read-only token.") : null,
+        isReader() ? muted("You may look, not act: you came with the read-only token.") : null,
         shown.view.render(shown),
     ];
 }
@@ -118,12 +111,10 @@ async function begin() {
     redraw();
 }
 
-listen({
-    login: () => {
-        if (live.connection === "out") return;
-        stop("out");
-        get("session").then((session) => { live.session = session; }, () => {}).then(redraw);
-    },
+onLogin(() => {
+    if (live.connection === "out") return;
+    stop("out");
+    get("session").then((session) => { live.session = session; }, () => {}).then(redraw);
 });
 subscribe((what, data) => {
     if (what === "again") shown?.load();
@@ -135,15 +126,11 @@ subscribe((what, data) => {
 addEventListener("hashchange", go);
 // Relative times grow old by themselves.
 setInterval(() => document.hidden || redraw(), 1000);
-let tired = 0;
-// A page that is left is kept by some browsers for the way back, with its connections; there are only a few to one place.
+// Some browsers keep a page that is left for the way back, with its connections; there are only a few to one place.
 addEventListener("pagehide", rest);
 addEventListener("pageshow", wake);
-document.addEventListener("visibilitychange", () => {
-    clearTimeout(tired);
-    if (document.hidden) tired = setTimeout(rest, 30000);
-    else wake();
-});
+const restIfHidden = debounced(30000, () => document.hidden && rest());
+document.addEventListener("visibilitychange", () => (document.hidden ? restIfHidden() : wake()));
 document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     byId("main").focus();

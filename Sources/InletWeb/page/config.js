@@ -1,13 +1,16 @@
+// The configuration, and what the agent is.
+import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { live } from "./live.js";
-import { attempt } from "./actions.js";
-import { actions, badge, button, canAct, confirm, facts, name, section, table, when } from "./parts.js";
-
-const LEVELS = ["debug", "info", "warning", "error"];
+import {
+    actions, badge, button, canAct, choice, confirm, facts, field, isolated, isReader, name, reading, section, small,
+    table, when,
+} from "./parts.js";
+import { LEVELS, plain } from "./text.js";
 
 export const config = {
-    title: () => "Configuration",
+    path: "config", key: "c", title: "Configuration",
     load: async (page) => {
         const none = (error) => {
             if (error.status !== 404) throw error;
@@ -21,7 +24,7 @@ export const config = {
 
 function file(page) {
     const { shown } = page.data;
-    if (!shown) return h("p", { class: "muted", key: "wait" }, page.error ? "" : "Reading…");
+    if (!shown) return reading(page);
     return section("In use",
         facts([["File", name(shown.file ?? "–")], ["Read", when(shown.loaded_at)], ["Secrets", "shown as ***"]]),
         actions(button("Reload…", () => reload(page))),
@@ -40,33 +43,24 @@ async function reload(page) {
 
 function result(report) {
     if (!report) return null;
-    const changes = (report.changes || []).map((change) => ({
+    const value = (held) => name(held == null ? "–" : plain(held));
+    const effect = (when) => (when === "restart" ? badge("at the next start", "waiting") : badge("now", "good"));
+    const changes = (report.changes ?? []).map((change) => ({
         key: change.path,
-        cells: [
-            h("code", {}, change.path), name(text(change.from)), name(text(change.to)),
-            badge(change.effect === "restart" ? "at the next start" : "now", change.effect === "restart" ? "waiting" : "good"),
-        ],
+        cells: [h("code", {}, change.path), value(change.from), value(change.to), effect(change.effect)],
     }));
     return section("What came of it",
-        h("p", {}, badge(report.done ? "done" : "not done", report.done ? "good" : "bad"), " ", h("bdi", {}, report.message)),
-        faults(report.errors || []),
+        h("p", {}, report.done ? badge("done", "good") : badge("not done", "bad"), " ", isolated(report.message)),
+        report.errors?.length ? h("div", { role: "alert", key: "faults" }, report.errors.map(fault)) : null,
         changes.length ? table("Changes", [["Key"], ["From"], ["To"], ["Takes effect"]], changes) : null);
 }
 
-/** As a compiler tells them: the place, the sentence, and the line with a caret below the place. */
-function faults(errors) {
-    return errors.length ? h("div", { role: "alert", key: "faults" }, errors.map((error) => h("div", { class: "config-fault" },
-        h("p", {}, h("code", {}, name(place(error))), ": ", h("bdi", {}, error.message)),
-        error.excerpt ? h("pre", { tabindex: 0, role: "group", "aria-label": `Line ${error.line}` }, error.excerpt) : null))) : null;
-}
-
-function place({ file, line, column }) {
-    return [file, line || null, line && column ? column : null].filter((part) => part !== null).join(":");
-}
-
-function text(value) {
-    if (value === null || value === undefined) return "–";
-    return typeof value === "object" ? JSON.stringify(value) : String(value);
+/** As a compiler tells it: the place, the sentence, and the line with a caret below the place. */
+function fault({ file, line, column, message, excerpt }) {
+    const place = [file, line || null, line && column ? column : null].filter((part) => part !== null).join(":");
+    return h("div", { class: "config-fault" },
+        h("p", {}, h("code", {}, name(place)), ": ", isolated(message)),
+        excerpt ? h("pre", { tabindex: 0, role: "group", "aria-label": `Line ${line}` }, excerpt) : null);
 }
 
 function logging(page) {
@@ -76,12 +70,11 @@ function logging(page) {
         await attempt(() => post("log/level", { level: event.target.value }));
         await page.load();
     };
-    return section("Log level", live.session?.access === "read"
+    return section("Log level", isReader()
         ? h("p", {}, level)
-        : h("div", { class: "filters" }, h("div", {}, h("label", { for: "log-level" }, "From level"),
-            h("select", { id: "log-level", value: level, disabled: !canAct(), onchange: set },
-                LEVELS.map((name) => h("option", { value: name }, name))),
-            h("p", { class: "small" }, "Until the next start; log.level of the configuration holds then."))));
+        : h("div", { class: "filters" },
+            field("From level", choice({ id: "log-level", value: level, disabled: !canAct(), onchange: set }, LEVELS),
+                null, small("Until the next start; log.level of the configuration holds then."))));
 }
 
 function about() {
@@ -89,7 +82,7 @@ function about() {
     const link = (href, text) => h("a", { href }, text);
     return section("About", facts([
         ["Inlet", status.version ?? session?.version], ["Started", when(status.started_at)],
-        ["You may", session?.access === "read" ? "look" : "look and act"],
+        ["You may", isReader() ? "look" : "look and act"],
         ["For programs", [
             link("/api/v1/openapi.json", "OpenAPI"), ", ", link("/metrics", "metrics"), ", ", link("/readyz", "readyz"),
         ]],

@@ -1,8 +1,9 @@
+// Where files go.
+import { pause, resume, setLimit } from "./actions.js";
 import { fragment, h } from "./dom.js";
 import { spark, words } from "./graph.js";
 import { live } from "./live.js";
-import { pause, setLimit } from "./actions.js";
-import { actions, badge, button, facts, section, table, when } from "./parts.js";
+import { actions, badge, button, facts, isolated, section, small, table, when } from "./parts.js";
 import { count, rate } from "./text.js";
 
 const MEANS = {
@@ -13,16 +14,18 @@ const MEANS = {
 };
 
 export const destinations = {
-    title: () => "Destinations",
+    path: "destinations", key: "d", title: "Destinations",
     render: () => {
-        const { destinations, limits, windows } = live.status;
-        const together = (limits || []).find((limit) => !limit.destination);
+        const { destinations, limits, queue, windows } = live.status;
+        // Of all destinations together, where it names none.
+        const limitOf = (name) => limitText((limits ?? []).find((limit) => (limit.destination ?? null) === name));
+        const together = limitOf(null);
         return fragment(
             section("All together",
-                facts([["Limit", limitText(together)], ["Waiting", deliveries(live.status.queue.waiting)]]),
-                actions(button("Set limit…", () => setLimit(null, limitText(together))),
-                    button("Pause all…", () => pause(null, true)), button("Resume all", () => pause(null, false)))),
-            h("ul", { class: "cards", key: "cards" }, destinations.map((place) => card(place, limits || []))),
+                facts([["Limit", together], ["Waiting", deliveries(queue.waiting)]]),
+                actions(button("Set limit…", () => setLimit(null, together)),
+                    button("Pause all…", () => pause(null)), button("Resume all", () => resume(null)))),
+            h("ul", { class: "cards", key: "cards" }, destinations.map((place) => card(place, limitOf(place.name)))),
             windows?.length ? section("Windows", windowTable(windows)) : null);
     },
 };
@@ -30,42 +33,37 @@ export const destinations = {
 const deliveries = (number) => count(number, "delivery", "deliveries");
 
 function limitText(limit) {
-    if (!limit || limit.bytes_per_second == null) return "none" + (limit ? standing(limit) : "");
-    return (limit.bytes_per_second === 0 ? "0: nothing is sent" : rate(limit.bytes_per_second)) + standing(limit);
-}
-
-function standing({ why, until }) {
+    if (!limit) return "none";
+    const { bytes_per_second: most, why, until } = limit;
+    const text = most == null ? "none" : most === 0 ? "0: nothing is sent" : rate(most);
     const by = { command: " (set by hand, until auto or the next start)", schedule: " (by the schedule)" }[why] ?? "";
-    return by + (until ? `, until ${until.slice(11, 16)}` : "");
+    return text + by + (until ? `, until ${until.slice(11, 16)}` : "");
 }
 
-function card(place, limits) {
-    const limit = limits.find((entry) => entry.destination === place.name);
+function card(place, limit) {
     const points = live.rates?.destinations?.[place.name];
-    const isPaused = place.state === "paused";
-    const waiting = `#/files?state=pending&destination=${encodeURIComponent(place.name)}`;
+    const files = `#/files?destination=${encodeURIComponent(place.name)}`;
     return h("li", { key: place.name, class: "card" },
-        h("h2", {}, h("a", { href: `#/files?destination=${encodeURIComponent(place.name)}`, "data-go": "" }, place.name), " ",
-            h("span", { class: "small" }, place.type)),
+        h("h2", {}, h("a", { href: files, "data-go": "" }, place.name), " ", h("span", { class: "small" }, place.type)),
         h("p", {}, badge(place.state), " ", h("span", { class: "small" }, MEANS[place.state] ?? "")),
-        place.last_error ? h("p", { class: "why" }, h("bdi", {}, place.last_error)) : null,
+        place.last_error ? h("p", { class: "why" }, isolated(place.last_error)) : null,
         facts([
-            ["Waiting", h("a", { href: waiting }, deliveries(place.waiting))],
+            ["Waiting", h("a", { href: `${files}&state=pending` }, deliveries(place.waiting))],
             ["Asked again", place.next_probe ? when(place.next_probe, true) : null],
-            ["Own limit", limit ? limitText(limit) : "none"],
+            ["Own limit", limit],
         ]),
-        points ? [spark(points), h("p", { class: "small" }, words(points, live.rates))] : null,
+        points ? [spark(points), small(words(points, live.rates))] : null,
         actions(
-            isPaused ? button("Resume", () => pause(place.name, false)) : button("Pause…", () => pause(place.name, true)),
-            button("Set limit…", () => setLimit(place.name, limit ? limitText(limit) : "none"))));
+            place.state === "paused"
+                ? button("Resume", () => resume(place.name)) : button("Pause…", () => pause(place.name)),
+            button("Set limit…", () => setLimit(place.name, limit))));
 }
 
 function windowTable(windows) {
-    return table("When big files of a route may begin", [["Route"], ["Window"], ["Now"], ["Changes"]], windows.map((entry) => ({
-        key: entry.route,
-        cells: [
-            entry.route, entry.window, badge(entry.open ? "open" : "closed", entry.open ? "good" : "waiting"),
-            when(entry.next_change),
-        ],
-    })), { hideCaption: true });
+    const rows = windows.map(({ route, window, open, next_change }) => ({
+        key: route,
+        cells: [route, window, badge(open ? "open" : "closed", open ? "good" : "waiting"), when(next_change)],
+    }));
+    return table("When big files of a route may begin", [["Route"], ["Window"], ["Now"], ["Changes"]], rows,
+        { hideCaption: true });
 }

@@ -1,23 +1,23 @@
-const SVG = new Set(["svg", "path", "line", "g", "circle", "rect"]);
+// Elements made of values, and the page changed into them. No text ever becomes markup.
+
+const SVG = new Set(["svg", "path", "line"]);
 
 /**
- * An element. `on…` are handlers, `key` tells it from its siblings, `own` keeps its inside from being
- * redrawn; null and false are left out.
+ * An element. `on…` are handlers; `key` tells it from its siblings; what has `own` draws its inside itself, and a
+ * redraw leaves that alone; null and false are left out.
  */
 export function h(tag, props, ...kids) {
     const node = SVG.has(tag)
         ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
     node.handlers = {};
-    for (const [name, value] of Object.entries(props || {})) {
-        if (value === null || value === undefined) continue;
+    for (const [name, value] of Object.entries(props ?? {})) {
+        if (value == null) continue;
         if (name === "key") node.key = String(value);
         else if (name === "own") node.own = value;
         else if (name === "value" || name === "checked") (node.set ||= {})[name] = value;
         else if (value === false) continue;
-        else if (name.startsWith("on")) {
-            node.handlers[name] = value;
-            node[name] = value;
-        } else node.setAttribute(name, value === true ? "" : String(value));
+        else if (name.startsWith("on")) node[name] = node.handlers[name] = value;
+        else node.setAttribute(name, value === true ? "" : String(value));
     }
     append(node, kids);
     // Last: a select has a value only once it has its options.
@@ -27,7 +27,7 @@ export function h(tag, props, ...kids) {
 
 function append(node, kids) {
     for (const kid of kids.flat(Infinity)) {
-        if (kid === null || kid === undefined || kid === false || kid === "") continue;
+        if (kid == null || kid === false || kid === "") continue;
         node.append(kid instanceof Node ? kid : String(kid));
     }
 }
@@ -39,16 +39,17 @@ export function fragment(...kids) {
     return node;
 }
 
-/** Changes `old`'s children into those of `fresh`: what stays keeps its focus, its selection and its scroll. */
-export function morph(old, fresh) {
+/** Draws `kids` into `place`: what stays keeps its focus, its selection and its scroll. */
+export const paint = (place, ...kids) => morph(place, fragment(...kids));
+
+/** Changes `old`'s children into those of `fresh`. */
+function morph(old, fresh) {
     const keyed = new Map();
     for (const kid of old.childNodes) if (kid.key !== undefined) keyed.set(kid.key, kid);
     let place = old.firstChild;
     for (const kid of [...fresh.childNodes]) {
-        let match = kid.key === undefined ? place : keyed.get(kid.key);
-        if (match && kid.key === undefined && (match.key !== undefined || !alike(match, kid))) match = null;
-        if (match && !alike(match, kid)) match = null;
-        if (!match) {
+        const match = kid.key === undefined ? place : keyed.get(kid.key);
+        if (!match || !alike(match, kid)) {
             old.insertBefore(kid, place);
             continue;
         }
@@ -71,12 +72,11 @@ function become(old, fresh) {
         if (old.data !== fresh.data) old.data = fresh.data;
         return;
     }
-    // What draws itself, or what a person opened.
     if (old.own && fresh.own) return;
     for (const { name } of [...old.attributes]) {
-        if (!fresh.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) {
-            old.removeAttribute(name);
-        }
+        // What a person opened stays open.
+        const isOpen = name === "open" && old.nodeName === "DETAILS";
+        if (!fresh.hasAttribute(name) && !isOpen) old.removeAttribute(name);
     }
     for (const { name, value } of fresh.attributes) {
         if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -86,7 +86,7 @@ function become(old, fresh) {
     }
     old.handlers = fresh.handlers;
     morph(old, fresh);
-    for (const [name, value] of Object.entries(fresh.set || {})) {
+    for (const [name, value] of Object.entries(fresh.set ?? {})) {
         // What a person is typing is theirs.
         if (old === document.activeElement && name === "value") continue;
         if (old[name] !== value) old[name] = value;
@@ -95,6 +95,24 @@ function become(old, fresh) {
 }
 
 export const byId = (id) => document.getElementById(id);
+
+/** A function that calls `work` once, `wait` ms after its last call. */
+export function debounced(wait, work) {
+    let timer = 0;
+    return (...values) => {
+        clearTimeout(timer);
+        timer = setTimeout(work, wait, ...values);
+    };
+}
+
+/** What this browser keeps of a setting; null where it keeps nothing. */
+export function kept(name) {
+    try { return localStorage.getItem(name); } catch { return null; }
+}
+
+export function keep(name, value) {
+    try { localStorage.setItem(name, value); } catch { /* The setting holds for this page then. */ }
+}
 
 /** Says something to those who do not see the page. */
 export function announce(text) {
@@ -107,8 +125,8 @@ let toastEnds = 0;
 /** Says something for some seconds, to everybody. */
 export function toast(text, kind) {
     const place = byId("toast");
-    morph(place, fragment(text));
-    place.className = "toast " + (kind || "");
+    place.textContent = text;
+    place.className = `toast ${kind ?? ""}`;
     place.hidden = false;
     announce(text);
     clearTimeout(toastEnds);

@@ -1,3 +1,4 @@
+// The rate of the last hour as a picture, and in words.
 import { h } from "./dom.js";
 import { live } from "./live.js";
 import { bytes, clock, rate } from "./text.js";
@@ -18,24 +19,18 @@ function path(points, top, width, height, closed) {
     return "M" + places.join("L") + (closed ? `L${width} ${height}L0 ${height}Z` : "");
 }
 
-/** What a line of points says. */
-export function summary(points, rates) {
-    const seconds = rates.step_ms / 1000;
-    const total = points.reduce((sum, value) => sum + value, 0) * seconds;
-    const peak = Math.max(0, ...points);
-    const at = new Date(new Date(rates.from).getTime() + points.indexOf(peak) * rates.step_ms);
-    return { now: points.at(-1) ?? 0, peak, at, total };
-}
-
 /** An agent knows nothing of before its start, nor yet of the step that is not over. */
-export function words(points, rates) {
-    const { now, peak, at, total } = summary(points, rates);
-    const [from, start] = [new Date(rates.from), new Date(live.status?.started_at ?? rates.from)];
-    const end = new Date(from.getTime() + points.length * rates.step_ms);
+export function words(points, { from, step_ms: step }) {
+    const begin = new Date(from).getTime();
+    const time = (index) => new Date(begin + index * step);
+    const [start, end] = [new Date(live.status?.started_at ?? from), time(points.length)];
     if (end <= start) return "Not known yet: the agent has just started.";
-    const since = start > from ? `since the start at ${clock(start)}` : "in the last hour";
+    const since = start > time(0) ? `since the start at ${clock(start)}` : "in the last hour";
+    const total = (points.reduce((sum, value) => sum + value, 0) * step) / 1000;
     if (total === 0) return `Nothing was sent ${since}, until ${clock(end)}.`;
-    return `${rate(now)} until ${clock(end)}; highest ${rate(peak)} at ${clock(at)}; ${bytes(total)} ${since}.`;
+    const peak = Math.max(0, ...points);
+    const highest = `highest ${rate(peak)} at ${clock(time(points.indexOf(peak)))}`;
+    return `${rate(points.at(-1))} until ${clock(end)}; ${highest}; ${bytes(total)} ${since}.`;
 }
 
 export function graph(rates) {
@@ -43,15 +38,16 @@ export function graph(rates) {
     const top = ceiling(Math.max(1, ...points));
     const grid = [0.25, 0.5, 0.75].map((part) =>
         h("line", { x1: 0, x2: WIDTH, y1: HEIGHT * part, y2: HEIGHT * part, class: "grid" }));
+    const drawing = {
+        viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
+        "aria-label": "Rate of the last hour. " + words(points, rates),
+    };
     return h("figure", { class: "graph" },
         h("div", { class: "plot" },
             h("p", { class: "axis", "aria-hidden": "true" }, h("span", {}, rate(top)), h("span", {}, "0")),
-            h("svg", {
-                viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
-                "aria-label": "Rate of the last hour. " + words(points, rates),
-            },
-            grid, h("path", { class: "area", d: path(points, top, WIDTH, HEIGHT, true) }),
-            h("path", { class: "line", d: path(points, top, WIDTH, HEIGHT, false) }))),
+            h("svg", drawing, grid,
+                h("path", { class: "area", d: path(points, top, WIDTH, HEIGHT, true) }),
+                h("path", { class: "line", d: path(points, top, WIDTH, HEIGHT, false) }))),
         h("p", { class: "axis x", "aria-hidden": "true" },
             h("span", {}, "an hour ago"), h("span", {}, "30 min"), h("span", {}, "now")),
         h("figcaption", {}, words(points, rates)));

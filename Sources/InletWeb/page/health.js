@@ -1,7 +1,8 @@
+// What needs a person, as the agent says it: nothing of that is decided here.
 import { count } from "./text.js";
 
 const TONES = { ok: "good", attention: "waiting", trouble: "bad" };
-const VIEWS = {
+const PLACES = {
     agent: ["#/log", "Log"], journal: ["#/log?level=error", "Log"], dashboard: ["#/config", "Configuration"],
     destination: ["#/destinations", "Details"], limit: ["#/destinations", "Limits"], root: ["#/roots", "Look at it"],
     queue: ["#/files?state=pending", "Look at them"], notices: ["#/log?level=warning", "Log"],
@@ -11,7 +12,7 @@ const VIEWS = {
 export function findings({ health }) {
     return (health?.findings ?? []).map(({ state, text, remedy, about, name }) => {
         const files = [`#/files?state=${encodeURIComponent(name)}`, "Look at them"];
-        const [href, link] = about === "files" ? files : VIEWS[about] ?? [];
+        const [href, link] = about === "files" ? files : PLACES[about] ?? [];
         return { tone: state === "ok" ? "neutral" : TONES[state] ?? "bad", text, remedy, href, link };
     });
 }
@@ -22,15 +23,15 @@ export const needing = (status) => status?.health?.needing ?? 0;
 /** One sentence: is it healthy. */
 export function sentence({ health }) {
     if (!health) return { tone: "waiting", text: "The agent does not say how it is." };
-    // What this page does not know is no good news.
+    // A state that this page does not know is no good news.
     return { tone: TONES[health.state] ?? "bad", text: health.sentence };
 }
 
 /** The same without the numbers of each second, to be said. */
 export function spoken(status) {
     const number = needing(status);
-    if (number) return `${count(number, "thing")} ${number === 1 ? "needs" : "need"} you: ${findings(status)[0]?.text}.`;
-    return sentence(status).text.split(":")[0];
+    if (!number) return sentence(status).text.split(":")[0];
+    return `${count(number, "thing")} ${number === 1 ? "needs" : "need"} you: ${findings(status)[0]?.text}.`;
 }
 
 /** How the sum that must hold is made up: everything seen ends somewhere. */

@@ -1,34 +1,32 @@
-import { byId, h } from "./dom.js";
+// The keyboard.
+import { byId, h, keep, kept } from "./dom.js";
+import { button } from "./parts.js";
+import { VIEWS } from "./views.js";
 
-const PLACES = { o: "", f: "files", d: "destinations", w: "roots", r: "route", l: "log", c: "config" };
 const HELP = [
-    ["g then o", "Overview"], ["g then f", "Files"], ["g then d", "Destinations"], ["g then w", "Watch roots"],
-    ["g then r", "Route tester"], ["g then l", "Log"], ["g then c", "Configuration"], ["/", "Search"],
-    ["j or ↓, k or ↑", "Next and previous in a list"], ["Enter", "Open"], ["x", "Select a file"],
+    ...VIEWS.map(({ key, title }) => [`g then ${key}`, title]),
+    ["/", "Search"], ["j or ↓, k or ↑", "Next and previous in a list"], ["Enter", "Open"], ["x", "Select a file"],
     ["Esc", "Close, or back to the list"], ["?", "This list"],
 ];
+const SETTING = "inlet-keys";
 let pending = 0;
 
-const isOff = () => {
-    try { return localStorage.getItem("inlet-keys") === "off"; } catch { return false; }
-};
+const isOff = () => kept(SETTING) === "off";
 
 export function help() {
     const dialog = byId("dialog");
     if (dialog.open) return;
+    const set = (event) => keep(SETTING, event.target.checked ? "on" : "off");
     dialog.onclose = null;
     dialog.replaceChildren(
         h("h2", { id: "dialog-title" }, "Keys"),
-        h("dl", { class: "keys" }, HELP.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
-        h("label", { class: "check" }, h("input", { type: "checkbox", checked: !isOff(), onchange: keep }),
+        h("dl", { class: "keys" }, HELP.map(([key, text]) =>
+            h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
+        h("label", { class: "check" }, h("input", { type: "checkbox", checked: !isOff(), onchange: set }),
             "Single keys do something"),
         h("div", { class: "actions" },
-            h("button", { type: "button", class: "primary", autofocus: true, onclick: () => dialog.close() }, "Close")));
+            button("Close", () => dialog.close(), { class: "primary", autofocus: true })));
     dialog.showModal();
-}
-
-function keep(event) {
-    try { localStorage.setItem("inlet-keys", event.target.checked ? "on" : "off"); } catch { /* This page only. */ }
 }
 
 export function listenToKeys() {
@@ -46,11 +44,12 @@ function escape(event, typing) {
     else if (/^#\/files\/\d/.test(location.hash)) history.length > 1 ? history.back() : (location.hash = "#/files");
 }
 
+/** Whether the key was ours. */
 function press(event) {
-    const after = Date.now() - pending < 1500;
+    const view = Date.now() - pending < 1500 ? VIEWS.find(({ key }) => key === event.key) : null;
     pending = 0;
-    if (after && event.key in PLACES) {
-        location.hash = "#/" + PLACES[event.key];
+    if (view) {
+        location.hash = "#/" + view.path;
         return true;
     }
     const inList = event.target.hasAttribute("data-go");
@@ -81,7 +80,7 @@ function search() {
 function step(way) {
     const all = [...document.querySelectorAll("main [data-go]")];
     const at = all.indexOf(document.activeElement);
-    const next = all[at < 0 ? (way > 0 ? 0 : all.length - 1) : at + way];
+    const next = at < 0 ? all.at(way > 0 ? 0 : -1) : all[at + way];
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });
     return all.length > 0;

@@ -1,26 +1,24 @@
+// What is known of the agent now, and how old that is.
 import { get } from "./api.js";
 import { stream } from "./stream.js";
 
 const MOST_EVENTS = 1000;
 const POINTS = 360;
 
-/** `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are of this machine's clock. */
+/**
+ * `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are of this machine's clock.
+ */
 export const live = {
     connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null, why: null,
     session: null, status: null, rates: null, events: [], level: "info",
 };
 
-const listeners = new Set();
+let tell = () => {};
 let [lastSeq, run, wait, fresh] = [null, null, 0, null];
 const samples = new Map();
 
 /** Calls `heard(what, data)`: status, rates, log, connection, again (everything was read anew). */
-export function subscribe(heard) {
-    listeners.add(heard);
-    return () => listeners.delete(heard);
-}
-
-function tell(what, data) { for (const heard of [...listeners]) heard(what, data); }
+export function subscribe(heard) { tell = heard; }
 
 function connect(state) {
     if (live.connection === state) return;
@@ -30,8 +28,7 @@ function connect(state) {
 
 export function start() {
     stop("starting");
-    run = new AbortController();
-    follow(run.signal);
+    again();
 }
 
 /** Nothing is asked any more, and nothing that was known stays. */
@@ -74,11 +71,14 @@ async function follow(signal) {
     while (!signal.aborted) {
         const ended = new AbortController();
         const both = AbortSignal.any([ended.signal, signal]);
-        const reading = stream(lastSeq, live.level, (name, data, id) => {
-            if (!both.aborted) hear(name, data, id, () => ended.abort());
-        }, both);
         let status = 0;
-        try { await reading; } catch (error) { status = error.status ?? 0; }
+        try {
+            await stream(lastSeq, live.level, (name, data, id) => {
+                if (!both.aborted) hear(name, data, id, () => ended.abort());
+            }, both);
+        } catch (error) {
+            status = error.status ?? 0;
+        }
         ended.abort();
         if (signal.aborted) return;
         // The stream may be what is missing (a proxy, too many of them); the agent may still answer.
@@ -94,17 +94,18 @@ async function poll(until, signal) {
             const status = await get("status");
             if (signal.aborted) return;
             const isBack = live.connection === "lost";
-            if (live.connection !== "polling" || live.status?.started_at !== status.started_at) await readAll(signal);
+            const isKnown = live.connection === "polling" && live.status?.started_at === status.started_at;
+            if (!isKnown) await readAll(signal);
             connect("polling");
             takeStatus(status);
             if (isBack) {
-                // So may the stream be.
+                // The stream may be back, too.
                 wait = 0;
                 return;
             }
         } catch (error) {
             if (signal.aborted) return;
-            // It may answer and still not tell: its words say what to do.
+            // The agent may answer with a refusal: its words say what to do.
             live.why = error.status ? error.message : null;
             connect("lost");
         }
@@ -138,8 +139,7 @@ async function readAll(signal) {
         get("log", { level: "debug", limit: 300 }).catch(() => []),
     ]);
     if (signal.aborted) return;
-    live.session = session;
-    live.rates = rates;
+    Object.assign(live, { session, rates });
     takeStatus(status);
     takeEvents(log);
     fresh = null;
@@ -151,17 +151,17 @@ function takeStatus(status) {
     if (live.status && live.status.started_at !== status.started_at) {
         live.restartedAt = status.started_at;
         samples.clear();
-        // The former agent's go; what this one has told since its hello stays.
+        // The former agent's events go; what this one has told since its hello stays.
         live.events = [...(fresh ?? [])];
     }
-    measure(status.in_flight || []);
+    measure(status.in_flight ?? []);
     live.status = status;
     tell("status", status);
 }
 
-function takeEvents(fresh) {
+function takeEvents(events) {
     const known = new Set(live.events.map((event) => event.seq));
-    const more = fresh.filter((event) => !known.has(event.seq));
+    const more = events.filter((event) => !known.has(event.seq));
     if (!more.length) return;
     live.events = live.events.concat(more).sort((a, b) => a.seq - b.seq).slice(-MOST_EVENTS);
 }
@@ -170,13 +170,12 @@ function takeRates(data) {
     const rates = live.rates;
     if (!rates) return;
     const had = rates.total.length;
-    // Steps that are known, or were missed, by the time at which each began.
+    // The time at which a step began says how many of them were missed, or that it is known.
     const steps = Math.round((new Date(data.ts) - new Date(rates.from)) / rates.step_ms) - (had - 1);
     if (steps < 1) return;
     const add = (points, value) => [...points, ...Array(steps - 1).fill(0), value].slice(-POINTS);
     rates.total = add(rates.total, data.total);
-    const names = new Set([...Object.keys(rates.destinations), ...Object.keys(data.destinations || {})]);
-    for (const name of names) {
+    for (const name of Object.keys({ ...rates.destinations, ...data.destinations })) {
         rates.destinations[name] = add(rates.destinations[name] ?? Array(had).fill(0), data.destinations?.[name] ?? 0);
     }
     const gone = had + steps - rates.total.length;
@@ -184,25 +183,25 @@ function takeRates(data) {
     tell("rates", rates);
 }
 
-const sameTransfer = (transfer) => `${transfer.job} ${transfer.destination}`;
+const transferKey = (transfer) => `${transfer.job} ${transfer.destination}`;
 
 /** Remembers how far transfers are, for their rates over the last seconds. */
 function measure(transfers) {
     const now = performance.now();
-    const running = new Set(transfers.map(sameTransfer));
+    const running = new Set(transfers.map(transferKey));
     for (const key of samples.keys()) if (!running.has(key)) samples.delete(key);
     for (const transfer of transfers) {
-        const points = samples.get(sameTransfer(transfer)) ?? [];
+        const points = samples.get(transferKey(transfer)) ?? [];
         // An attempt begins again.
         if (points.length && points.at(-1).sent > transfer.sent) points.length = 0;
         points.push({ now, sent: transfer.sent });
-        samples.set(sameTransfer(transfer), points.filter((point) => now - point.now < 12000));
+        samples.set(transferKey(transfer), points.filter((point) => now - point.now < 12000));
     }
 }
 
 /** Bytes per second of a transfer, or null while that is not known. */
 export function speed(transfer) {
-    const points = samples.get(sameTransfer(transfer)) ?? [];
+    const points = samples.get(transferKey(transfer)) ?? [];
     if (points.length < 2) return null;
     const [first, last] = [points[0], points.at(-1)];
     const seconds = (Math.max(last.now, performance.now() - 2500) - first.now) / 1000;

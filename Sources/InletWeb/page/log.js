@@ -1,44 +1,46 @@
+// The log's tail, and events in words.
 import { get } from "./api.js";
 import { byId, h, toast } from "./dom.js";
 import { hearFrom, live } from "./live.js";
-import { badge, button, jobLink, name, when } from "./parts.js";
-import { bytes, count, took } from "./text.js";
+import {
+    badge, button, choice, field, jobLink, name, searchBox, searchForm, setFilter, when,
+} from "./parts.js";
+import { bytes, count, LEVELS, plain, took } from "./text.js";
 
-const LEVELS = ["debug", "info", "warning", "error"];
 const TONES = { warning: "waiting", error: "bad" };
 const MOST = 1000;
 const PLAIN = new Set(["seq", "ts", "level", "event", "job", "path"]);
 
 /** `job.delivered a.mp4 destination=r2 …`; `left` are fields that the reader knows already. */
 export function eventText(event, ...left) {
-    const fields = Object.entries(event).filter(([key, value]) => !PLAIN.has(key) && !left.includes(key) && value !== "");
-    const path = event.path === undefined || left.includes("path") ? null : event.path;
+    const fields = Object.entries(event)
+        .filter(([key, value]) => !PLAIN.has(key) && !left.includes(key) && value !== "");
     return h("span", {},
-        event.level === "info" || event.level === "debug" ? null : [badge(event.level, TONES[event.level]), " "],
-        h("strong", {}, event.event), " ",
-        subject(event, path, left), fields.map(([key, value]) => h("span", { class: "field" },
+        TONES[event.level] ? [badge(event.level, TONES[event.level]), " "] : null,
+        h("strong", {}, event.event), " ", subject(event, left),
+        fields.map(([key, value]) => h("span", { class: "field" },
             key.replace(/_ms$/, "") + "=", h("bdi", {}, shown(key, value)), " ")));
 }
 
-function subject(event, path, left) {
-    if (event.job !== undefined && !left.includes("job")) return [jobLink(event.job, path ?? undefined), " "];
-    return path ? [name(path), " "] : null;
+function subject({ job, path }, left) {
+    const known = left.includes("path") ? null : path;
+    if (job !== undefined && !left.includes("job")) return [jobLink(job, known), " "];
+    return known ? [name(known), " "] : null;
 }
 
 function shown(key, value) {
     if (Array.isArray(value)) return value.join(", ");
     if (typeof value === "number" && /(^|_)ms$/.test(key)) return took(value);
     if (typeof value === "number" && ["size", "sent", "bytes"].includes(key)) return bytes(value);
-    return typeof value === "object" ? JSON.stringify(value) : String(value);
+    return plain(value);
 }
 
 export const log = {
-    title: () => "Log",
+    path: "log", key: "l", title: "Log",
     load: (page) => {
-        hearFrom(page.query.get("level") === "debug" ? "debug" : "info");
-        const data = page.data;
-        data.old = [];
-        data.paused ??= null;
+        hearFrom(level(page) === "debug" ? "debug" : "info");
+        page.data.old = [];
+        page.data.paused ??= null;
     },
     render: (page) => h("div", { key: "log" }, form(page),
         h("p", { class: "small", key: "count" }, page.data.paused
@@ -50,21 +52,13 @@ export const log = {
     drawn: (page) => draw(page, byId("lines")),
 };
 
+const level = (page) => page.query.get("level") ?? "info";
+
 function form(page) {
-    const set = (key) => (event) => page.setQuery({ [key]: event.target.value });
-    const level = page.query.get("level") ?? "info";
-    let typing = 0;
-    const search = (event) => {
-        clearTimeout(typing);
-        typing = setTimeout(() => page.open && set("q")(event), 250);
-    };
-    return h("form", { class: "filters", role: "search", "aria-label": "Log", onsubmit: (event) => event.preventDefault() },
-        h("div", {}, h("label", { for: "level" }, "From level"), h("select", { id: "level", value: level, onchange: set("level") },
-            LEVELS.map((word) => h("option", { value: word }, word)))),
-        h("div", { class: "grow" }, h("label", { for: "find" }, "Text"), h("input", {
-            id: "find", type: "search", "data-search": true, value: page.query.get("q") ?? "", autocomplete: "off",
-            oninput: search,
-        })),
+    const setLevel = (event) => setFilter(page, "level", event.target.value);
+    return searchForm("Log",
+        field("From level", choice({ id: "level", value: level(page), onchange: setLevel }, LEVELS)),
+        field("Text", searchBox(page, { id: "find" }), "grow"),
         button(page.data.paused ? "Follow" : "Pause", () => {
             page.data.paused = page.data.paused ? null : live.events.at(-1)?.seq ?? 1;
             page.redraw();
@@ -74,7 +68,7 @@ function form(page) {
 async function older(page) {
     const first = page.data.old[0]?.seq ?? live.events[0]?.seq ?? Number.MAX_SAFE_INTEGER;
     try {
-        const events = await get("log", { level: page.query.get("level") ?? "info", limit: 200, before: first });
+        const events = await get("log", { level: level(page), limit: 200, before: first });
         page.data.old = [...events.filter((event) => event.seq < first), ...page.data.old].slice(0, MOST);
         if (!events.length) toast("The agent remembers nothing older.");
     } catch (error) {
@@ -87,11 +81,10 @@ const matches = (query, least) => (event) => LEVELS.indexOf(event.level) >= leas
     && (!query || Object.values(event).join(" ").toLowerCase().includes(query));
 
 function draw(page, list) {
-    const { paused, old } = page.data;
-    const level = page.query.get("level") ?? "info";
+    const { paused, old = [] } = page.data;
     const query = (page.query.get("q") ?? "").toLowerCase();
-    const wanted = [...(old ?? []), ...live.events].filter((event) => !paused || event.seq <= paused)
-        .filter(matches(query, Math.max(0, LEVELS.indexOf(level)))).slice(-(MOST + (old?.length ?? 0)));
+    const wanted = [...old, ...live.events].filter((event) => !paused || event.seq <= paused)
+        .filter(matches(query, LEVELS.indexOf(level(page)))).slice(-(MOST + old.length));
     const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
     const seqs = new Set(wanted.map((event) => event.seq));
     // The same agent has each number once.

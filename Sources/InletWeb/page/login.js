@@ -1,37 +1,40 @@
-import { login as enter } from "./api.js";
-import { h } from "./dom.js";
+// The login page.
+import { post } from "./api.js";
+import { byId, h } from "./dom.js";
 import { live } from "./live.js";
 
 const NAMES = { token: "Token", password: "Password", either: "Password or token" };
 const WHERE = {
     token: "It is dashboard.token of the agent's configuration; dashboard.read_only_token lets you look.",
     password: "It is dashboard.password of the agent's configuration.",
-    either: "They are dashboard.password and dashboard.token of the agent's configuration; read_only_token lets you look.",
+    either: "They are dashboard.password and dashboard.token of the agent's configuration; "
+        + "read_only_token lets you look.",
 };
-let [fault, busy] = ["", false];
+let busy = false;
+
+async function submit(event, done) {
+    event.preventDefault();
+    const { secret } = event.target.elements;
+    if (busy) return;
+    busy = true;
+    let fault = "";
+    try {
+        await post("login", { secret: secret.value });
+        secret.value = "";
+        done();
+    } catch (error) {
+        fault = error.message;
+        secret.select();
+    }
+    busy = false;
+    const place = byId("fault");
+    if (place) place.textContent = fault;
+}
 
 /** Calls `done` once the agent has let us in. */
 export function login(done) {
     const kind = NAMES[live.session?.login] ? live.session.login : "either";
-    const submit = async (event) => {
-        event.preventDefault();
-        const field = event.target.elements.secret;
-        if (busy) return;
-        busy = true;
-        try {
-            await enter(field.value);
-            fault = "";
-            field.value = "";
-            done();
-        } catch (error) {
-            fault = error.message;
-            field.select();
-        } finally {
-            busy = false;
-        }
-        place(fault);
-    };
-    return h("form", { class: "login", onsubmit: submit },
+    return h("form", { class: "login", onsubmit: (event) => submit(event, done) },
         h("label", { for: "secret" }, NAMES[kind]),
         h("input", {
             id: "secret", name: "secret", type: "password", required: true, autocomplete: "current-password",
@@ -40,9 +43,4 @@ export function login(done) {
         h("p", { id: "secret-note", class: "muted" }, WHERE[kind]),
         h("p", { id: "fault", role: "alert", class: "fault", own: true }),
         h("button", { type: "submit", class: "primary" }, "Log in"));
-}
-
-function place(text) {
-    const node = document.getElementById("fault");
-    if (node) node.textContent = text;
 }

@@ -1,13 +1,18 @@
-import { get } from "./api.js";
-import { fragment, h } from "./dom.js";
-import { live } from "./live.js";
+// One file's story.
 import { onJob } from "./actions.js";
-import { actions, badge, button, facts, name, progress, section, table, when } from "./parts.js";
-import { bytes, clock, count, MEANS } from "./text.js";
+import { get } from "./api.js";
+import { debounced, fragment, h } from "./dom.js";
+import { live } from "./live.js";
 import { eventText } from "./log.js";
+import {
+    actions, badge, button, facts, filesLink, isolated, muted, name, progress, reading, section, small, table, texts,
+    when,
+} from "./parts.js";
+import { bytes, clock, count, MEANS, number } from "./text.js";
 
+/** No view of its own in the links: `#/files/17`. */
 export const story = {
-    title: (page) => `Job ${page.id}`,
+    title: "Job",
     load: async (page) => {
         try {
             page.data.story = await get(`jobs/${page.id}/story`);
@@ -22,18 +27,13 @@ export const story = {
     status: (page) => { if (live.connection === "polling") again(page); },
     render: (page) => {
         const known = page.data.story;
-        if (!known) return h("p", { class: "muted" }, page.error ? "" : "Reading…");
-        const { job } = known;
-        return fragment(head(page, job), moving(job), deliveries(known), events(known), parts(known), receipt(known));
+        if (!known) return reading(page);
+        return fragment(head(page, known.job), moving(known.job), deliveries(known), events(known), parts(known.parts),
+            receipt(known.receipt));
     },
 };
 
-let timer = 0;
-
-function again(page) {
-    clearTimeout(timer);
-    timer = setTimeout(() => page.open && page.load(), 300);
-}
+const again = debounced(300, (page) => page.open && page.load());
 
 function head(page, job) {
     const act = (action) => async () => {
@@ -43,35 +43,36 @@ function head(page, job) {
         else if (answer) page.load();
     };
     const isOpen = job.state === "pending";
-    const labels = Object.entries(job.labels || {}).map(([label, value]) => `${label}=${value}`).join(", ");
+    const isThere = ["delivered", "duplicate"].includes(job.state);
+    const labels = Object.entries(job.labels ?? {}).map(([label, value]) => `${label}=${value}`).join(", ");
     return h("div", { class: "head", key: "head" },
         h("p", { class: "path" }, name(job.path)),
         facts([
             ["State", [badge(job.state), " ", h("span", { class: "small" }, MEANS[job.state])]],
-            ["Why", job.reason ? h("bdi", {}, job.reason) : null], ["Code", job.code], ["Size", sized(job.size)],
-            ["Route", job.route ? h("a", { href: `#/files?route=${encodeURIComponent(job.route)}` }, job.route) : null],
-            ["Labels", labels ? h("bdi", {}, labels) : null], ["Taken in", when(job.admitted_at)],
-            ["Ended", job.ended_at ? when(job.ended_at) : null], ["Finished", job.finished_at ? when(job.finished_at) : null],
-            ["Source", job.disposition ? h("bdi", {}, job.disposition) : null], ["Batch", batch(job.batch)],
+            ["Why", isolated(job.reason)], ["Code", job.code], ["Size", size(job.size)],
+            ["Route", job.route ? filesLink("route", job.route, job.route) : null],
+            ["Labels", isolated(labels)], ["Taken in", when(job.admitted_at)],
+            ["Ended", job.ended_at ? when(job.ended_at) : null],
+            ["Finished", job.finished_at ? when(job.finished_at) : null],
+            ["Source", isolated(job.disposition)], ["Batch", batch(job.batch)],
         ]),
         actions(
-            button(isOpen ? "Try now…" : "Retry…", act("retry"), { disabled: ["delivered", "duplicate"].includes(job.state) }),
-            button("Cancel…", act("cancel"), { disabled: !isOpen }), button("Forget…", act("forget"), { disabled: isOpen })),
+            button(isOpen ? "Try now…" : "Retry…", act("retry"), { disabled: isThere }),
+            button("Cancel…", act("cancel"), { disabled: !isOpen }),
+            button("Forget…", act("forget"), { disabled: isOpen })),
         h("p", {}, h("a", { href: "#/files" }, "All files")));
 }
 
-const sized = (size) => `${bytes(size)}` + (size >= 1024 ? ` (${size.toLocaleString("en")} bytes)` : "");
+const size = (size) => bytes(size) + (size >= 1024 ? ` (${number(size)} bytes)` : "");
 
 function batch(batch) {
     if (!batch) return null;
     const counts = Object.entries(batch.files).map(([state, files]) => `${files} ${state}`).join(", ");
-    return [
-        h("a", { href: `#/files?batch=${batch.batch}` }, name(batch.name)), ` ${batch.state}`, counts ? `: ${counts}` : "",
-    ];
+    return [filesLink("batch", batch.batch, name(batch.name)), ` ${batch.state}`, counts ? `: ${counts}` : ""];
 }
 
 function moving(job) {
-    const running = (live.status.in_flight || []).filter((transfer) => transfer.job === job.job);
+    const running = (live.status.in_flight ?? []).filter((transfer) => transfer.job === job.job);
     if (!running.length) return null;
     return section("In flight", running.map((transfer) =>
         h("div", { key: transfer.destination }, h("strong", {}, transfer.destination), progress(transfer))));
@@ -88,61 +89,60 @@ function deliveries({ job, receipt }) {
     }));
     return section("Deliveries", rows.length
         ? table("One for each destination of the route", columns, rows, { hideCaption: true })
-        : h("p", { class: "muted" }, "It goes nowhere."));
+        : muted("It goes nowhere."));
 }
 
 function where({ key, url }) {
     // Only what a browser opens as a page or a file; a destination may say anything.
     const isWeb = /^https?:\/\//i.test(url ?? "");
-    return [
-        key ? h("code", {}, name(key)) : "–",
-        url ? h("p", { class: "small" }, isWeb
-            ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, name(url)) : name(url)) : null,
-    ];
+    const link = isWeb ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, name(url)) : name(url);
+    return [key ? h("code", {}, name(key)) : "–", url ? small(link) : null];
 }
 
 /** A file that has arrived keeps no parts; its receipt tells how large they were. */
 function inParts({ size }, receipt, { destination }) {
     const told = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
-    return told?.part_size ? `in ${count(Math.ceil(size / told.part_size), "part")} of up to ${bytes(told.part_size)}` : null;
+    if (!told?.part_size) return null;
+    return `in ${count(Math.ceil(size / told.part_size), "part")} of up to ${bytes(told.part_size)}`;
 }
 
 function known(delivery, parts) {
-    const details = Object.entries(delivery.details || {}).map(([key, value]) => `${key}: ${value}`);
+    const { reason, code, verified, etag, after, next_at: next, details } = delivery;
     const lines = [
-        delivery.reason ? [delivery.reason, delivery.code ? ` (${delivery.code})` : ""].join("") : null,
-        delivery.verified ? `verified by ${delivery.verified}` : null, parts, delivery.etag ? `ETag ${delivery.etag}` : null,
-        delivery.after ? `goes after ${delivery.after}` : null,
-        delivery.next_at ? next(delivery.next_at) : null,
-        ...details,
+        reason ? reason + (code ? ` (${code})` : "") : null,
+        verified ? `verified by ${verified}` : null, parts, etag ? `ETag ${etag}` : null,
+        after ? `goes after ${after}` : null,
+        next ? (new Date(next) > Date.now() ? `next try ${clock(next)}` : "may be tried now") : null,
+        ...Object.entries(details ?? {}).map(([key, value]) => `${key}: ${value}`),
     ].filter(Boolean);
-    return lines.length ? h("ul", { class: "plain" }, lines.map((line) => h("li", {}, h("bdi", {}, line)))) : "–";
+    return lines.length ? texts(lines, "plain") : "–";
 }
 
-const next = (time) => (new Date(time) > Date.now() ? `next try ${clock(time)}` : "may be tried now");
-
-function events({ events, events_since }) {
-    const note = events_since ? `What the agent remembers since ${clock(events_since)}.` : "";
+function events({ events, events_since: since }) {
     return section("What happened",
         events.length
-            ? h("ol", { class: "latest" }, events.map((event) => h("li", { key: event.seq, class: event.level },
-                when(event.ts), " ", eventText(event, "job", "path"))))
-            : h("p", { class: "muted" }, "The agent remembers no event of it."),
-        note ? h("p", { class: "small" }, note, " Older ones are in the log's own output.") : null);
+            ? h("ol", { class: "latest" }, events.map((event) =>
+                h("li", { key: event.seq, class: event.level },
+                    when(event.ts), " ", eventText(event, "job", "path"))))
+            : muted("The agent remembers no event of it."),
+        since
+            ? small(`What the agent remembers since ${clock(since)}. Older ones are in the log's own output.`) : null);
 }
 
-function parts({ parts }) {
+function parts(parts) {
     if (!parts?.length) return null;
-    const size = parts.reduce((sum, part) => sum + (part.size ?? 0), 0);
+    const total = parts.reduce((sum, part) => sum + (part.size ?? 0), 0);
+    const columns = [["Part"], ["Destination"], ["Size", "number"], ["ETag"]];
     const rows = parts.map((part) => ({
         key: `${part.destination} ${part.part}`,
         cells: [part.part, part.destination, bytes(part.size), h("code", {}, part.etag ?? "–")],
     }));
-    return section("Parts that arrived", h("details", {}, h("summary", {}, `${count(parts.length, "part")}, ${bytes(size)}`),
-        table("Parts", [["Part"], ["Destination"], ["Size", "number"], ["ETag"]], rows, { hideCaption: true })));
+    return section("Parts that arrived", h("details", {},
+        h("summary", {}, `${count(parts.length, "part")}, ${bytes(total)}`),
+        table("Parts", columns, rows, { hideCaption: true })));
 }
 
-function receipt({ receipt }) {
+function receipt(receipt) {
     if (!receipt) return null;
     return section("Receipt", h("pre", { tabindex: 0, "aria-label": "Receipt" }, JSON.stringify(receipt, null, 2)));
 }

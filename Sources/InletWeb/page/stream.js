@@ -1,3 +1,6 @@
+// Server-sent events, read with fetch: EventSource can neither be told where to go on from nor say why it ended.
+import { GUARDED } from "./api.js";
+
 /** After so long without a byte, not even a comment, the other side is taken for gone. */
 const SILENCE = 40000;
 
@@ -10,35 +13,36 @@ const SILENCE = 40000;
  */
 export async function stream(last, level, heard, signal) {
     const quiet = new AbortController();
-    let alarm = setTimeout(() => quiet.abort(), SILENCE);
+    let alarm = 0;
     const alive = () => {
         clearTimeout(alarm);
         alarm = setTimeout(() => quiet.abort(), SILENCE);
     };
+    alive();
     try {
         const headers = { Accept: "text/event-stream" };
         if (last !== null) headers["Last-Event-ID"] = String(last);
         const response = await fetch("/api/v1/events?level=" + level, {
-            headers, credentials: "same-origin", cache: "no-store", redirect: "error",
-            signal: AbortSignal.any([quiet.signal, signal]),
+            ...GUARDED, headers, signal: AbortSignal.any([quiet.signal, signal]),
         });
         if (!response.ok || !response.headers.get("content-type")?.startsWith("text/event-stream")) {
             throw Object.assign(new Error("no stream"), { status: response.status });
         }
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        await read(reader, heard, alive);
+        await read(response.body.pipeThrough(new TextDecoderStream()).getReader(), (name, data, id) => {
+            alive();
+            heard(name, data, id);
+        });
     } finally {
         clearTimeout(alarm);
     }
     throw new Error("the stream ended");
 }
 
-async function read(reader, heard, alive) {
+async function read(reader, heard) {
     let [rest, event] = ["", blank()];
     for (;;) {
         const { value, done } = await reader.read();
         if (done) return;
-        alive();
         heard("beat");
         const lines = (rest + value).split("\n");
         rest = lines.pop();

@@ -1,7 +1,9 @@
+// Numbers, times and states in words.
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function bytes(count) {
-    if (count === null || count === undefined) return "–";
+    if (count == null) return "–";
     let [value, unit] = [Math.abs(count), 0];
     while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
     const text = unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "");
@@ -9,14 +11,18 @@ export function bytes(count) {
 }
 
 export const rate = (perSecond) => `${bytes(Math.round(perSecond || 0))}/s`;
+export const number = (value) => (value ?? 0).toLocaleString("en");
+export const count = (value, one, many) => `${number(value)} ${value === 1 ? one : many ?? one + "s"}`;
 
-export function count(number, one, many) {
-    return `${(number ?? 0).toLocaleString("en")} ${number === 1 ? one : many ?? one + "s"}`;
-}
+/** The end of a list that shows only its beginning; null where nothing is left out. */
+export const andMore = (left) => (left > 0 ? `and ${number(left)} more` : null);
+
+/** What a field of an event or of the configuration holds. */
+export const plain = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 /** A length of time, in its two largest units. */
 export function span(ms) {
-    if (ms === null || ms === undefined || !isFinite(ms)) return "–";
+    if (ms == null || !isFinite(ms)) return "–";
     const seconds = Math.max(0, Math.round(ms / 1000));
     const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     const first = parts.findIndex(([size]) => seconds >= size);
@@ -30,8 +36,8 @@ export function span(ms) {
 export const took = (ms) => (ms < 10000 ? `${(ms / 1000).toFixed(ms < 1000 ? 3 : 1)} s` : span(ms));
 
 /** `in 3 min`, `4 s ago`. */
-export function relative(time, now) {
-    const ms = new Date(time) - now;
+export function relative(time) {
+    const ms = new Date(time) - Date.now();
     if (isNaN(ms)) return "–";
     return ms > 0 ? `in ${span(ms)}` : `${span(-ms)} ago`;
 }
@@ -56,10 +62,6 @@ export const TONES = {
     failing: "bad", missing: "bad", "not running": "bad",
 };
 
-export const STATES = [
-    "pending", "delivered", "duplicate", "rejected", "failed", "expired", "cancelled", "gone", "superseded",
-];
-
 /** What a state of a file means. */
 export const MEANS = {
     pending: "queued, being sent, or waiting for its time",
@@ -72,3 +74,7 @@ export const MEANS = {
     gone: "was no longer there when its turn came",
     superseded: "changed before it was delivered; the new one is a file of its own",
 };
+
+export const STATES = Object.keys(MEANS);
+/** Of log lines, the least important first. */
+export const LEVELS = ["debug", "info", "warning", "error"];
