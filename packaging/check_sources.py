@@ -235,7 +235,7 @@ def length_excused(name):
 
 def file_lengths():
     for name in FILES:
-        if name.suffix in {".swift", ".h", ".py", ".sh"} and not length_excused(name):
+        if name.suffix in {".swift", ".h", ".py", ".sh", ".js", ".css"} and not length_excused(name):
             count = len(TEXT[name].splitlines())
             if count > FILE_LINES:
                 yield f"{name}: {count} lines, more than {FILE_LINES}"
@@ -261,7 +261,7 @@ def page_format():
         if match := re.search(r"\n\n\n", TEXT[name]):
             yield f"{name}:{line_of(TEXT[name], match.end())}: a second empty line"
         for number, line in enumerate(TEXT[name].splitlines(), 1):
-            # Of a comment's further lines the text is held, and not their first column.
+            # The further lines of a comment begin with " *".
             if name.suffix == ".js" and re.match(r"(?:    )* {1,3}(?![ *])", line):
                 yield f"{name}:{number}: not indented by steps of 4"
             if len(line) > PAGE_COLUMNS or "\t" in line or line != line.rstrip():

@@ -142,8 +142,8 @@ import Testing
         for name in names {
             let path = name == "index.html" ? "/" : "/assets/\(name)"
             let answer = try await client.request("GET", path)
-            let text = try String(contentsOfFile: folder.appending(name).string, encoding: .utf8)
-            #expect(answer.status == 200 && answer.body == text, "\(name)")
+            let bytes = try Data(contentsOf: URL(filePath: folder.appending(name).string))
+            #expect(answer.status == 200 && Data(answer.body.utf8) == bytes, "\(name)")
             #expect(answer.headers["content-type"] == types[FilePath(name).extension ?? ""], "\(name)")
         }
         #expect(try await agent.stop() == .code(0))
