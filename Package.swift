@@ -94,6 +94,8 @@ let package = Package(
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
+        // The compiler takes the page's files in (`#embed`), and lists them among those that a build depends on.
+        .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CMagic"),
         library("InletCore", ["CCrypto", system, heap]),
@@ -112,7 +114,7 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", hummingbird,
+                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", "InletWeb", hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
         library(
@@ -168,5 +170,7 @@ let package = Package(
                 system,
             ]),
         fuzzTarget(),
-    ]
+    ],
+    // C23: #embed.
+    cLanguageStandard: .c2x
 )

@@ -40,6 +40,15 @@ python_scripts() {
         xargs -0 python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]'
 }
 
+# As the modules that they are; the one that is none, theme.js, would do as one.
+page_scripts() {
+    local file ended=0
+    for file in Sources/InletWeb/page/*.js; do
+        node --input-type=module --check <"$file" || { printf 'in %s\n' "$file" && ended=1; }
+    done
+    return "$ended"
+}
+
 # Each of them by itself: one that was renamed is missed by whoever names it. crt_put.py is for the peer's own Python.
 bench_imports() {
     local file ended=0
@@ -79,6 +88,11 @@ left() { printf 'left  %s\n' "$1"; }
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
+if command -v node >/dev/null; then
+    check "the page's scripts parse" page_scripts
+else
+    left "whether the page's scripts parse: there is no node"
+fi
 check "dashboard and alerts ($(command -v promtool >/dev/null && echo promtool || echo 'JSON only; promtool is not installed'))" metrics_files
 
 # sources.py prints lines of the same form, one for each of its checks.

@@ -126,4 +126,26 @@ import Testing
         for text in [said, shown, agent.errors] { #expect(!text.contains("canary"), "\(text)") }
         #expect(shown.contains("token: \"***\""))
     }
+
+    @Test func `the program holds the page: each file of the folder is served as it is`() async throws {
+        let types = [
+            "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+            "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
+        ]
+        let port = try FreePort.any()
+        let agent = try await Self.place(port).run()
+        try await agent.line("dashboard.ready")
+        let client = try RawClient(port: port)
+        let folder = Repository.root.appending("Sources/InletWeb/page")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.string)
+        #expect(names.contains("index.html"))
+        for name in names {
+            let path = name == "index.html" ? "/" : "/assets/\(name)"
+            let answer = try await client.request("GET", path)
+            let bytes = try Data(contentsOf: URL(filePath: folder.appending(name).string))
+            #expect(answer.status == 200 && Data(answer.body.utf8) == bytes, "\(name)")
+            #expect(answer.headers["content-type"] == types[FilePath(name).extension ?? ""], "\(name)")
+        }
+        #expect(try await agent.stop() == .code(0))
+    }
 }

@@ -3,50 +3,60 @@ import Testing
 
 @testable import InletDashboard
 
-/// The web page's files hold together, and keep to what the page's Content-Security-Policy allows.
+/// The files of the page hold together, and keep to what the page's Content-Security-Policy allows.
+/// `DashboardCommandTests` asks the program for them.
 @Suite struct WebFilesTests {
-    private static let paths = Set(WebFiles.all.map(\.path))
+    /// Text by name.
+    private let files: [String: String]
+    private let page: String
 
-    private static var scripts: [WebFile] { WebFiles.all.filter { $0.type.hasPrefix("text/javascript") } }
-
-    @Test func `Each file has a path of its own, a type and a text`() {
-        #expect(Self.paths.count == WebFiles.all.count)
-        #expect(Self.paths.contains("/"))
-        for file in WebFiles.all {
-            #expect(file.path == "/" || file.path.hasPrefix("/assets/"), "\(file.path)")
-            #expect(!file.text.isEmpty, "\(file.path)")
-            #expect(file.type.contains("/"), "\(file.path)")
-        }
+    init() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Sources/InletWeb/page")
+        let found = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        files = try Dictionary(
+            uniqueKeysWithValues: found.map { ($0.lastPathComponent, try String(contentsOf: $0, encoding: .utf8)) })
+        page = try #require(files["index.html"])
     }
 
-    @Test func `What the page and its scripts refer to is there, and everything that is there is referred to`() throws {
-        var used: Set = ["/"]
-        let page = try #require(WebFiles.all.first { $0.path == "/" })
-        for match in page.text.matches(of: #/(?:href|src)="(/[^"]*)"/#) { used.insert(String(match.1)) }
-        for script in Self.scripts {
-            for match in script.text.matches(of: #/from "\.\/([^"]+)"/#) { used.insert("/assets/\(match.1)") }
-        }
-        #expect(used.subtracting(Self.paths).isEmpty)
-        #expect(Self.paths.subtracting(used).isEmpty)
+    @Test func `What the page and its scripts refer to is there, and everything that is there is referred to`() {
+        let inPage = page.matches(of: #/(?:href|src)="/([^"]*)"/#).map { String($0.1) }
+        let inScripts = files.values.flatMap { text in Self.imports(of: text).map { "assets/\($0.file)" } }
+        #expect(Set(inPage + inScripts + ["assets/index.html"]) == Set(files.keys.map { "assets/\($0)" }))
     }
 
-    @Test func `What a script imports, the other one exports`() throws {
-        for script in Self.scripts {
-            for match in script.text.matches(of: #/import \{([^}]*)\} from "\.\/([^"]+)"/#) {
-                let source = try #require(WebFiles.all.first { $0.path == "/assets/\(match.2)" })
-                for part in match.1.split(separator: ",") {
-                    let name = part.split(separator: " ").first.map(String.init) ?? ""
-                    let exported = ["function \(name)(", "async function \(name)(", "const \(name) ", "class \(name) "]
-                    #expect(
-                        exported.contains { source.text.contains("export \($0)") },
-                        "\(script.path) imports \(name) of \(source.path)")
-                }
+    @Test func `What a script imports, the other one exports and the first one uses`() throws {
+        for (name, text) in files {
+            let words = text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+            for (other, imported) in Self.imports(of: text) {
+                let exported = try Self.exports(of: #require(files[other]))
+                #expect(imported.subtracting(exported).isEmpty, "\(name), of \(other)")
+                let used = imported.filter { word in words.count { $0 == word } > 1 }
+                #expect(used == imported, "\(name), of \(other)")
             }
         }
     }
 
+    @Test func `What a script exports, another one imports`() {
+        let imported = files.values.flatMap { text in Self.imports(of: text).flatMap { $0.names } }
+        for (name, text) in files {
+            #expect(Self.exports(of: text).subtracting(imported).isEmpty, "\(name)")
+        }
+    }
+
+    private static func imports(of text: String) -> [(file: String, names: Set<String>)] {
+        text.matches(of: #/import \{([^}]*)\} from "\./([^"]+)"/#).map { match in
+            (String(match.2), Set(match.1.split { $0 == "," || $0.isWhitespace }.map(String.init)))
+        }
+    }
+
+    private static func exports(of text: String) -> Set<String> {
+        let found = text.matches(of: #/(?m)^export (?:async )?(?:function|const|let|class) (\w+)/#)
+        return Set(found.map { String($0.1) })
+    }
+
     @Test func `What needs a person is the agent's to say, and the page says it`() throws {
-        let health = try #require(WebFiles.all.first { $0.path == "/assets/health.js" }).text
+        let health = try #require(files["health.js"])
         // Whoever decides looks at these; how the balance adds up is no such question.
         let rules = try #require(health.split(separator: "export function balance").first)
         for word in ["failed", "expired", "parked", "journal_failing", "running", ".roots", ".destinations", ".queue"] {
@@ -59,7 +69,7 @@ import Testing
     }
 
     @Test func `All of it is small`() {
-        let bytes = WebFiles.all.reduce(0) { $0 + $1.text.utf8.count }
+        let bytes = files.values.reduce(0) { $0 + $1.utf8.count }
         #expect(bytes <= Self.mostBytes, "\(bytes) bytes")
     }
 
@@ -70,24 +80,23 @@ import Testing
         "javascript:", "style=\"", "<style", "DOMParser", ".cssText",
     ])
     func `Nothing can turn data into markup or code`(word: String) {
-        for file in WebFiles.all { #expect(!file.text.contains(word), "\(file.path)") }
+        for (name, text) in files { #expect(!text.contains(word), "\(name)") }
     }
 
-    @Test func `The page has no script and no handler in itself`() throws {
-        let page = try #require(WebFiles.all.first { $0.path == "/" })
-        #expect(page.text.matches(of: #/<script(?![^>]*\ssrc=)/#).isEmpty)
-        #expect(page.text.matches(of: #/<script[^>]*>[^<]+/#).isEmpty)
-        #expect(page.text.matches(of: #/\son\w+=/#).isEmpty)
+    @Test func `The page has no script and no handler in itself`() {
+        #expect(page.matches(of: #/<script(?![^>]*\ssrc=)/#).isEmpty)
+        #expect(page.matches(of: #/<script[^>]*>[^<]+/#).isEmpty)
+        #expect(page.matches(of: #/\son\w+=/#).isEmpty)
     }
 
     @Test func `Nothing is asked of another machine`() {
         // A namespace's name is no address.
         let namespace = "http://www.w3.org/2000/svg"
-        for file in WebFiles.all {
-            let text = file.text.replacing(namespace, with: "")
-            #expect(!text.contains("http://") && !text.contains("https://"), "\(file.path)")
-            #expect(!text.contains("url("), "\(file.path)")
-            #expect(text.matches(of: #/["'(]\/\/\w/#).isEmpty, "\(file.path)")
+        for (name, file) in files {
+            let text = file.replacing(namespace, with: "")
+            #expect(!text.contains("http://") && !text.contains("https://"), "\(name)")
+            #expect(!text.contains("url("), "\(name)")
+            #expect(text.matches(of: #/["'(]\/\/\w/#).isEmpty, "\(name)")
         }
     }
 }

@@ -17,6 +17,7 @@ from swift_text import closing, debug_lines, functions, without_comments_and_str
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 480
 FUNCTION_LINES = 40
+PAGE_COLUMNS = 120
 
 # Which of our modules each module may import; InletCore may be imported by all.
 MODULES = {
@@ -49,6 +50,7 @@ DOORS = {
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
     "CMagic": {"InletMedia"},
+    "InletWeb": {"InletDashboard"},
     "GRDB": {"InletJournal"},
     "GRDBSQLite": {"InletJournal"},
     "ArgumentParser": {"inlet"},
@@ -102,6 +104,8 @@ NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
 # What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
 DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
+# What a linter of the page's scripts would say first; `== null` also holds for undefined, and is meant so.
+LOOSE = re.compile(r"\bvar |[^=!]==(?!=)(?! null\b)|!=(?!=)(?! null\b)")
 # Places of one person's machine; written so that this line does not match itself.
 LOCAL_PATH = re.compile(r"(?<![\w.~$}-])/(?:[w]ork|[h]ome)/[\w.-]")
 
@@ -231,7 +235,7 @@ def length_excused(name):
 
 def file_lengths():
     for name in FILES:
-        if name.suffix in {".swift", ".h", ".py", ".sh"} and not length_excused(name):
+        if name.suffix in {".swift", ".h", ".py", ".sh", ".js", ".css"} and not length_excused(name):
             count = len(TEXT[name].splitlines())
             if count > FILE_LINES:
                 yield f"{name}: {count} lines, more than {FILE_LINES}"
@@ -244,6 +248,26 @@ def function_lengths():
         for line, title, count in functions(CODE[name]):
             if count > FUNCTION_LINES:
                 yield f"{name}:{line}: {title} has {count} lines, more than {FUNCTION_LINES}"
+
+
+def page_format():
+    """What a formatter would put right. What may stand in the page at all is WebFilesTests' to say."""
+    page = [name for name in FILES if name.parent == Path("Sources/InletWeb/page")]
+    if not page:
+        yield "Sources/InletWeb/page holds no file"
+    for name in page:
+        if not re.search(r"\S\n\Z", TEXT[name]):
+            yield f"{name}: does not end with one line break"
+        if match := re.search(r"\n\n\n", TEXT[name]):
+            yield f"{name}:{line_of(TEXT[name], match.end())}: a second empty line"
+        for number, line in enumerate(TEXT[name].splitlines(), 1):
+            # The further lines of a comment begin with " *".
+            if name.suffix == ".js" and re.match(r"(?:    )* {1,3}(?![ *])", line):
+                yield f"{name}:{number}: not indented by steps of 4"
+            if len(line) > PAGE_COLUMNS or "\t" in line or line != line.rstrip():
+                yield f"{name}:{number}: longer than {PAGE_COLUMNS}, with a tab, or with a space at its end"
+            if name.suffix == ".js" and (match := LOOSE.search(line)):
+                yield f"{name}:{number}: {match[0].strip()}"
 
 
 def configuration_files():
@@ -317,6 +341,7 @@ CHECKS = [
     (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),
     (f"files have at most {FILE_LINES} lines", file_lengths),
     (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
+    ("the page's files are formatted", page_format),
     ("configuration files exist", configuration_files),
     ("no paths of one machine", local_paths),
     ("no skipped tests", skipped_tests),

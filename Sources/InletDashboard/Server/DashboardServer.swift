@@ -49,7 +49,7 @@ package struct DashboardServer: Service {
             responder: APIResponder(
                 context: APIContext(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
                 table: Endpoints.all.filter { $0.need != .socket }),
-            door: Door(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
+            door: Door(settings, log: log), assets: WebAssets(), bounds: bounds)
         self.bounds = bounds
         self.standing = standing
         self.log = log

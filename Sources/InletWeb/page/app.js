@@ -1,0 +1,140 @@
+// Where everything begins: which view is shown, and when it is drawn anew.
+import { get, onLogin } from "./api.js";
+import { announce, byId, debounced, h, paint } from "./dom.js";
+import { needing, spoken } from "./health.js";
+import { listenToKeys } from "./keys.js";
+import { live, rest, start, stop, subscribe, wake } from "./live.js";
+import { login } from "./login.js";
+import { isReader, muted } from "./parts.js";
+import { drawShell } from "./shell.js";
+import { story } from "./story.js";
+import { VIEWS } from "./views.js";
+
+let [shown, waiting, said] = [null, false, ""];
+
+/** `#/files/17?state=failed` as the view, the id and the query. */
+function place() {
+    const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+    const [name, id] = path.split("/");
+    const view = VIEWS.find((view) => view.path === name) ?? VIEWS[0];
+    const isStory = view.path === "files" && /^\d+$/.test(id ?? "");
+    return {
+        path: view.path, id: isStory ? id : null, view: isStory ? story : view, query: new URLSearchParams(query),
+    };
+}
+
+/** What a view keeps while it is shown; `data` is its own. */
+function open(where) {
+    const page = { ...where, data: {}, error: null, redraw, open: true };
+    page.load = async () => {
+        try {
+            await page.view.load?.(page);
+            page.error = null;
+        } catch (error) {
+            page.error = error;
+        }
+        if (page.open) redraw();
+    };
+    page.setQuery = (values) => {
+        const query = new URLSearchParams(page.query);
+        for (const [key, value] of Object.entries(values)) value ? query.set(key, value) : query.delete(key);
+        const text = query.toString();
+        location.hash = "#/" + [page.path, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
+    };
+    return page;
+}
+
+function go() {
+    // The skip link's own target is no view.
+    if (location.hash === "#main") return;
+    const where = place();
+    const before = shown;
+    if (before && before.view === where.view && before.id === where.id) {
+        before.query = where.query;
+    } else {
+        if (before) before.open = false;
+        shown = open(where);
+    }
+    if (live.status) shown.load();
+    draw();
+    if (before && before !== shown) {
+        window.scrollTo(0, 0);
+        const target = shown.query.has("find") && document.querySelector("[data-search]");
+        (target || byId("main").querySelector("h1"))?.focus();
+    }
+}
+
+function redraw() {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(draw);
+}
+
+function draw() {
+    waiting = false;
+    if (!shown) return;
+    const isOut = live.connection === "out";
+    drawShell(isOut ? null : shown.path, redraw);
+    const title = isOut ? "Log in" : [shown.view.title, shown.id].filter(Boolean).join(" ");
+    const number = needing(live.status);
+    document.title = (number ? `(${number}) ` : "") + `${title} · Inlet`;
+    paint(byId("main"), h("h1", { tabindex: -1 }, title), isOut ? login(begin) : body());
+    if (!isOut && live.status) shown.view.drawn?.(shown);
+}
+
+function body() {
+    if (!live.status) return muted(live.connection === "lost" ? "Nothing is known of it yet." : "Reading…");
+    return [
+        shown.error ? h("p", { class: "banner bad", key: "error" }, shown.error.message) : null,
+        isReader() ? muted("You may look, not act: you came with the read-only token.") : null,
+        shown.view.render(shown),
+    ];
+}
+
+/** Changes of health are said; the numbers of each second are not. */
+function speak() {
+    const now = { lost: "Connection lost.", live: "Connected.", polling: "Connected." }[live.connection] ?? "";
+    const text = [now, live.status && live.connection !== "lost" ? spoken(live.status) : ""].join(" ");
+    if (text !== said) announce(text);
+    said = text;
+}
+
+async function begin() {
+    try {
+        live.session = await get("session");
+    } catch {
+        // The loop of `start` says what is wrong, and goes on trying.
+        return start();
+    }
+    if (live.session.access === "none") stop("out");
+    else start();
+    redraw();
+}
+
+onLogin(() => {
+    if (live.connection === "out") return;
+    stop("out");
+    get("session").then((session) => { live.session = session; }, () => {}).then(redraw);
+});
+subscribe((what, data) => {
+    if (what === "again") shown?.load();
+    if (what === "log") shown?.view.log?.(shown, data);
+    if (what === "status") shown?.view.status?.(shown);
+    speak();
+    redraw();
+});
+addEventListener("hashchange", go);
+// Relative times grow old by themselves.
+setInterval(() => document.hidden || redraw(), 1000);
+// Some browsers keep a page that is left for the way back, with its connections; there are only a few to one place.
+addEventListener("pagehide", rest);
+addEventListener("pageshow", wake);
+const restIfHidden = debounced(30000, () => document.hidden && rest());
+document.addEventListener("visibilitychange", () => (document.hidden ? restIfHidden() : wake()));
+document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("main").focus();
+});
+listenToKeys();
+go();
+begin();

@@ -1,0 +1,69 @@
+// Where files go.
+import { pause, resume, setLimit } from "./actions.js";
+import { fragment, h } from "./dom.js";
+import { spark, words } from "./graph.js";
+import { live } from "./live.js";
+import { actions, badge, button, facts, isolated, section, small, table, when } from "./parts.js";
+import { count, rate } from "./text.js";
+
+const MEANS = {
+    up: "it answers", down: "it does not answer; it is asked again by itself",
+    "credentials refused": "it answers, and refuses key or password; put them right in the configuration, then reload",
+    "asks for time": "it asked us to slow down", "not asked yet": "nothing has been sent since the start",
+    paused: "by a person; nothing new is begun", "not running": "the agent does not run",
+};
+
+export const destinations = {
+    path: "destinations", key: "d", title: "Destinations",
+    render: () => {
+        const { destinations, limits, queue, windows } = live.status;
+        // Of all destinations together, where it names none.
+        const limitOf = (name) => limitText((limits ?? []).find((limit) => (limit.destination ?? null) === name));
+        const together = limitOf(null);
+        return fragment(
+            section("All together",
+                facts([["Limit", together], ["Waiting", deliveries(queue.waiting)]]),
+                actions(button("Set limit…", () => setLimit(null, together)),
+                    button("Pause all…", () => pause(null)), button("Resume all", () => resume(null)))),
+            h("ul", { class: "cards", key: "cards" }, destinations.map((place) => card(place, limitOf(place.name)))),
+            windows?.length ? section("Windows", windowTable(windows)) : null);
+    },
+};
+
+const deliveries = (number) => count(number, "delivery", "deliveries");
+
+function limitText(limit) {
+    if (!limit) return "none";
+    const { bytes_per_second: most, why, until } = limit;
+    const text = most == null ? "none" : most === 0 ? "0: nothing is sent" : rate(most);
+    const by = { command: " (set by hand, until auto or the next start)", schedule: " (by the schedule)" }[why] ?? "";
+    return text + by + (until ? `, until ${until.slice(11, 16)}` : "");
+}
+
+function card(place, limit) {
+    const points = live.rates?.destinations?.[place.name];
+    const files = `#/files?destination=${encodeURIComponent(place.name)}`;
+    return h("li", { key: place.name, class: "card" },
+        h("h2", {}, h("a", { href: files, "data-go": "" }, place.name), " ", h("span", { class: "small" }, place.type)),
+        h("p", {}, badge(place.state), " ", h("span", { class: "small" }, MEANS[place.state] ?? "")),
+        place.last_error ? h("p", { class: "why" }, isolated(place.last_error)) : null,
+        facts([
+            ["Waiting", h("a", { href: `${files}&state=pending` }, deliveries(place.waiting))],
+            ["Asked again", place.next_probe ? when(place.next_probe, true) : null],
+            ["Own limit", limit],
+        ]),
+        points ? [spark(points), small(words(points, live.rates))] : null,
+        actions(
+            place.state === "paused"
+                ? button("Resume", () => resume(place.name)) : button("Pause…", () => pause(place.name)),
+            button("Set limit…", () => setLimit(place.name, limit))));
+}
+
+function windowTable(windows) {
+    const rows = windows.map(({ route, window, open, next_change }) => ({
+        key: route,
+        cells: [route, window, badge(open ? "open" : "closed", open ? "good" : "waiting"), when(next_change)],
+    }));
+    return table("When big files of a route may begin", [["Route"], ["Window"], ["Now"], ["Changes"]], rows,
+        { hideCaption: true });
+}

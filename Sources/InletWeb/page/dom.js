@@ -1,0 +1,134 @@
+// Elements made of values, and the page changed into them. No text ever becomes markup.
+
+const SVG = new Set(["svg", "path", "line"]);
+
+/**
+ * An element. `on…` are handlers; `key` tells it from its siblings; what has `own` draws its inside itself, and a
+ * redraw leaves that alone; null and false are left out.
+ */
+export function h(tag, props, ...kids) {
+    const node = SVG.has(tag)
+        ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    node.handlers = {};
+    for (const [name, value] of Object.entries(props ?? {})) {
+        if (value == null) continue;
+        if (name === "key") node.key = String(value);
+        else if (name === "own") node.own = value;
+        else if (name === "value" || name === "checked") (node.set ||= {})[name] = value;
+        else if (value === false) continue;
+        else if (name.startsWith("on")) node[name] = node.handlers[name] = value;
+        else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    append(node, kids);
+    // Last: a select has a value only once it has its options.
+    Object.assign(node, node.set);
+    return node;
+}
+
+function append(node, kids) {
+    for (const kid of kids.flat(Infinity)) {
+        if (kid == null || kid === false || kid === "") continue;
+        node.append(kid instanceof Node ? kid : String(kid));
+    }
+}
+
+/** Several siblings as one. */
+export function fragment(...kids) {
+    const node = document.createDocumentFragment();
+    append(node, kids);
+    return node;
+}
+
+/** Draws `kids` into `place`: what stays keeps its focus, its selection and its scroll. */
+export const paint = (place, ...kids) => morph(place, fragment(...kids));
+
+/** Changes `old`'s children into those of `fresh`. */
+function morph(old, fresh) {
+    const keyed = new Map();
+    for (const kid of old.childNodes) if (kid.key !== undefined) keyed.set(kid.key, kid);
+    let place = old.firstChild;
+    for (const kid of [...fresh.childNodes]) {
+        const match = kid.key === undefined ? place : keyed.get(kid.key);
+        if (!match || !alike(match, kid)) {
+            old.insertBefore(kid, place);
+            continue;
+        }
+        if (match === place) place = place.nextSibling;
+        else old.insertBefore(match, place);
+        become(match, kid);
+        keyed.delete(kid.key);
+    }
+    while (place) {
+        const next = place.nextSibling;
+        place.remove();
+        place = next;
+    }
+}
+
+const alike = (a, b) => a.nodeName === b.nodeName && a.key === b.key;
+
+function become(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+        if (old.data !== fresh.data) old.data = fresh.data;
+        return;
+    }
+    if (old.own && fresh.own) return;
+    for (const { name } of [...old.attributes]) {
+        // What a person opened stays open.
+        const isOpen = name === "open" && old.nodeName === "DETAILS";
+        if (!fresh.hasAttribute(name) && !isOpen) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+        if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    for (const name of Object.keys({ ...old.handlers, ...fresh.handlers })) {
+        old[name] = fresh.handlers?.[name] ?? null;
+    }
+    old.handlers = fresh.handlers;
+    morph(old, fresh);
+    for (const [name, value] of Object.entries(fresh.set ?? {})) {
+        // What a person is typing is theirs.
+        if (old === document.activeElement && name === "value") continue;
+        if (old[name] !== value) old[name] = value;
+    }
+    old.set = fresh.set;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** A function that calls `work` once, `wait` ms after its last call. */
+export function debounced(wait, work) {
+    let timer = 0;
+    return (...values) => {
+        clearTimeout(timer);
+        timer = setTimeout(work, wait, ...values);
+    };
+}
+
+/** What this browser keeps of a setting; null where it keeps nothing. */
+export function kept(name) {
+    try { return localStorage.getItem(name); } catch { return null; }
+}
+
+export function keep(name, value) {
+    try { localStorage.setItem(name, value); } catch { /* The setting holds for this page then. */ }
+}
+
+/** Says something to those who do not see the page. */
+export function announce(text) {
+    const said = byId("said");
+    if (said.textContent !== text) said.textContent = text;
+}
+
+let toastEnds = 0;
+
+/** Says something for some seconds, to everybody. */
+export function toast(text, kind) {
+    const place = byId("toast");
+    place.textContent = text;
+    place.className = `toast ${kind ?? ""}`;
+    place.hidden = false;
+    announce(text);
+    clearTimeout(toastEnds);
+    toastEnds = setTimeout(() => { place.hidden = true; }, kind === "bad" ? 12000 : 6000);
+}

@@ -1,0 +1,59 @@
+// Where files come from.
+import { resumeRoot } from "./actions.js";
+import { h } from "./dom.js";
+import { live } from "./live.js";
+import { actions, badge, button, facts, isolated, muted, name, small, table, when } from "./parts.js";
+import { andMore, count, number, span } from "./text.js";
+
+const MODES = {
+    inotify: "events (inotify)", fanotify: "events (fanotify)", poll: "polling", mixed: "events and polling",
+};
+const MEANS = { starting: "it is being listed", missing: "it is taken in as soon as it is there" };
+
+export const roots = {
+    path: "roots", key: "w", title: "Watch roots",
+    render: () => {
+        const all = live.status.roots;
+        if (!all.length) return muted("No folder is watched.");
+        return h("ul", { class: "cards wide", key: "cards" }, all.map(card));
+    },
+};
+
+function card(root) {
+    const [state, ...why] = root.state.split(": ");
+    const reason = why.join(": ");
+    return h("li", { key: root.path, class: "card" },
+        h("h2", {}, name(root.path)),
+        h("p", {}, badge(state, state === "paused" ? "bad" : null), " ", reason
+            ? h("span", { class: "why" }, isolated(reason)) : h("span", { class: "small" }, MEANS[state] ?? "")),
+        facts([
+            ["Mode", MODES[root.mode] ?? root.mode], ["Watches", root.watches == null ? null : number(root.watches)],
+            ["Folders", number(root.directories)],
+            ["Polled", root.polled ? `${number(root.polled)} of them: their changes raise no events` : "none"],
+            ["Last event", lastEvent(root)],
+            ["Not settled yet", number(root.settling)], ["Ignored", number(root.ignored)],
+        ]),
+        state === "paused" ? actions(button("Resume…", () => resumeRoot(root))) : null,
+        root.unsettled.length ? settling(root) : null);
+}
+
+// An agent that tells no mode tells no events either.
+const lastEvent = (root) =>
+    (root.last_event ? when(root.last_event, true) : root.mode ? "none since it is watched" : null);
+
+function settling(root) {
+    const rows = root.unsettled.map((file) => ({
+        key: file.path,
+        cells: [name(file.path), because(file), file.held_by ? name(file.held_by) : "–", span(file.waiting_ms)],
+    }));
+    const more = andMore(root.settling - rows.length);
+    return h("div", {},
+        table(`Not settled yet, and why (${count(root.settling, "file")})`,
+            [["File"], ["Why"], ["Open in"], ["For"]], rows),
+        more ? small(more) : null);
+}
+
+function because(file) {
+    if (file.writer) return "a program has it open for writing";
+    return isolated(file.waits_for) ?? "it must be quiet a little longer";
+}

@@ -1,0 +1,148 @@
+// One file's story.
+import { onJob } from "./actions.js";
+import { get } from "./api.js";
+import { debounced, fragment, h } from "./dom.js";
+import { live } from "./live.js";
+import { eventText } from "./log.js";
+import {
+    actions, badge, button, facts, filesLink, isolated, muted, name, progress, reading, section, small, table, texts,
+    when,
+} from "./parts.js";
+import { bytes, clock, count, MEANS, number } from "./text.js";
+
+/** No view of its own in the links: `#/files/17`. */
+export const story = {
+    title: "Job",
+    load: async (page) => {
+        try {
+            page.data.story = await get(`jobs/${page.id}/story`);
+        } catch (error) {
+            // Forgotten meanwhile: what was known of it is no longer so.
+            if (error.status === 404) page.data.story = null;
+            throw error;
+        }
+    },
+    // Of a part that arrived the stream tells nothing at this level; progress comes at most every five seconds.
+    log: (page, event) => { if (String(event.job) === page.id) again(page); },
+    status: (page) => { if (live.connection === "polling") again(page); },
+    render: (page) => {
+        const known = page.data.story;
+        if (!known) return reading(page);
+        return fragment(head(page, known.job), moving(known.job), deliveries(known), events(known), parts(known.parts),
+            receipt(known.receipt));
+    },
+};
+
+const again = debounced(300, (page) => page.open && page.load());
+
+function head(page, job) {
+    const act = (action) => async () => {
+        const answer = await onJob(action, job);
+        // Of what is forgotten there is nothing left to show.
+        if (answer?.done && action === "forget") location.hash = "#/files";
+        else if (answer) page.load();
+    };
+    const isOpen = job.state === "pending";
+    const isThere = ["delivered", "duplicate"].includes(job.state);
+    const labels = Object.entries(job.labels ?? {}).map(([label, value]) => `${label}=${value}`).join(", ");
+    return h("div", { class: "head", key: "head" },
+        h("p", { class: "path" }, name(job.path)),
+        facts([
+            ["State", [badge(job.state), " ", h("span", { class: "small" }, MEANS[job.state])]],
+            ["Why", isolated(job.reason)], ["Code", job.code], ["Size", size(job.size)],
+            ["Route", job.route ? filesLink("route", job.route, job.route) : null],
+            ["Labels", isolated(labels)], ["Taken in", when(job.admitted_at)],
+            ["Ended", job.ended_at ? when(job.ended_at) : null],
+            ["Finished", job.finished_at ? when(job.finished_at) : null],
+            ["Source", isolated(job.disposition)], ["Batch", batch(job.batch)],
+        ]),
+        actions(
+            button(isOpen ? "Try now…" : "Retry…", act("retry"), { disabled: isThere }),
+            button("Cancel…", act("cancel"), { disabled: !isOpen }),
+            button("Forget…", act("forget"), { disabled: isOpen })),
+        h("p", {}, h("a", { href: "#/files" }, "All files")));
+}
+
+const size = (size) => bytes(size) + (size >= 1024 ? ` (${number(size)} bytes)` : "");
+
+function batch(batch) {
+    if (!batch) return null;
+    const counts = Object.entries(batch.files).map(([state, files]) => `${files} ${state}`).join(", ");
+    return [filesLink("batch", batch.batch, name(batch.name)), ` ${batch.state}`, counts ? `: ${counts}` : ""];
+}
+
+function moving(job) {
+    const running = (live.status.in_flight ?? []).filter((transfer) => transfer.job === job.job);
+    if (!running.length) return null;
+    return section("In flight", running.map((transfer) =>
+        h("div", { key: transfer.destination }, h("strong", {}, transfer.destination), progress(transfer))));
+}
+
+function deliveries({ job, receipt }) {
+    const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Where", "where"], ["What is known"]];
+    const rows = job.deliveries.map((delivery) => ({
+        key: delivery.destination,
+        cells: [
+            h("a", { href: "#/destinations" }, delivery.destination), badge(delivery.state), delivery.attempts,
+            where(delivery), known(delivery, inParts(job, receipt, delivery)),
+        ],
+    }));
+    return section("Deliveries", rows.length
+        ? table("One for each destination of the route", columns, rows, { hideCaption: true })
+        : muted("It goes nowhere."));
+}
+
+function where({ key, url }) {
+    // Only what a browser opens as a page or a file; a destination may say anything.
+    const isWeb = /^https?:\/\//i.test(url ?? "");
+    const link = isWeb ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, name(url)) : name(url);
+    return [key ? h("code", {}, name(key)) : "–", url ? small(link) : null];
+}
+
+/** A file that has arrived keeps no parts; its receipt tells how large they were. */
+function inParts({ size }, receipt, { destination }) {
+    const told = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
+    if (!told?.part_size) return null;
+    return `in ${count(Math.ceil(size / told.part_size), "part")} of up to ${bytes(told.part_size)}`;
+}
+
+function known(delivery, parts) {
+    const { reason, code, verified, etag, after, next_at: next, details } = delivery;
+    const lines = [
+        reason ? reason + (code ? ` (${code})` : "") : null,
+        verified ? `verified by ${verified}` : null, parts, etag ? `ETag ${etag}` : null,
+        after ? `goes after ${after}` : null,
+        next ? (new Date(next) > Date.now() ? `next try ${clock(next)}` : "may be tried now") : null,
+        ...Object.entries(details ?? {}).map(([key, value]) => `${key}: ${value}`),
+    ].filter(Boolean);
+    return lines.length ? texts(lines, "plain") : "–";
+}
+
+function events({ events, events_since: since }) {
+    return section("What happened",
+        events.length
+            ? h("ol", { class: "latest" }, events.map((event) =>
+                h("li", { key: event.seq, class: event.level },
+                    when(event.ts), " ", eventText(event, "job", "path"))))
+            : muted("The agent remembers no event of it."),
+        since
+            ? small(`What the agent remembers since ${clock(since)}. Older ones are in the log's own output.`) : null);
+}
+
+function parts(parts) {
+    if (!parts?.length) return null;
+    const total = parts.reduce((sum, part) => sum + (part.size ?? 0), 0);
+    const columns = [["Part"], ["Destination"], ["Size", "number"], ["ETag"]];
+    const rows = parts.map((part) => ({
+        key: `${part.destination} ${part.part}`,
+        cells: [part.part, part.destination, bytes(part.size), h("code", {}, part.etag ?? "–")],
+    }));
+    return section("Parts that arrived", h("details", {},
+        h("summary", {}, `${count(parts.length, "part")}, ${bytes(total)}`),
+        table("Parts", columns, rows, { hideCaption: true })));
+}
+
+function receipt(receipt) {
+    if (!receipt) return null;
+    return section("Receipt", h("pre", { tabindex: 0, "aria-label": "Receipt" }, JSON.stringify(receipt, null, 2)));
+}
