@@ -6,11 +6,16 @@ internal import SystemPackage
 /// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page). Nobody waits
 /// for the log: its lines are written by a thread of its own.
 package final class EventLog: Sendable {
-    private struct Setup: Sendable {
-        var settings: LogSettings
+    /// An open output, and what is written to it.
+    package struct Setup: Sendable {
+        fileprivate var settings: LogSettings
         /// What holds now; `settings` has the configuration's.
-        var level: LogSettings.Level
-        var writer: LogWriter
+        fileprivate var level: LogSettings.Level
+        fileprivate var writer: LogWriter
+
+        fileprivate init(_ settings: LogSettings, _ writer: LogWriter) {
+            (self.settings, level, self.writer) = (settings, settings.level, writer)
+        }
     }
 
     /// nil says nothing anywhere but to listeners.
@@ -24,7 +29,7 @@ package final class EventLog: Sendable {
         setup = Mutex(nil)
         guard let settings else { return }
         let writer = try writer(settings)
-        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
+        setup.withLock { $0 = Setup(settings, writer) }
     }
 
     deinit { setup.withLock { $0?.writer.close() } }
@@ -88,7 +93,7 @@ package final class EventLog: Sendable {
     }
 
     /// What is wrong with the log now; nil when nothing is.
-    package var standing: LogStanding? { setup.withLock { $0?.writer }?.standing() }
+    package var status: LogStatus? { setup.withLock { $0?.writer }?.status() }
 
     /// Has everything that was said before written, which takes `bound` at most: a reader that stands still is not waited for.
     /// Blocks.
@@ -116,31 +121,26 @@ package final class EventLog: Sendable {
         return old != nil
     }
 
-    /// An output that is open, for settings that do not hold yet.
-    package struct Prepared: Sendable {
-        fileprivate var settings: LogSettings
-        fileprivate var writer: LogWriter?
-    }
-
     /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
     ///
+    /// - Returns: nil for a log that writes nothing.
     /// - Throws: for an output that cannot be opened.
-    package func prepare(_ settings: LogSettings) throws(SystemError) -> Prepared {
-        guard let known = setup.withLock({ $0 }) else { return Prepared(settings: settings) }
+    package func prepare(_ settings: LogSettings) throws(SystemError) -> Setup? {
+        guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        return Prepared(settings: settings, writer: same == settings ? known.writer : try writer(settings))
+        return Setup(settings, same == settings ? known.writer : try writer(settings))
     }
 
     /// The configuration's level holds once more, its output from the next line on. A file is asked for by its name again, even
     /// where nothing has changed.
-    package func take(_ prepared: Prepared) {
-        guard let writer = prepared.writer else { return }
+    package func take(_ prepared: Setup?) {
+        guard let prepared else { return }
         let former = setup.withLock { setup in
-            defer { setup = Setup(settings: prepared.settings, level: prepared.settings.level, writer: writer) }
+            defer { setup = prepared }
             return setup?.writer
         }
-        if former !== writer { former?.close() }
-        writer.lookAgain()
+        if former !== prepared.writer { former?.close() }
+        prepared.writer.lookAgain()
     }
 }

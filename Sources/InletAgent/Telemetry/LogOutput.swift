@@ -88,18 +88,6 @@ final class FileOutput: LogOutput {
     }
 }
 
-extension LogSettings.Level {
-    /// The priority of syslog(3).
-    var priority: Int {
-        switch self {
-        case .debug: 7
-        case .info: 6
-        case .warning: 4
-        case .error: 3
-        }
-    }
-}
-
 /// systemd's journal, with each field of a line as a field there. While nobody takes the entries they go to standard error.
 final class JournalOutput: LogOutput {
     /// How long a journal that does not take anything is left alone.
@@ -149,21 +137,6 @@ final class JournalOutput: LogOutput {
         _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ state: State
     ) -> LogWrite {
         LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: state.trouble)
-    }
-}
-
-extension EventLine {
-    /// The line as the journal has it: text for people, and a field for each field.
-    var journalMessage: JournalMessage {
-        var message = JournalMessage()
-        message.add("MESSAGE", words)
-        message.add("PRIORITY", String(level.priority))
-        message.add("SYSLOG_IDENTIFIER", "inlet")
-        message.add("INLET_EVENT", name)
-        // A field may be there twice: who filters by the old name still finds the entry.
-        if let was = LogEventSpec.namesBefore[name] { message.add("INLET_EVENT", was) }
-        for (name, value) in fields { message.add(JournalMessage.fieldName("INLET_", name), value.plain) }
-        return message
     }
 }
 
@@ -225,6 +198,7 @@ struct LogFile: ~Copyable {
     /// Goes on in a new file when the name is another file's now, or nobody's (logrotate(8)).
     private mutating func look(at now: ContinuousClock.Instant) {
         nextLook = now.advanced(by: Self.lookInterval)
+        // Who cannot be asked may be another file, and is opened anew.
         if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
             standing = there
         } else {
@@ -232,8 +206,8 @@ struct LogFile: ~Copyable {
         }
     }
 
-    /// Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
     private mutating func reopen() {
+        // Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
         guard let new = try? AppendFile(file.path), let there = try? new.standing() else { return }
         isTorn = !new.endsWithLine()
         standing = there
@@ -243,9 +217,8 @@ struct LogFile: ~Copyable {
     private mutating func rotate(at now: ContinuousClock.Instant) {
         // Behind a link it is the file that is full, not the link.
         let path = file.path.resolved
-        let steps = rotation.steps { number in
-            ((try? AppendFile.standing(at: LogRotation.path(path, number))) ?? nil) != nil
-        }
+        // A name that cannot be asked about counts as free.
+        let steps = rotation.steps { (try? AppendFile.standing(at: LogRotation.path(path, $0))) != nil }
         do throws(SystemError) {
             for step in steps {
                 switch step {

@@ -3,7 +3,7 @@ internal import InletLinux
 internal import Synchronization
 
 /// What is wrong with the log, for those who look at the agent and not at its log.
-package struct LogStanding: Sendable, Equatable {
+package struct LogStatus: Sendable, Equatable {
     package var reason: String
     /// Lines that were lost since it began.
     package var lost: Int
@@ -113,11 +113,11 @@ final class LogWriter: Sendable {
     }
 
     /// What is wrong; nil when nothing is.
-    func standing(at now: ContinuousClock.Instant = .now) -> LogStanding? {
+    func status(at now: ContinuousClock.Instant = .now) -> LogStatus? {
         state.withLock { state in
             let isStuck = state.since.map { now - $0 >= Self.patience } ?? false
             guard let reason = state.trouble ?? (isStuck ? output.silence : nil) else { return nil }
-            return LogStanding(reason: reason, lost: state.lost)
+            return LogStatus(reason: reason, lost: state.lost)
         }
     }
 
@@ -182,18 +182,5 @@ final class LogWriter: Sendable {
         }
         if let began { tell(.logError(reason: began)) }
         if lost > 0 { tell(.logLost(lines: lost)) }
-    }
-}
-
-extension EventLine {
-    /// What it takes in memory, roughly.
-    fileprivate var weight: Int {
-        fields.reduce(128) { sum, field in
-            switch field.1 {
-            case .text(let text): sum + 64 + text.utf8.count
-            case .list(let items): items.reduce(sum + 96) { $0 + 32 + $1.utf8.count }
-            case .number, .flag: sum + 64
-            }
-        }
     }
 }
