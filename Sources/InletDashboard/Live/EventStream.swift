@@ -42,7 +42,7 @@ final class StreamEnd: Sendable {
 /// cut off; one that falls behind by more than the ring holds misses what lies between.
 struct EventStream: Sendable {
     let context: APIContext
-    let pulse: Pulse
+    let feed: ActivityFeed
     let level: LogSettings.Level
     /// Go on after this event; nil = with what comes.
     let after: Int64?
@@ -58,7 +58,7 @@ struct EventStream: Sendable {
         var cursor: Int64
         var isChanged = true
         var changedAt = ContinuousClock.now
-        /// See `Pulse.changes`.
+        /// See `ActivityFeed.changes`.
         var changes: UInt64
         var nextStatus = ContinuousClock.now
         var nextRates = ContinuousClock.now.advanced(by: EventStream.ratePace)
@@ -80,7 +80,7 @@ struct EventStream: Sendable {
     }
 
     private func run(_ writer: inout any ResponseBodyWriter) async throws {
-        let (signal, end) = pulse.attend()
+        let (signal, end) = feed.subscribe()
         defer { end() }
         let ending = StreamEnd(signal)
         // A browser that goes away is noticed at once, and not when the next thing happens.
@@ -98,23 +98,23 @@ struct EventStream: Sendable {
     private func tell(
         _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, _ ending: StreamEnd
     ) async throws {
-        var round = Round(cursor: after ?? pulse.last, changes: pulse.changes)
+        var round = Round(cursor: after ?? feed.last, changes: feed.changes)
         try await send(
-            "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(context.version)]), &writer)
+            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(context.version)]), &writer)
         while !ending.hasCome {
-            let news = pulse.events(after: round.cursor, limit: Self.mostAtOnce)
+            let news = feed.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
             if let last = news.last {
                 round.cursor = last.seq
                 round.change()
             }
-            let changes = pulse.changes
+            let changes = feed.changes
             if changes != round.changes {
                 round.changes = changes
                 round.change()
             }
             let inFlight = context.control.agent.live?.inFlight ?? []
-            pulse.look(inFlight)
+            feed.count(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
                 try await send("status", context.status.report(context.control, since: round.changedAt), &writer)
@@ -123,7 +123,7 @@ struct EventStream: Sendable {
             }
             if ContinuousClock.now >= round.nextRates {
                 guard call.visitor.isStillIn() else { return }
-                try await send("rates", LatestRates(pulse.rates(inFlight)), &writer)
+                try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
                 round.nextRates = .now.advanced(by: Self.ratePace)
                 // What says no event, such as a file that waits for its quiet time, is told now and then.
                 round.change()
@@ -135,6 +135,16 @@ struct EventStream: Sendable {
         }
     }
 
+    /// The newest step of the last hour.
+    private static func newest(_ rates: RatesReport) -> JSONValue {
+        let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
+        let time = start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))
+        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.integer($0) } }
+        return .object([
+            "ts": .text(time.rfc3339), "total": .integer(rates.total.last ?? 0), "destinations": .object(destinations),
+        ])
+    }
+
     private func send(
         _ name: String, _ value: some Encodable, id: Int64? = nil, _ writer: inout any ResponseBodyWriter
     ) async throws {
@@ -144,19 +154,5 @@ struct EventStream: Sendable {
         let alarm = call.deadline.begin(call.deadline.writing)
         defer { alarm.cancel() }
         try await writer.write(ByteBuffer(bytes: text))
-    }
-}
-
-/// The newest step of the last hour.
-struct LatestRates: Encodable, Sendable {
-    var ts: String
-    var total: Int64
-    var destinations: [String: Int64]
-
-    init(_ rates: RatesReport) {
-        let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
-        ts = (start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))).rfc3339
-        total = rates.total.last ?? 0
-        destinations = rates.destinations.compactMapValues(\.last)
     }
 }
