@@ -5,9 +5,9 @@ package import SystemPackage
 
 /// Everything the agent ever says. Lower modules return; only the agent's services emit.
 ///
-/// What is said of an event, its name, its fields, its words, is its row in `EventTable`; here is what it is made of, and how
-/// that fills the row's fields, in their order. A case is what somebody takes apart: counts, a notification, a test. All others
-/// are only said, and have a function each, further below.
+/// Its row in `EventTable` has an event's name, fields and words. An event is a case where code takes it apart, for a count, a
+/// notification, a test; `line` fills its row's fields, in their order. All others are only `said`, and made by the functions
+/// beside the table.
 package enum AgentEvent: Sendable {
     case agentStopping
     /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
@@ -69,6 +69,10 @@ package enum AgentEvent: Sendable {
     /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
     case dashboardRefused(address: String?, wait: Duration)
     case said(EventLine)
+
+    static func expired(_ file: FileRow, _ destination: String) -> Self {
+        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    }
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {
@@ -165,163 +169,6 @@ package enum AgentEvent: Sendable {
     }
 }
 
-private let rows = EventTable.rows
-
-// MARK: - What is only said
-
-extension AgentEvent {
-    static func agentStarted(version: String, configuration: String) -> Self {
-        say(rows.agentStarted, version, configuration)
-    }
-
-    /// The agent has given up all of the file system but `places`, by that version of Landlock, and so many system calls;
-    /// `reason` says why none.
-    static func agentConfined(landlock: Int, places: Int, calls: Int, reason: String?) -> Self {
-        say(rows.agentConfined, landlock, places, calls, reason)
-    }
-
-    /// It has not, and why.
-    static func agentUnconfined(reason: String) -> Self { say(rows.agentUnconfined, reason) }
-
-    package static var agentHelperLost: Self {
-        say(rows.agentHelperLost, "the process that starts programs and looks for writers has ended; restart the agent")
-    }
-
-    static func agentReady(roots: Int, destinations: Int) -> Self { say(rows.agentReady, roots, destinations) }
-    package static func agentFailed(reason: String) -> Self { say(rows.agentFailed, reason) }
-
-    /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
-    static func agentError(reason: String) -> Self { say(rows.agentError, reason) }
-
-    package static func configWarning(file: FilePath, warning: String) -> Self {
-        say(rows.configWarning, file, warning)
-    }
-
-    static func watchLimit(root: FilePath, reason: String) -> Self { say(rows.watchLimit, root, reason) }
-    static func watchResumed(root: FilePath, by: String) -> Self { say(rows.watchResumed, root, by) }
-
-    /// Another agent watches the folder: this one waits until that ends.
-    static func watchStandby(root: FilePath, holder: String) -> Self { say(rows.watchStandby, root, holder) }
-
-    static func volumeAdded(root: FilePath, volume: String, waiting: Int) -> Self {
-        say(rows.volumeAdded, root, volume, waiting)
-    }
-
-    static func volumeRemoved(root: FilePath, volume: String) -> Self { say(rows.volumeRemoved, root, volume) }
-
-    /// One that was to be adopted is not where it should be, and is sent.
-    static func fileNotAdopted(path: FilePath, reason: String) -> Self { say(rows.fileNotAdopted, path, reason) }
-
-    static func fileDerived(path: FilePath, name: String, size: Int64, duration: Duration) -> Self {
-        say(rows.fileDerived, path, name, size, duration)
-    }
-
-    static func fileSettling(path: FilePath, busy: Bool) -> Self { say(rows.fileSettling, path, busy ? "yes" : "no") }
-
-    /// A file has been waited for for long, and still is; said once.
-    static func fileUnsettled(path: FilePath, reason: String, waiting: Duration) -> Self {
-        say(rows.fileUnsettled, path, reason, waiting)
-    }
-
-    static func fileAwaited(path: FilePath, reason: String) -> Self { say(rows.fileAwaited, path, reason) }
-    package static func jobUnchanged(job: Int64, path: FilePath) -> Self { say(rows.jobUnchanged, job, path) }
-    static func jobRenamed(job: Int64, path: FilePath, from: FilePath) -> Self { say(rows.jobRenamed, job, path, from) }
-
-    static func expired(_ file: FileRow, _ destination: String) -> Self {
-        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
-    }
-
-    static func dispositionFailed(job: Int64, path: FilePath, reason: String) -> Self {
-        say(rows.dispositionFailed, job, path, reason)
-    }
-
-    static func uploadAborted(_ ref: JobRef) -> Self { .said(rows.uploadAborted.line(ref)) }
-
-    /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
-    static func receiptElsewhere(root: FilePath, folder: FilePath, reason: String) -> Self {
-        say(rows.receiptElsewhere, root, folder, reason)
-    }
-
-    /// A unit's checksum list is on the disk: in the state directory, or beside what `destination` has of the unit.
-    static func manifestWritten(_ batch: Batch, file: FilePath, destination: String?) -> Self {
-        say(rows.manifestWritten, batch.id, batch.name, batch.route, destination ?? "", file)
-    }
-
-    static func manifestFailed(_ batch: Batch, reason: String) -> Self {
-        say(rows.manifestFailed, batch.id, batch.name, batch.route, reason)
-    }
-
-    /// What `destination` has of a unit lies where no list may be; said once for each unit.
-    static func manifestSkipped(_ batch: Batch, destination: String, reason: String) -> Self {
-        say(rows.manifestSkipped, batch.id, batch.name, batch.route, destination, reason)
-    }
-
-    package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }
-    static func queueWarning(waiting: Int, limit: Int) -> Self { say(rows.queueWarning, waiting, limit) }
-    static func queueNormal(waiting: Int, limit: Int) -> Self { say(rows.queueNormal, waiting, limit) }
-
-    /// Files stay in their folders because the queue has no room for them; said once, until there is.
-    static func queueFull(files: Int, bytes: Int64) -> Self { say(rows.queueFull, files, bytes) }
-    package static var queueRecovered: Self { say(rows.queueRecovered) }
-    static func journalFull(reason: String) -> Self { say(rows.journalFull, reason) }
-
-    /// The journal cannot be written for another reason than a full disk.
-    static func journalFailing(reason: String) -> Self { say(rows.journalFailing, reason) }
-    static var journalRecovered: Self { say(rows.journalRecovered) }
-    static func journalBackup(path: FilePath) -> Self { say(rows.journalBackup, path) }
-    static func journalBackupFailed(reason: String) -> Self { say(rows.journalBackupFailed, reason) }
-
-    /// Something about a destination that should be seen to, but holds nothing up.
-    static func destinationError(destination: String, reason: String) -> Self {
-        say(rows.destinationError, destination, reason)
-    }
-
-    static func loginExpiring(destination: String, reason: String) -> Self {
-        say(rows.loginExpiring, destination, reason)
-    }
-
-    static func tokenGiven(destination: String, to: String) -> Self { say(rows.tokenGiven, destination, to) }
-
-    static func destinationPaused(destination: String, by: String) -> Self {
-        say(rows.destinationPaused, destination, by)
-    }
-
-    static func destinationResumed(destination: String, by: String) -> Self {
-        say(rows.destinationResumed, destination, by)
-    }
-
-    static func notificationSent(sink: String, notice: String, event: String, tries: Int) -> Self {
-        say(rows.notificationSent, sink, notice, event, tries)
-    }
-
-    /// One was not taken; `next` is when it is tried again, nil when it is given up.
-    static func notificationFailed(sink: String, notice: String, reason: String, next: WallTime?) -> Self {
-        say(rows.notificationFailed, sink, notice, reason, next?.rfc3339 ?? "never")
-    }
-
-    static func notificationDropped(sink: String, count: Int, reason: String) -> Self {
-        say(rows.notificationDropped, sink, count, reason)
-    }
-
-    package static func dashboardReady(url: String) -> Self { say(rows.dashboardReady, url) }
-
-    /// They cannot listen; tried again until they can. Said once for each reason.
-    package static func dashboardFailed(address: String, reason: String) -> Self {
-        say(rows.dashboardFailed, address, reason)
-    }
-
-    static func logLevel(_ level: LogSettings.Level, by: String) -> Self { say(rows.logLevel, level.rawValue, by) }
-
-    /// Lines are lost, or go elsewhere; said once, until it is over.
-    static func logError(reason: String) -> Self { say(rows.logError, reason) }
-    static func logLost(lines: Int) -> Self { say(rows.logLost, lines) }
-    static func logSuppressed(_ gap: LogLimit.Gap) -> Self { say(rows.logSuppressed, gap.event, gap.lines) }
-
-    private static func say(_ event: EventSpec, _ values: (any LoggedValue)?...) -> Self {
-        .said(event.line(values))
-    }
-}
-
 extension AgentEvent.JobRef {
     init(_ crashed: CrashedDelivery) {
         self.init(
@@ -336,9 +183,4 @@ extension AgentEvent.JobRef {
     }
 }
 
-extension EventSpec {
-    /// A line about one delivery.
-    fileprivate func line(_ ref: AgentEvent.JobRef, _ values: (any LoggedValue)?..., level: Level? = nil) -> EventLine {
-        line([ref.job, ref.path, ref.destination, ref.route] + values, level: level)
-    }
-}
+private let rows = EventTable.rows

@@ -10,10 +10,10 @@ package final class ActivityFeed: Sendable {
         var ring: EventRing
         var rates: RateHistory
         var sent = SentBytes()
-        /// Of those who wait for news, by a number each.
+        /// Signals of the subscribers, by a number each.
         var readers: [UInt64: WakeSignal] = [:]
         var nextReader: UInt64 = 0
-        /// Commands that may have changed something without an event.
+        /// Counts commands that may have changed something without an event.
         var changes: UInt64 = 0
 
         mutating func add(_ share: SentBytes.Share, _ now: WallTime) {
@@ -23,10 +23,10 @@ package final class ActivityFeed: Sendable {
 
     private let state: Mutex<State>
 
-    /// Hears everything that `log` says from now on.
+    /// Listens to `log` from now on.
     package init(_ log: EventLog) {
         let now = WallTime.now
-        // Numbers go on growing from one process to the next, so that a reader who was away knows what is new to him.
+        // Numbers keep growing from one process to the next, so that a returning reader knows what is new.
         let ring = EventRing(after: now.milliseconds * 1000)
         state = Mutex(State(ring: ring, rates: RateHistory(from: now)))
         log.listen { [weak self] in self?.hear($0) }
@@ -42,7 +42,7 @@ package final class ActivityFeed: Sendable {
         for reader in readers { reader.raise() }
     }
 
-    /// Somebody has changed something; what is shown of it may have no event.
+    /// Wakes the subscribers after a command that may have changed something without an event.
     func noteChange() {
         let readers = state.withLock { state in
             state.changes += 1
@@ -74,7 +74,7 @@ package final class ActivityFeed: Sendable {
     /// The number of the newest event.
     var last: Int64 { state.withLock { $0.ring.last } }
 
-    /// Since when everything is remembered.
+    /// The time of the oldest event that is remembered.
     var since: WallTime? { state.withLock { $0.ring.since } }
 
     /// See `EventRing.after`.
@@ -84,7 +84,7 @@ package final class ActivityFeed: Sendable {
 
     /// The newest of a level and above, oldest first; of one job if it is named.
     func newest(_ limit: Int, level: LogSettings.Level, job: Int64? = nil, before seq: Int64? = nil) -> [EventReport] {
-        // What an event says is made of it outside of the lock: those who say something wait for that.
+        // Reports are made outside of the lock: `emit` waits for it.
         let entries = state.withLock { $0.ring.before(seq) }
         var found: [EventReport] = []
         for entry in entries.reversed() {
@@ -95,7 +95,7 @@ package final class ActivityFeed: Sendable {
         return found.reversed()
     }
 
-    /// Raised when something happens, until `end`.
+    /// A signal that is raised when something happens, until `end` is called.
     func subscribe() -> (signal: WakeSignal, end: @Sendable () -> Void) {
         let signal = WakeSignal()
         let id = state.withLock { state in

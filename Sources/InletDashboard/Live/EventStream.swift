@@ -7,11 +7,11 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// The status as it was a moment ago: many who look at once ask the journal once.
+/// Shares one status among all streams, so that many readers at once cost one query of the journal.
 final class SharedStatus: Sendable {
     private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
-    /// - Parameter change: what happened until then must be in it.
+    /// - Parameter change: the report must include everything that happened until then.
     func report(_ control: LocalControl, since change: ContinuousClock.Instant) async throws -> StatusReport {
         let now = ContinuousClock.now
         if let last = last.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
@@ -23,7 +23,7 @@ final class SharedStatus: Sendable {
     }
 }
 
-/// That somebody goes: the reader, or we.
+/// Ends a stream: the reader has left, or the server shuts down.
 final class StreamEnd: Sendable {
     private let flag = Mutex(false)
     private let signal: WakeSignal
@@ -38,17 +38,17 @@ final class StreamEnd: Sendable {
     var hasCome: Bool { flag.withLock { $0 } || Task.isCancelled }
 }
 
-/// What happens, told to one reader as it does (WHATWG HTML, server-sent events). A reader that takes nothing for a minute is
-/// cut off; one that falls behind by more than the ring holds misses what lies between.
+/// Sends one reader what happens (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is disconnected;
+/// one that falls behind by more than the ring holds misses the events in between.
 struct EventStream: Sendable {
     let context: APIContext
     let feed: ActivityFeed
     let level: LogSettings.Level
-    /// Go on after this event; nil = with what comes.
+    /// The event to continue after; nil = only new ones.
     let after: Int64?
     let call: APICall
 
-    /// Between two looks: many events at once are told together.
+    /// The pause between two rounds: events that come together are sent together.
     private static let pace = Duration.milliseconds(100)
     private static let statusPace = Duration.seconds(1)
     private static let ratePace = Duration.seconds(10)
@@ -125,7 +125,7 @@ struct EventStream: Sendable {
                 guard call.visitor.isStillIn() else { return }
                 try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
                 round.nextRates = .now.advanced(by: Self.ratePace)
-                // What says no event, such as a file that waits for its quiet time, is told now and then.
+                // Changes without an event, such as a file that settles, reach the reader by this.
                 round.change()
             }
             if news.count == Self.mostAtOnce { continue }

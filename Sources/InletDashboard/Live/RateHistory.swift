@@ -90,7 +90,7 @@ extension RatesReport: Described {
     }
 }
 
-/// How much of each running delivery has been counted, so that what is seen of it next is the rest. Pure.
+/// Remembers how many bytes of each running delivery are counted, so that the next look counts only the rest. Pure.
 struct SentBytes: Sendable {
     /// Bytes that left between two times.
     struct Share: Sendable, Equatable {

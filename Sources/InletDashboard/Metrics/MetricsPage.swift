@@ -132,7 +132,7 @@ package struct MetricsPage: Sendable {
         }
     }
 
-    private func addRoots(_ roots: [RootStatus], to page: inout PrometheusText) {
+    func addRoots(_ roots: [RootStatus], to page: inout PrometheusText) {
         // A card that is in two slots, or that comes while it goes, is one series all the same.
         let roots = Dictionary(roots.map { ($0.root.display, $0) }) { _, last in last }
         for (path, status) in roots {

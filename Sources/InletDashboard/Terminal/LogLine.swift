@@ -12,7 +12,7 @@ package struct LogFields: Sendable, Equatable {
 
     /// nil for what is no line of the log.
     package init?(_ line: some Sequence<UInt8>) {
-        // That is the answer to what is asked here.
+        // What cannot be decoded is no line of the log, which is the answer.
         guard let all = try? JSONDecoder().decode([String: JSONValue].self, from: Data(line)) else { return nil }
         self.init(all)
     }
@@ -31,7 +31,7 @@ package struct LogFields: Sendable, Equatable {
         try? JSONDecoder().decode([[String: JSONValue]].self, from: Data(body)).compactMap { LogFields($0) }
     }
 
-    /// Where the agent counts its lines: the number of this one.
+    /// The line's number, in answers of a running agent.
     package var sequence: Int64? { number("seq") }
     package var job: Int64? { number("job") }
 
@@ -117,7 +117,7 @@ package struct LogLineText: Sendable {
     /// Which lines somebody wants to see.
     package struct Filter: Sendable {
         package var level: LogSettings.Level
-        /// nil = lines of any file, and of none.
+        /// nil = all lines, also those about no job.
         package var job: Int64?
 
         package init(level: LogSettings.Level = .debug, job: Int64? = nil) {
@@ -125,7 +125,7 @@ package struct LogLineText: Sendable {
             self.job = job
         }
 
-        /// What is no line of the log cannot be judged: it is let through unless one file is asked for.
+        /// A line that is not from the log passes, unless one job is asked for.
         package func allows(_ line: LogFields?) -> Bool {
             guard let line else { return job == nil }
             let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
@@ -134,13 +134,13 @@ package struct LogLineText: Sendable {
     }
 
     private let zone: String?
-    /// The day of the line before, which is not said again.
+    /// The day of the previous line, which is not repeated.
     private var day: String?
 
     /// - Parameter zone: an IANA name; nil = the system's.
     package init(zone: String? = nil) { self.zone = zone }
 
-    /// The line, and before it the day when it is another than that of the line before.
+    /// The line, with a line for the day before it when the day has changed.
     package mutating func lines(_ raw: some Sequence<UInt8>) -> [TintedText] {
         let bytes = Array(raw)
         guard let line = LogFields(bytes) else { return [TintedText(DisplayText.escape(bytes))] }

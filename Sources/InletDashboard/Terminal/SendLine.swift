@@ -1,6 +1,6 @@
 internal import InletCore
 
-/// The line that `inlet send` draws again and again: the file that is next, how far it is, and all of them together.
+/// The progress line of `inlet send`: the next file, how far it is, and the sum of all.
 package struct SendLine: Sendable {
     /// What is known of all files of one command.
     package struct Sum: Sendable, Equatable {

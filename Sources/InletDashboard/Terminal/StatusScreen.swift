@@ -1,13 +1,13 @@
 internal import InletCore
 
-/// What `inlet status --watch` shows, as lines that fit a terminal: what needs somebody first, then what moves.
+/// What `inlet status --watch` shows, as lines that fit a terminal: problems first, then transfers.
 package struct StatusScreen: Sendable {
     private let status: WatchedStatus
     private let columns: Int
     private let rows: Int?
     private var report: StatusReport { status.report }
 
-    /// Lines that are always kept for what moves.
+    /// Lines that are always kept for transfers.
     private static let leastMoving = 3
     private static let mostNeeds = 4
 

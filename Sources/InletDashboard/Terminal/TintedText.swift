@@ -56,11 +56,6 @@ package struct TintedText: Sendable, Equatable {
         return result
     }
 
-    /// With spaces behind it up to `columns`.
-    package func padded(_ columns: Int) -> TintedText {
-        self + TintedText(String(repeating: " ", count: max(0, columns - width)))
-    }
-
     package func text(hasColour: Bool) -> String {
         spans.map { span in hasColour ? span.tint?.paint(span.text) ?? span.text : span.text }.joined()
     }

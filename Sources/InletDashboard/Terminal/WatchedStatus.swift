@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What somebody who watches an agent has seen of it: the last answer, how fast it goes, and whether it still answers.
+/// What `inlet status --watch` knows of an agent: the last answer, transfer rates, and whether it still answers.
 package struct WatchedStatus: Sendable {
     private enum Contact: Sendable {
         case answering
@@ -11,7 +11,7 @@ package struct WatchedStatus: Sendable {
 
     package private(set) var report: StatusReport
     package private(set) var rates = TransferRates()
-    /// What has happened to the agent meanwhile; nil while nothing has.
+    /// That the agent was restarted, stopped or fell silent; nil while it was not.
     package private(set) var notice: String?
     private var contact: Contact
     private var hasRun: Bool
@@ -76,14 +76,6 @@ extension StatusReport {
 ///
 /// What a transfer has sent when it is seen first is not counted: it may go on from where an earlier one stopped.
 package struct TransferRates: Sendable {
-    /// One delivery of one file.
-    package struct Key: Hashable, Sendable {
-        var job: Int64
-        var destination: String
-
-        init(_ transfer: StatusReport.Transfer) { (job, destination) = (transfer.job, transfer.destination) }
-    }
-
     private struct Course: Sendable {
         var sent: Int64
         var rate: Double?
@@ -94,7 +86,8 @@ package struct TransferRates: Sendable {
     /// Looks closer together than this say nothing.
     private static let least = 0.05
 
-    private var courses: [Key: Course] = [:]
+    /// By job and destination.
+    private var courses: [String: Course] = [:]
     private var last: (time: Double, delivered: Int64, files: Int)?
     /// Bytes per second of all together; nil until there are two looks.
     package private(set) var total: Double?
@@ -118,7 +111,7 @@ package struct TransferRates: Sendable {
     ) {
         guard let former = last else {
             last = (time, delivered, count)
-            for transfer in transfers { courses[Key(transfer)] = Course(sent: transfer.sent) }
+            for transfer in transfers { courses[Self.key(transfer)] = Course(sent: transfer.sent) }
             return
         }
         let span = time - former.time
@@ -126,9 +119,9 @@ package struct TransferRates: Sendable {
         last = (time, delivered, count)
         let weight = 1 - exp(-span / Self.memory)
         var moved: Int64 = 0
-        var next: [Key: Course] = [:]
+        var next: [String: Course] = [:]
         for transfer in transfers {
-            let key = Key(transfer)
+            let key = Self.key(transfer)
             guard let course = courses.removeValue(forKey: key) else {
                 next[key] = Course(sent: transfer.sent)
                 continue
@@ -147,7 +140,7 @@ package struct TransferRates: Sendable {
     }
 
     /// Bytes per second of one transfer; nil until it was seen twice.
-    package func rate(of transfer: StatusReport.Transfer) -> Double? { courses[Key(transfer)]?.rate }
+    package func rate(of transfer: StatusReport.Transfer) -> Double? { courses[Self.key(transfer)]?.rate }
 
     /// How long `bytes` take at `rate`; nil where nothing moves, and beyond four days, which nobody can know.
     package static func time(for bytes: Int64, at rate: Double?) -> Duration? {
@@ -155,6 +148,8 @@ package struct TransferRates: Sendable {
         let seconds = Double(max(0, bytes)) / rate
         return seconds < 4 * 86_400 ? .seconds(Int64(seconds.rounded(.up))) : nil
     }
+
+    private static func key(_ transfer: StatusReport.Transfer) -> String { "\(transfer.job) \(transfer.destination)" }
 
     private static func smooth(_ former: Double?, _ now: Double, _ weight: Double) -> Double {
         former.map { $0 + (now - $0) * weight } ?? now
