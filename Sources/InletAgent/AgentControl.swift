@@ -68,7 +68,7 @@ package struct AgentControl: Sendable {
         /// Why, as the log has it.
         package var journalTrouble: String? { shared.health.journal.reason }
         /// What is wrong with the log; nil when nothing is.
-        package var logStanding: LogStanding? { shared.log.standing }
+        package var logStanding: LogStatus? { shared.log.status }
         /// Parts that have ended unasked, and begin anew.
         package var incidents: [ServiceIncident] { shared.health.restarts.incidents() }
         /// What holds of the limits, all together first.

@@ -123,12 +123,12 @@ import Testing
     @Test func `a full disk stops nothing, is said once, and can be seen while it lasts`() throws {
         let log = try EventLog(LogSettings(output: "/dev/full", format: .text))
         let record = EventRecord(log)
-        #expect(log.standing == nil)
+        #expect(log.status == nil)
         for _ in 0..<3 { log.emit(.journalRecovered) }
         log.flush(within: .seconds(60))
         #expect(record.names.filter { $0 == "log.error" }.count == 1)
         // The line about it has no place either.
-        #expect(log.standing?.reason.contains("No space left") == true && log.standing?.lost == 4)
+        #expect(log.status?.reason.contains("No space left") == true && log.status?.lost == 4)
         #expect(record.names.filter { $0 == "journal.recovered" }.count == 3)
     }
 
@@ -142,7 +142,7 @@ import Testing
         log.flush(within: .seconds(60))
         let lines = try lines(path)
         #expect(lines.count > 50 && lines.allSatisfy { $0.hasSuffix("}") }, "\(lines.suffix(1))")
-        #expect(log.standing?.lost == 1001 - lines.count)
+        #expect(log.status?.lost == 1001 - lines.count)
     }
 
     @Test func `of lines that were lost the number is told when there is room again`() throws {
@@ -159,7 +159,7 @@ import Testing
         for _ in 0..<2 { log.emit(.journalRecovered) }
         log.flush(within: .seconds(60))
         #expect(record.names.filter { $0.hasPrefix("log.") } == ["log.error", "log.lost"])
-        #expect(log.standing == nil)
+        #expect(log.status == nil)
         let told = try lines(path)
         #expect(told.count == 3 && told.contains { $0.hasSuffix("log.lost lines=3") }, "\(told)")
     }

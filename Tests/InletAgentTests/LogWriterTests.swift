@@ -42,16 +42,16 @@ import Testing
         let writer = try LogWriter(gate, limit: 64 << 10) { event in said.withLock { $0.append(event) } }
         defer { writer.close() }
         for job in 0..<2000 { writer.put([Self.line(job)], .json, at: .now) }
-        let standing = try #require(writer.standing())
-        #expect(standing.reason == "nobody reads" && (1000..<2000).contains(standing.lost))
+        let status = try #require(writer.status())
+        #expect(status.reason == "nobody reads" && (1000..<2000).contains(status.lost))
         #expect(said.withLock { $0.map(\.line.name) } == ["log.error"])
         #expect(!writer.flush(within: .milliseconds(1)))
         gate.open()
         #expect(writer.flush(within: .seconds(60)))
-        #expect(gate.taken == Array(0..<Int64(2000 - standing.lost)))
+        #expect(gate.taken == Array(0..<Int64(2000 - status.lost)))
         let last = try #require(said.withLock { $0.last })
-        #expect(last.line.name == "log.lost" && last.line.fields.first?.1 == .number(Int64(standing.lost)))
-        #expect(writer.standing() == nil)
+        #expect(last.line.name == "log.lost" && last.line.fields.first?.1 == .number(Int64(status.lost)))
+        #expect(writer.status() == nil)
     }
 
     @Test func `an output that has had a line for ten seconds is said to stand still, though nothing is lost`() throws {
@@ -61,8 +61,8 @@ import Testing
         gate.waitForWriter()
         let (soon, later) = (ContinuousClock.now, ContinuousClock.now.advanced(by: .seconds(60)))
         #expect(!writer.flush(within: .milliseconds(1)))
-        #expect(writer.standing(at: soon) == nil)
-        #expect(writer.standing(at: later) == LogStanding(reason: "nobody reads", lost: 0))
+        #expect(writer.status(at: soon) == nil)
+        #expect(writer.status(at: later) == LogStatus(reason: "nobody reads", lost: 0))
         writer.close()
         gate.open()
         #expect(writer.flush(within: .seconds(60)) && gate.taken == [1])

@@ -16,7 +16,7 @@ struct DashboardScene: Sendable {
     let directory: TemporaryDirectory
     let journal: Journal
     let log: EventLog
-    let pulse: Pulse
+    let feed: ActivityFeed
     let control: LocalControl
     let standing: DashboardStanding
     let server: DashboardServer
@@ -31,7 +31,7 @@ struct DashboardScene: Sendable {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         log = try EventLog(nil)
-        pulse = Pulse(log)
+        feed = ActivityFeed(log)
         let settings = DashboardSettings(
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
@@ -41,7 +41,7 @@ struct DashboardScene: Sendable {
             AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: standing
         )
         server = DashboardServer(
-            settings, control: control, pulse: pulse, standing: standing, log: log, bounds: bounds)
+            settings, control: control, feed: feed, standing: standing, log: log, bounds: bounds)
     }
 
     private static func running(

@@ -29,14 +29,14 @@ import Testing
                 $0.contains("queue.recovered") && $0.contains("\"was\":\"queue.free\"")
             }
             #expect(reader.text.contains("\"event\":\"job.admitted\"") && !reader.text.contains("job.unchanged"))
-            #expect(reader.text.contains("id: \(scene.pulse.last)\n"))
+            #expect(reader.text.contains("id: \(scene.feed.last)\n"))
         }
     }
 
     @Test func `a reader that was away goes on where it was`() async throws {
         let scene = try DashboardScene()
         for number in 1...3 { scene.log.emit(.queueResuming(waiting: number)) }
-        let last = scene.pulse.last
+        let last = scene.feed.last
         try await scene.serving { port in
             let back = try Self.open(port, headers: "Last-Event-ID: \(last - 1)\r\n")
             try await back.receive("what it missed") { $0.contains("id: \(last)\n") }

@@ -106,21 +106,21 @@ import Testing
         #expect(sent.heard(.jobDelivered(Self.ref, proof, duration: .zero), at: start) == nil)
     }
 
-    @Test func `a pulse hears what is said, and tells it by level and by job`() throws {
+    @Test func `a feed hears what is said, and tells it by level and by job`() throws {
         let log = try EventLog(nil)
-        let pulse = Pulse(log)
-        let before = pulse.last
+        let feed = ActivityFeed(log)
+        let before = feed.last
         log.emit(.queueRecovered)
         log.emit(.jobUnchanged(job: 7, path: "/in/a"))
         log.emit(.jobAdmitted(job: 8, path: "/in/b", route: "all", size: 3, deliveries: ["r2"]))
-        #expect(pulse.events(after: before, limit: 9).count == 3)
-        #expect(pulse.newest(9, level: .info).map(\.seq) == [before + 1, before + 3])
-        #expect(pulse.newest(9, level: .debug, job: 7).map(\.seq) == [before + 2])
-        #expect(pulse.newest(1, level: .debug).map(\.seq) == [before + 3])
-        #expect(pulse.newest(9, level: .debug, before: before + 2).map(\.seq) == [before + 1])
-        #expect(Pulse(log).last >= before)
+        #expect(feed.events(after: before, limit: 9).count == 3)
+        #expect(feed.newest(9, level: .info).map(\.seq) == [before + 1, before + 3])
+        #expect(feed.newest(9, level: .debug, job: 7).map(\.seq) == [before + 2])
+        #expect(feed.newest(1, level: .debug).map(\.seq) == [before + 3])
+        #expect(feed.newest(9, level: .debug, before: before + 2).map(\.seq) == [before + 1])
+        #expect(ActivityFeed(log).last >= before)
         // Whoever looks for the name of before finds them: the page searches all values of an event.
-        let told = try pulse.newest(9, level: .debug).map {
+        let told = try feed.newest(9, level: .debug).map {
             String(decoding: try JSONValue.bytes(of: $0), as: UTF8.self)
         }
         let names = ["queue.free", "job.known"]
@@ -150,9 +150,9 @@ import Testing
     func `readiness says why not`(
         journal: String?, roots: [RootStatus.State], destinations: [String], reasons: [String]
     ) {
-        let readiness = Readiness(
+        let found = ReadyReport.reasons(
             journal: journal, roots: roots.enumerated().map { ("/\($0.offset)", $0.element) },
             destinations: destinations.enumerated().map { ("d\($0.offset)", $0.element) })
-        #expect(readiness.reasons == reasons)
+        #expect(found == reasons)
     }
 }

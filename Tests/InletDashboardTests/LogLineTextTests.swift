@@ -56,9 +56,9 @@ import Testing
         #expect(found == ["— 2026-11-22 —", "20:00:07 " + words])
     }
 
-    @Test(arguments: LogEventSpec.formerNames.keys.sorted())
+    @Test(arguments: EventTable.all.compactMap(\.formerName))
     func `a line of a log file of the version before is said in the same words`(_ old: String) throws {
-        let new = try #require(LogEventSpec.formerNames[old])
+        let new = try #require(EventTable.named[old]).name
         let fields = """
             "path":"/a","reason":"no","destination":"store","volume":"EOS","files":3,"unproved":1,"missing":0,\
             "unmarked":0,"unread":0,"others":0,"waiting":3,"limit":20,"job":7
@@ -97,24 +97,6 @@ import Testing
         #expect(grave.allows(line("of tomorrow", 1)) && grave.allows(nil))
         let one = LogLineText.Filter(job: 7)
         #expect(one.allows(line("debug", 7)) && !one.allows(line("error", 8)) && !one.allows(nil))
-    }
-
-    @Test func `every event of the agent has words, and every pattern is whole`() throws {
-        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Sources/InletAgent/Telemetry")
-        var names: Set<String> = []
-        for file in try FileManager.default.contentsOfDirectory(at: sources, includingPropertiesForKeys: nil) {
-            let text = try String(contentsOf: file, encoding: .utf8)
-            for match in text.matches(of: /"([a-z]+\.[a-z_]+)"/) { names.insert(String(match.1)) }
-        }
-        #expect(names.count > 60)
-        let missing = names.filter { LogWords.patterns[LogWords.current($0)] == nil && $0 != "agent.event" }
-        #expect(missing.isEmpty, "\(missing.sorted())")
-        for (name, pattern) in LogWords.patterns {
-            for (open, close) in [("{", "}"), ("[", "]")] {
-                #expect(pattern.count { "\($0)" == open } == pattern.count { "\($0)" == close }, "\(name)")
-            }
-        }
     }
 }
 

@@ -96,7 +96,7 @@ import Testing
         defer { scene.journal.close() }
         try await Self.fill(scene)
         let socket = scene.directory.path.appending("control.sock")
-        let server = ControlServer(path: socket, control: scene.control, pulse: scene.pulse)
+        let server = ControlServer(path: socket, control: scene.control, feed: scene.feed)
         try await whileServing({ try await server.run() }) {
             try await eventually("it listens") { (try? RawClient(unixSocket: socket)) != nil }
             let client = try RawClient(unixSocket: socket)

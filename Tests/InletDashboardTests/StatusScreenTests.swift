@@ -6,7 +6,7 @@ import Testing
 /// What `inlet status --watch` shows.
 @Suite struct StatusScreenTests {
     private func lines(_ status: WatchedStatus, _ columns: Int, _ rows: Int? = nil) -> [String] {
-        StatusScreen(status, size: StatusScreen.Size(columns: columns, rows: rows)).lines(clock: "12:00:00")
+        StatusScreen(status, columns: columns, rows: rows).lines(clock: "12:00:00")
             .map { $0.text(hasColour: false) }
     }
 

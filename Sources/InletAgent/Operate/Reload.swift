@@ -153,7 +153,7 @@ package final class Reload: Service {
     /// - Returns: how many deliveries wait for destinations that are gone.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
     private func swap(
-        to settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Prepared
+        to settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Setup?
     ) async throws -> Int {
         let old = shared.settings.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)

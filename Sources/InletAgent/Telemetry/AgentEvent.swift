@@ -1,25 +1,17 @@
+// length: one switch over all events that are cases, so that one without a line does not compile
 package import InletCore
 package import InletJournal
 package import SystemPackage
 
-/// Everything the agent ever says, once: the log's schema, the API's event type and the table in the docs.
+/// Everything the agent ever says. Lower modules return; only the agent's services emit.
 ///
-/// Lower modules return; only the agent's services emit.
+/// Its row in `EventTable` has an event's name, fields and words. An event is a case where code takes it apart, for a count, a
+/// notification, a test; `line` fills its row's fields, in their order. All others are only `said`, and made by the functions
+/// beside the table.
 package enum AgentEvent: Sendable {
-    case agentStarted(version: String, configuration: String)
-    /// The agent has given up all of the file system but `places`, by that version of Landlock, and so many system calls;
-    /// `reason` says why none.
-    case agentConfined(landlock: Int, places: Int, calls: Int, reason: String?)
-    /// It has not, and why.
-    case agentUnconfined(reason: String)
-    /// The process that starts programs for a confined agent has ended.
-    case agentHelperLost
-    case agentReady(roots: Int, destinations: Int)
     case agentStopping
-    /// It ends, because it cannot begin or go on.
-    case agentFailed(reason: String)
-    /// What is right in a configuration and still unwise, at the start.
-    case configWarning(file: FilePath, warning: String)
+    /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
+    case serviceFailed(service: String, reason: String, wait: Duration)
     /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a
     /// restart.
     case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String], warnings: [String])
@@ -30,52 +22,23 @@ package enum AgentEvent: Sendable {
     case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
-    case watchLimit(root: FilePath, reason: String)
     /// So many files that were there before the root was watched are known as delivered now.
     case watchAdopted(root: FilePath, files: Int, bytes: Int64)
-    /// One that was to be adopted is not where it should be, and is sent.
-    case fileNotAdopted(path: FilePath, reason: String)
-    /// A program has made a file of the original at `path`.
-    case fileDerived(path: FilePath, name: String, size: Int64, duration: Duration)
-    /// It has not: the original goes without.
-    case fileNotDerived(path: FilePath, name: String, reason: String)
     /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
     case watchPaused(root: FilePath, reason: String)
-    case watchResumed(root: FilePath, by: String)
-    /// Another agent watches the folder: this one waits until that ends.
-    case watchStandby(root: FilePath, holder: String)
-    /// A removable volume is there; `waiting` files of it go on.
-    case volumeAdded(root: FilePath, volume: String, waiting: Int)
-    case volumeRemoved(root: FilePath, volume: String)
     /// Everything that routes take of a removable volume has ended, if not always as it should.
     case volumeDone(VolumeReport)
-    case fileSettling(path: FilePath, busy: Bool)
-    /// A file has been waited for for long, and still is; said once.
-    case fileUnsettled(path: FilePath, reason: String, waiting: Duration)
+    /// No program has made a file of the original at `path`, which goes without.
+    case fileNotDerived(path: FilePath, name: String, reason: String)
     case fileIgnored(path: FilePath, reason: String)
-    /// A file waits for its marker; said once for each folder and extension.
-    case fileAwaited(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileError(path: FilePath, reason: String)
-    /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
-    case agentError(reason: String)
-    /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
-    case serviceFailed(service: String, reason: String, wait: Duration)
-    case journalFull(reason: String)
-    /// The journal cannot be written for another reason than a full disk.
-    case journalFailing(reason: String)
-    case journalRecovered
-    case journalBackup(path: FilePath)
-    case journalBackupFailed(reason: String)
+    /// Something of an admitted file's plan that a person should know.
+    case fileNote(job: Int64, path: FilePath, route: String, note: String)
     /// Files that ended long ago are in the journal's history now.
     case journalPruned(files: Int, duration: Duration)
     case jobAdmitted(
         job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String], labels: [String: String] = [:])
-    /// Something of an admitted file's plan that a person should know.
-    case fileNote(job: Int64, path: FilePath, route: String, note: String)
-    case jobUnchanged(job: Int64, path: FilePath)
-    /// A file that was renamed goes on under its new path; nothing of it is sent again.
-    case jobRenamed(job: Int64, path: FilePath, from: FilePath)
     /// Nothing is sent to `destinations`: they have the content, which another job brought there.
     case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
     /// `isPoll`: it only asks how far the destination is, which it said it works on. `isResumed`: it goes on from the notes of
@@ -95,58 +58,21 @@ package enum AgentEvent: Sendable {
     /// A unit is complete: all its files are sent now.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
     case batchEnded(Batch)
-    /// A unit's checksum list is on the disk: in the state directory, or beside what `destination` has of the unit.
-    case manifestWritten(Batch, file: FilePath, destination: String?)
-    case manifestFailed(Batch, reason: String)
-    /// What `destination` has of a unit lies where no list may be; said once for each unit.
-    case manifestSkipped(Batch, destination: String, reason: String)
-    case dispositionFailed(job: Int64, path: FilePath, reason: String)
-    /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
-    case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)
-    case uploadAborted(JobRef)
-    /// What waited at the start goes on now.
-    case queueResuming(waiting: Int)
-    /// All of that has ended, or waits again for a reason of its own.
+    /// All that waited at the start has ended, or waits again for a reason of its own.
     case queueResumed(ResumeSummary)
-    case queueWarning(waiting: Int, limit: Int)
-    /// After a warning, no more wait than it allows.
-    case queueNormal(waiting: Int, limit: Int)
-    /// Files stay in their folders because the queue has no room for them; said once, until there is.
-    case queueFull(files: Int, bytes: Int64)
-    case queueRecovered
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
     /// It asks for time: nothing is sent to it until then.
     case destinationThrottled(destination: String, reason: String, until: WallTime)
-    /// Something about a destination that should be seen to, but holds nothing up.
-    case destinationError(destination: String, reason: String)
-    /// A login has not been renewed for days, and will end; said once a day.
-    case loginExpiring(destination: String, reason: String)
-    /// Somebody was given a token for requests of his own.
-    case tokenGiven(destination: String, to: String)
     /// Another rate holds, in bytes per second: nil is no limit, 0 sends nothing. For all destinations together where none is named.
     case limitChanged(destination: String?, rate: Int64?, cause: LimitCause, until: WallTime? = nil)
-    case destinationPaused(destination: String, by: String)
-    case destinationResumed(destination: String, by: String)
-    /// A receiver of `notify:` has taken a notice.
-    case notificationSent(sink: String, notice: String, event: String, tries: Int)
-    /// One was not taken; `next` is when it is tried again, nil when it is given up.
-    case notificationFailed(sink: String, notice: String, reason: String, next: WallTime?)
-    case notificationDropped(sink: String, count: Int, reason: String)
-    /// The page and the API listen there.
-    case dashboardReady(url: String)
-    /// They cannot listen; tried again until they can. Said once for each reason.
-    case dashboardFailed(address: String, reason: String)
     /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
     case dashboardRefused(address: String?, wait: Duration)
-    /// Another level is written, until the configuration is read again.
-    case logLevel(LogSettings.Level, by: String)
-    /// Lines are lost, or go elsewhere; said once, until it is over.
-    case logError(reason: String)
-    /// So many lines were lost, and it is over.
-    case logLost(lines: Int)
-    /// So many lines of one event were not written: there were too many of them.
-    case logSuppressed(LogLimit.Gap)
+    case said(EventLine)
+
+    static func expired(_ file: FileRow, _ destination: String) -> Self {
+        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    }
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {
@@ -156,11 +82,90 @@ package enum AgentEvent: Sendable {
         package var route: String
         package var destination: String
     }
-}
 
-extension AgentEvent {
-    static func expired(_ file: FileRow, _ destination: String) -> AgentEvent {
-        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    /// The event as a log line.
+    package var line: EventLine {
+        switch self {
+        case .agentStopping: rows.agentStopping.line()
+        case .serviceFailed(let service, let reason, let wait): rows.serviceFailed.line(service, reason, wait)
+        case .configReloaded(let file, let changes, let parked, let restart, let warnings):
+            rows.configReloaded.line(
+                file, changes, parked, restart, warnings.map(Self.shown),
+                level: parked > 0 || !restart.isEmpty || !warnings.isEmpty ? .warning : .info)
+        case .configRefused(let file, let errors): rows.configRefused.line(file, errors.map(Self.shown))
+        case .watchAdded(let root, let directories, let check): rows.watchAdded.line(root, directories, check)
+        case .watchMode(let root, let path, let mode, let reason):
+            rows.watchMode.line(root, path, mode.rawValue, reason)
+        case .watchLost(let root, let reason): rows.watchLost.line(root, reason)
+        case .watchOverflow(let root): rows.watchOverflow.line(root)
+        case .watchAdopted(let root, let files, let bytes): rows.watchAdopted.line(root, files, bytes)
+        case .watchPaused(let root, let reason): rows.watchPaused.line(root, reason)
+        case .volumeDone(let end):
+            (end.isDone ? rows.volumeDone : rows.volumeUnverified).line(
+                end.root, end.volume, end.files, end.bytes, end.unproved, end.missing, end.unmarked, end.unread,
+                end.ignored, end.others)
+        case .fileNotDerived(let path, let name, let reason): rows.fileNotDerived.line(path, name, reason)
+        case .fileIgnored(let path, let reason): rows.fileIgnored.line(path, reason)
+        case .fileRejected(let job, let path, let route, let reason): rows.fileRejected.line(job, path, route, reason)
+        case .fileError(let path, let reason): rows.fileError.line(path, reason)
+        case .fileNote(let job, let path, let route, let note): rows.fileNote.line(job, path, route, note)
+        case .journalPruned(let files, let time): rows.journalPruned.line(files, time)
+        case .jobAdmitted(let job, let path, let route, let size, let deliveries, let labels):
+            rows.jobAdmitted.line(job, path, route, size, deliveries, labels)
+        case .jobDuplicate(let job, let path, let route, let destinations, let first):
+            rows.jobDuplicate.line(job, path, route, destinations, first)
+        case .jobStarted(let ref, let key, let attempt, let size, let isPoll, let isResumed):
+            rows.jobStarted.line(ref, key, attempt, size, isResumed ? true : nil, level: isPoll ? .debug : .info)
+        case .transferProgress(let ref, let sent, let size, let step):
+            rows.transferProgress.line(ref, sent, size, step.map { Int64($0.percent.rounded(.down)) }, step?.step)
+        case .jobCheckpoint(let ref, let notes): rows.jobCheckpoint.line(ref, notes)
+        case .jobRetry(let ref, let error, let attempt, let wait):
+            rows.jobRetry.line(
+                ref, error.code.rawValue, error.reason, attempt, wait,
+                level: error.isLocal ? .debug : error.code == .cancelled ? .info : .warning)
+        case .jobWaiting(let ref, let until, let saying, let isRepeated):
+            rows.jobWaiting.line(ref, until, saying, level: isRepeated ? .debug : .info)
+        case .jobDelivered(let ref, let proof, let duration):
+            rows.jobDelivered.line(ref, proof.key, proof.size, proof.method.rawValue, proof.url ?? "", duration)
+        case .jobFailed(let ref, let state, let error):
+            rows.jobFailed.line(
+                ref, state.rawValue, error.code.rawValue, error.reason,
+                level: state == .superseded || state == .cancelled ? .info : .error)
+        case .jobExpired(let job, let path, let route, let destinations):
+            rows.jobExpired.line(job, path, route, destinations)
+        case .jobFinished(let job, let path, let state, let disposition, let route):
+            rows.jobFinished.line(job, path, route, state.rawValue, disposition)
+        case .jobRecovered(let claims, let parked, let unparked):
+            rows.jobRecovered.line(claims, parked, unparked, level: parked > 0 ? .warning : .info)
+        case .batchClosed(let batch, let path, let route, let files): rows.batchClosed.line(batch, path, route, files)
+        case .batchEnded(let batch): Self.line(batch)
+        case .queueResumed(let summary):
+            rows.queueResumed.line(
+                summary.resumed, summary.of, summary.failed, summary.waiting,
+                level: summary.failed > 0 ? .warning : .info)
+        case .destinationDown(let name, let reason, let probe): rows.destinationDown.line(name, reason, probe)
+        case .destinationUp(let name): rows.destinationUp.line(name)
+        case .destinationThrottled(let name, let reason, let until): rows.destinationThrottled.line(name, reason, until)
+        case .limitChanged(let destination, let rate, let cause, let until):
+            rows.limitChanged.line(destination ?? "*", RateText.format(rate), cause.rawValue, rate, until)
+        case .dashboardRefused(let address, let wait): rows.dashboardRefused.line(address ?? "*", wait)
+        case .said(let line): line
+        }
+    }
+
+    private static func line(_ batch: Batch) -> EventLine {
+        let counts = batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }
+        let arrived = counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 }
+        return rows.batchEnded.line(
+            batch.id, batch.name, batch.route, batch.state.rawValue, BatchOutcome(batch.counts).rawValue,
+            counts.reduce(0) { $0 + $1.value }, arrived, counts.map { "\($0.key): \($0.value)" }, batch.labels,
+            level: [.delivered, .duplicate].contains(batch.state) ? .info : .warning)
+    }
+
+    /// A place with its line and caret keeps its lines.
+    private static func shown(_ error: String) -> String {
+        error.split(separator: "\n", omittingEmptySubsequences: false).map { DisplayText.escape(String($0)) }
+            .joined(separator: "\n")
     }
 }
 
@@ -177,3 +182,5 @@ extension AgentEvent.JobRef {
             destination: delivery.destination)
     }
 }
+
+private let rows = EventTable.rows

@@ -3,28 +3,33 @@ package import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page). Nobody waits
-/// for the log: its lines are written by a thread of its own.
+/// Takes events from the agent's services, writes them to the log and passes them to listeners (the demo, tests, the page). A
+/// thread of its own writes the lines: `emit` never waits for the output.
 package final class EventLog: Sendable {
-    private struct Setup: Sendable {
-        var settings: LogSettings
+    /// An open output, and what is written to it.
+    package struct Setup: Sendable {
+        fileprivate var settings: LogSettings
         /// What holds now; `settings` has the configuration's.
-        var level: LogSettings.Level
-        var writer: LogWriter
+        fileprivate var level: LogSettings.Level
+        fileprivate var writer: LogWriter
+
+        fileprivate init(_ settings: LogSettings, _ writer: LogWriter) {
+            (self.settings, level, self.writer) = (settings, settings.level, writer)
+        }
     }
 
-    /// nil says nothing anywhere but to listeners.
+    /// nil: events go to listeners only.
     private let setup: Mutex<Setup?>
     private let limit = Mutex(LogLimit())
     private let listeners = Mutex<[UInt64: @Sendable (AgentEvent) -> Void]>([:])
     private let nextListener = Atomic<UInt64>(0)
 
-    /// A log by the configuration's settings; nil says nothing anywhere but to listeners.
+    /// - Parameter settings: nil writes no log; events go to listeners only.
     package init(_ settings: LogSettings?) throws(SystemError) {
         setup = Mutex(nil)
         guard let settings else { return }
         let writer = try writer(settings)
-        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
+        setup.withLock { $0 = Setup(settings, writer) }
     }
 
     deinit { setup.withLock { $0?.writer.close() } }
@@ -44,11 +49,11 @@ package final class EventLog: Sendable {
 
     package func emit(_ event: AgentEvent) { emit([event]) }
 
-    /// Says several things at once: one write for all their lines.
+    /// Emits several events, with one write for all their lines.
     ///
     /// - Parameters:
-    ///   - isUrgent: whether it is written whatever the level.
-    ///   - isOfLog: whether the output says it of itself.
+    ///   - isUrgent: writes the lines whatever the level.
+    ///   - isOfLog: the events are about the log itself: their lines are accepted even when the queue is full.
     package func emit(_ events: [AgentEvent], isUrgent: Bool = false, isOfLog: Bool = false) {
         if events.isEmpty { return }
         if let setup = setup.withLock({ $0 }) {
@@ -61,7 +66,7 @@ package final class EventLog: Sendable {
         for listener in listeners.values { for event in events { listener(event) } }
     }
 
-    /// The lines that are not too many, behind what was left out before them. Listeners hear of all.
+    /// The lines that the flood limit lets through, after a line for each gap that is due. Listeners get all events.
     private func limited(_ lines: [EventLine], isLast: Bool) -> [EventLine] {
         let now = ContinuousClock.now
         return limit.withLock { limit in
@@ -71,7 +76,7 @@ package final class EventLog: Sendable {
     }
 
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
-    /// - Returns: what ends it; it goes on where nobody keeps that.
+    /// - Returns: ends the subscription when asked; dropping it changes nothing.
     @discardableResult
     package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> Subscription {
         let id = nextListener.add(1, ordering: .relaxed).newValue
@@ -79,7 +84,7 @@ package final class EventLog: Sendable {
         return Subscription(log: self, id: id)
     }
 
-    /// Somebody who hears every event.
+    /// A listener to all events.
     package struct Subscription: Sendable {
         fileprivate weak let log: EventLog?
         fileprivate let id: UInt64
@@ -88,10 +93,9 @@ package final class EventLog: Sendable {
     }
 
     /// What is wrong with the log now; nil when nothing is.
-    package var standing: LogStanding? { setup.withLock { $0?.writer }?.standing() }
+    package var status: LogStatus? { setup.withLock { $0?.writer }?.status() }
 
-    /// Has everything that was said before written, which takes `bound` at most: a reader that stands still is not waited for.
-    /// Blocks.
+    /// Blocks until everything emitted before is written, for at most `bound`; returns at once when the output is stuck.
     package func flush(within bound: Duration = .seconds(1)) { setup.withLock { $0?.writer }?.flush(within: bound) }
 
     // MARK: - Levels and outputs that change
@@ -116,31 +120,26 @@ package final class EventLog: Sendable {
         return old != nil
     }
 
-    /// An output that is open, for settings that do not hold yet.
-    package struct Prepared: Sendable {
-        fileprivate var settings: LogSettings
-        fileprivate var writer: LogWriter?
-    }
-
     /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
     ///
+    /// - Returns: nil for a log that writes nothing.
     /// - Throws: for an output that cannot be opened.
-    package func prepare(_ settings: LogSettings) throws(SystemError) -> Prepared {
-        guard let known = setup.withLock({ $0 }) else { return Prepared(settings: settings) }
+    package func prepare(_ settings: LogSettings) throws(SystemError) -> Setup? {
+        guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        return Prepared(settings: settings, writer: same == settings ? known.writer : try writer(settings))
+        return Setup(settings, same == settings ? known.writer : try writer(settings))
     }
 
-    /// The configuration's level holds once more, its output from the next line on. A file is asked for by its name again, even
-    /// where nothing has changed.
-    package func take(_ prepared: Prepared) {
-        guard let writer = prepared.writer else { return }
+    /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name again, even
+    /// when nothing has changed.
+    package func take(_ prepared: Setup?) {
+        guard let prepared else { return }
         let former = setup.withLock { setup in
-            defer { setup = Setup(settings: prepared.settings, level: prepared.settings.level, writer: writer) }
+            defer { setup = prepared }
             return setup?.writer
         }
-        if former !== writer { former?.close() }
-        writer.lookAgain()
+        if former !== prepared.writer { former?.close() }
+        prepared.writer.lookAgain()
     }
 }

@@ -5,18 +5,18 @@ internal import SystemPackage
 
 /// How a write went.
 struct LogWrite: Sendable, Equatable {
-    /// Lines that are nowhere now.
+    /// Lines that were lost.
     var lost = 0
-    /// What is wrong, while it is.
+    /// What is wrong; nil when nothing is.
     var trouble: String?
 }
 
-/// Where lines go: whole lines, in the order they came. It may block: a `LogWriter` stands before it.
+/// Writes whole lines, in the order they came. It may block: only the thread of a `LogWriter` calls it.
 protocol LogOutput: Sendable {
-    /// What is to be said when it takes nothing for long.
+    /// The reason to report when a write takes too long.
     var silence: String { get }
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite
-    /// The file may have been moved away just now.
+    /// Looks the file up by its name again: it may have been moved away.
     func reopen()
 }
 
@@ -24,7 +24,7 @@ extension LogOutput {
     func reopen() {}
 }
 
-/// The process's own output. Where it leads to systemd's journal, each line says its priority.
+/// The process's own output. Where systemd's journal reads it, each line begins with its priority.
 final class StreamOutput: LogOutput {
     private let stream: StandardStream
     private let isJournal: Bool
@@ -55,7 +55,7 @@ final class StreamOutput: LogOutput {
     }
 }
 
-/// A file of our own.
+/// A log file.
 final class FileOutput: LogOutput {
     private let path: FilePath
     private let file: Mutex<LogFile>
@@ -75,7 +75,7 @@ final class FileOutput: LogOutput {
             let (lost, error) = file.write(text, at: now)
             return (wasFailing, lost, error)
         }
-        // Nobody would find it in the file.
+        // The file cannot report it.
         if let error, !wasFailing {
             StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
         }
@@ -88,37 +88,20 @@ final class FileOutput: LogOutput {
     }
 }
 
-extension LogSettings.Level {
-    /// The priority of syslog(3).
-    var priority: Int {
-        switch self {
-        case .debug: 7
-        case .info: 6
-        case .warning: 4
-        case .error: 3
-        }
-    }
-}
-
 /// systemd's journal, with each field of a line as a field there. While nobody takes the entries they go to standard error.
 final class JournalOutput: LogOutput {
-    /// How long a journal that does not take anything is left alone.
+    /// How long to wait before trying a journal again that accepts nothing.
     private static let pause = Duration.seconds(10)
-
-    private struct State {
-        /// Why lines go to standard error; nil while they do not.
-        var trouble: String?
-        var nextTry: ContinuousClock.Instant?
-    }
 
     private let path: FilePath
     private let socket: JournalSocket?
     private let fallback = StreamOutput(.errors)
-    private let state = Mutex(State())
+    /// Why lines go to standard error, nil while they do not; and when the journal is tried again.
+    private let state = Mutex<(trouble: String?, nextTry: ContinuousClock.Instant?)>((nil, nil))
 
     init(_ path: FilePath) {
         self.path = path
-        // Without it lines go to standard error, and it is tried again.
+        // Without it lines go to standard error.
         socket = try? JournalSocket(path)
     }
 
@@ -127,17 +110,17 @@ final class JournalOutput: LogOutput {
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
         let now = ContinuousClock.now
         return state.withLock { state in
-            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state) }
+            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state.trouble) }
             state.nextTry = nil
             for (index, line) in lines.enumerated() {
                 do throws(SystemError) {
                     guard let socket else { throw SystemError(call: "socket", path: path, code: .tooManyOpenFiles) }
                     try socket.send(line.journalMessage)
                 } catch {
-                    // Each entry would wait as long.
+                    // Each further entry would block as long.
                     if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
                     state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
-                    return elsewhere(lines[index...], format, at: time, state)
+                    return elsewhere(lines[index...], format, at: time, state.trouble)
                 }
             }
             state.trouble = nil
@@ -146,32 +129,17 @@ final class JournalOutput: LogOutput {
     }
 
     private func elsewhere(
-        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ state: State
+        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ trouble: String?
     ) -> LogWrite {
-        LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: state.trouble)
-    }
-}
-
-extension EventLine {
-    /// The line as the journal has it: text for people, and a field for each field.
-    var journalMessage: JournalMessage {
-        var message = JournalMessage()
-        message.add("MESSAGE", words)
-        message.add("PRIORITY", String(level.priority))
-        message.add("SYSLOG_IDENTIFIER", "inlet")
-        message.add("INLET_EVENT", name)
-        // A field may be there twice: who filters by the old name still finds the entry.
-        if let was = LogEventSpec.namesBefore[name] { message.add("INLET_EVENT", was) }
-        for (name, value) in fields { message.add(JournalMessage.fieldName("INLET_", name), value.plain) }
-        return message
+        LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: trouble)
     }
 }
 
 /// The file that lines go to: followed when somebody moves it away, set aside when it is full.
 struct LogFile: ~Copyable {
-    /// How often the name is asked whether it still is our file.
+    /// How often it checks whether the name still leads to this file.
     private static let lookInterval = Duration.seconds(1)
-    /// After files could not be set aside, how long the log goes on as it is.
+    /// How long to wait before rotating again after a rotation failed.
     private static let rotationPause = Duration.seconds(60)
 
     private let rotation: LogRotation
@@ -219,12 +187,13 @@ struct LogFile: ~Copyable {
         return whole < written && takeBack(written - whole) ? whole : written
     }
 
-    /// Makes the next write look who has the name.
+    /// Makes the next write check the file's name.
     mutating func lookSoon(_ now: ContinuousClock.Instant) { nextLook = now }
 
-    /// Goes on in a new file when the name is another file's now, or nobody's (logrotate(8)).
+    /// Opens a new file when the name leads to another file now, or to none (logrotate(8)).
     private mutating func look(at now: ContinuousClock.Instant) {
         nextLook = now.advanced(by: Self.lookInterval)
+        // If stat fails, reopening it finds out more.
         if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
             standing = there
         } else {
@@ -232,8 +201,8 @@ struct LogFile: ~Copyable {
         }
     }
 
-    /// Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
     private mutating func reopen() {
+        // Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
         guard let new = try? AppendFile(file.path), let there = try? new.standing() else { return }
         isTorn = !new.endsWithLine()
         standing = there
@@ -241,11 +210,10 @@ struct LogFile: ~Copyable {
     }
 
     private mutating func rotate(at now: ContinuousClock.Instant) {
-        // Behind a link it is the file that is full, not the link.
+        // Behind a symlink the file is rotated, not the link.
         let path = file.path.resolved
-        let steps = rotation.steps { number in
-            ((try? AppendFile.standing(at: LogRotation.path(path, number))) ?? nil) != nil
-        }
+        // A name that cannot be asked about counts as free.
+        let steps = rotation.steps { (try? AppendFile.standing(at: LogRotation.path(path, $0))) != nil }
         do throws(SystemError) {
             for step in steps {
                 switch step {
@@ -256,7 +224,7 @@ struct LogFile: ~Copyable {
                 }
             }
         } catch {
-            // It goes on in the file that it has, until then.
+            // Until then the log stays in the file that it has.
             nextRotation = now.advanced(by: Self.rotationPause)
         }
     }

@@ -2,15 +2,15 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// What is wrong with the log, for those who look at the agent and not at its log.
-package struct LogStanding: Sendable, Equatable {
+/// What is wrong with the log; `inlet status` and the page show it.
+package struct LogStatus: Sendable, Equatable {
     package var reason: String
     /// Lines that were lost since it began.
     package var lost: Int
 }
 
-/// Lines on their way to an output, which has a thread of its own: whoever says something never waits for those who read it.
-/// As much waits here as fits; what does not is counted.
+/// Queues lines for an output and writes them on a thread of its own, so that `emit` never waits for a slow reader. The queue
+/// is bounded; lines that do not fit are counted as lost.
 final class LogWriter: Sendable {
     private struct Batch: Sendable {
         var lines: [EventLine]
@@ -21,23 +21,23 @@ final class LogWriter: Sendable {
 
     private struct State {
         var batches: [Batch] = []
-        /// Of what waits and what is being written, in bytes, roughly.
+        /// Approximate size in bytes of what waits and what is being written.
         var weight = 0
-        /// Since when the output has had what it is writing now.
+        /// When the write in progress began.
         var since: ContinuousClock.Instant?
         var looksAgain = false
         var isStarted = false
         var isAsleep = false
         var isClosed = false
-        /// Somebody waits until nothing is left.
+        /// A call of `flush` waits until the queue is empty.
         var isAwaited = false
         var trouble: String?
-        /// Lines of which nobody has been told yet.
+        /// Lost lines that no event has reported yet.
         var lost = 0
     }
 
     private let output: any LogOutput
-    /// Hears what the output has to say of itself; on any thread.
+    /// Gets the events about the log itself; on any thread.
     private let tell: @Sendable (AgentEvent) -> Void
     private let limit: Int
     private let state = Mutex(State())
@@ -46,7 +46,7 @@ final class LogWriter: Sendable {
 
     /// Some 10,000 lines.
     static let usualLimit = 4 << 20
-    /// After so long in one write somebody should know.
+    /// A write that takes longer is reported as trouble.
     private static let patience = Duration.seconds(10)
 
     init(
@@ -56,9 +56,9 @@ final class LogWriter: Sendable {
         (waker, idle) = (try Waker(), try Waker())
     }
 
-    /// Has the lines written after those that wait, whole or not at all. Never waits.
+    /// Queues the lines, all or none. Never waits.
     ///
-    /// - Parameter isUrgent: what is said of the log itself, and seldom: it is taken whatever waits.
+    /// - Parameter isUrgent: accepts lines about the log itself, which are rare, even when the queue is full.
     func put(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime, isUrgent: Bool = false) {
         let batch = Batch(lines: lines, format: format, time: time, weight: lines.reduce(0) { $0 + $1.weight })
         let isNews = state.withLock { state in
@@ -75,7 +75,7 @@ final class LogWriter: Sendable {
         if isNews { tell(.logError(reason: output.silence)) }
     }
 
-    /// The output's name may lead elsewhere now; what is written from now on goes there.
+    /// Makes the output look its file up by name again before the next write.
     func lookAgain() {
         state.withLock { state in
             state.looksAgain = true
@@ -83,7 +83,7 @@ final class LogWriter: Sendable {
         }
     }
 
-    /// The thread ends when it has written what waits.
+    /// Ends the thread once it has written what waits.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -91,8 +91,8 @@ final class LogWriter: Sendable {
         }
     }
 
-    /// Returns when everything that was put before is written, or after `bound`; at once where the output has stood still for
-    /// so long already. For one caller at a time. Blocks.
+    /// Blocks until everything queued before is written, or for `bound`; returns at once when the output has been stuck for
+    /// that long already. For one caller at a time.
     ///
     /// - Returns: whether everything is written.
     @discardableResult
@@ -113,11 +113,11 @@ final class LogWriter: Sendable {
     }
 
     /// What is wrong; nil when nothing is.
-    func standing(at now: ContinuousClock.Instant = .now) -> LogStanding? {
+    func status(at now: ContinuousClock.Instant = .now) -> LogStatus? {
         state.withLock { state in
             let isStuck = state.since.map { now - $0 >= Self.patience } ?? false
             guard let reason = state.trouble ?? (isStuck ? output.silence : nil) else { return nil }
-            return LogStanding(reason: reason, lost: state.lost)
+            return LogStatus(reason: reason, lost: state.lost)
         }
     }
 
@@ -144,13 +144,13 @@ final class LogWriter: Sendable {
         }
     }
 
-    /// What waits, waiting for it; nil when there will be nothing more.
+    /// Waits for lines; nil once closed and empty.
     private func next() -> (batches: [Batch], looksAgain: Bool)? {
         while true {
             let (work, isOver) = state.withLock { state -> ((batches: [Batch], looksAgain: Bool)?, Bool) in
                 if !state.batches.isEmpty || state.looksAgain {
                     defer { (state.batches, state.looksAgain) = ([], false) }
-                    // Until each has its own time.
+                    // `run` sets it anew for each batch.
                     state.since = .now
                     return ((state.batches, state.looksAgain), false)
                 }
@@ -175,25 +175,12 @@ final class LogWriter: Sendable {
                 defer { state.trouble = trouble }
                 return (state.trouble == nil ? trouble : nil, 0)
             }
-            // Said when there is room again, and not each time that a slow reader takes a line.
+            // Reported once half the queue is free, not each time that a slow reader takes a line.
             guard state.trouble != nil, state.weight <= limit / 2 else { return (nil, 0) }
             defer { (state.trouble, state.lost) = (nil, 0) }
             return (nil, state.lost)
         }
         if let began { tell(.logError(reason: began)) }
         if lost > 0 { tell(.logLost(lines: lost)) }
-    }
-}
-
-extension EventLine {
-    /// What it takes in memory, roughly.
-    fileprivate var weight: Int {
-        fields.reduce(128) { sum, field in
-            switch field.1 {
-            case .text(let text): sum + 64 + text.utf8.count
-            case .list(let items): items.reduce(sum + 96) { $0 + 32 + $1.utf8.count }
-            case .number, .flag: sum + 64
-            }
-        }
     }
 }

@@ -2,7 +2,7 @@ package import InletCore
 internal import InletJournal
 internal import Synchronization
 
-/// Counts what the agent says, for `/metrics`. An event costs a look-up or two and makes no text: thousands come in a second.
+/// Counts events for `/metrics`. An event costs a look-up or two and builds no text: there may be thousands a second.
 ///
 /// Labels are the names of destinations and routes that the configuration has, or has had; all others count together, so that
 /// neither a name in the journal nor a file can make this grow.

@@ -23,10 +23,10 @@ struct StoryReport: Encodable, Sendable {
     var receipt: JSONValue?
 
     /// - Parameter batch: the files that it belongs to.
-    init(_ story: AgentControl.Story, _ job: JobReport, pulse: Pulse?) {
+    init(_ story: AgentControl.Story, _ job: JobReport, feed: ActivityFeed?) {
         self.job = job
-        events = pulse?.newest(EventRing.most, level: .debug, job: job.job) ?? []
-        events_since = pulse?.since?.rfc3339
+        events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
+        events_since = feed?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
         receipt = story.receipt.map { bytes in
             do {

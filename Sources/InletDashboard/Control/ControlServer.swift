@@ -27,14 +27,14 @@ package struct ControlServer: Service {
     private let gate = PeerGate(owner: ProcessSetup.userID)
 
     /// - Parameters:
-    ///   - pulse: what is told of what happened lately.
+    ///   - feed: what is told of what happened lately.
     ///   - whenOpen: called once the socket is there.
     package init(
-        path: FilePath, control: LocalControl, pulse: Pulse? = nil, whenOpen: @escaping @Sendable () -> Void = {}
+        path: FilePath, control: LocalControl, feed: ActivityFeed? = nil, whenOpen: @escaping @Sendable () -> Void = {}
     ) {
         self.path = path
         self.whenOpen = whenOpen
-        responder = APIResponder(context: APIContext(control: control, pulse: pulse), table: Endpoints.all)
+        responder = APIResponder(context: APIContext(control: control, feed: feed), table: Endpoints.all)
     }
 
     package func run() async throws {

@@ -8,16 +8,16 @@ internal import InletCore
 struct APIContext: Sendable {
     var control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
-    var pulse: Pulse?
+    var feed: ActivityFeed?
     var version: String { control.agent.live?.version ?? "" }
     let seats = Seats(Seats.streams)
     /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
     let largeSeats: Seats?
     let status = SharedStatus()
 
-    init(control: LocalControl, pulse: Pulse? = nil, largeSeats: Seats? = nil) {
+    init(control: LocalControl, feed: ActivityFeed? = nil, largeSeats: Seats? = nil) {
         self.control = control
-        self.pulse = pulse
+        self.feed = feed
         self.largeSeats = largeSeats
     }
 }

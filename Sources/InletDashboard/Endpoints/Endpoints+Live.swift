@@ -7,10 +7,10 @@ internal import InletCore
 extension Endpoints {
     static let live: [Endpoint] = [
         .get("rates", "Bytes per second of the last hour, in steps of ten seconds.") { _, context in
-            try pulse(context).rates(context.control.agent.live?.inFlight ?? [])
+            try feed(context).rates(context.control.agent.live?.inFlight ?? [])
         },
         .getList("log", "The newest events, newest last.", query: logFilters) { call, context in
-            try pulse(context).newest(
+            try feed(context).newest(
                 call.limit(200), level: level(call), job: call.number(inQuery: "job"),
                 before: call.number(inQuery: "before"))
         },
@@ -39,7 +39,7 @@ extension Endpoints {
         // Without it the stream would begin now, and what came in between would be missed in silence.
         if last != nil, after == nil { throw APIFault.badRequest("'Last-Event-ID' is a number (seq)") }
         let stream = EventStream(
-            context: context, pulse: try pulse(context), level: level(call),
+            context: context, feed: try feed(context), level: level(call),
             after: after ?? call.number(inQuery: "after"),
             call: call)
         guard let seat = context.seats.take() else {
@@ -50,9 +50,9 @@ extension Endpoints {
         return stream.response(seat)
     }
 
-    private static func pulse(_ context: APIContext) throws -> Pulse {
-        guard let pulse = context.pulse else { throw APIFault.conflict("no agent is running") }
-        return pulse
+    private static func feed(_ context: APIContext) throws -> ActivityFeed {
+        guard let feed = context.feed else { throw APIFault.conflict("no agent is running") }
+        return feed
     }
 
     private static func level(_ call: APICall) -> LogSettings.Level {

@@ -26,7 +26,7 @@ extension Endpoints {
             else {
                 throw noJob(call)
             }
-            return StoryReport(story, job, pulse: context.pulse)
+            return StoryReport(story, job, feed: context.feed)
         },
         receipts,
         .post("route", "Where a file would go, and why; nothing of it is read.", RouteQuestion.self, need: .read) {

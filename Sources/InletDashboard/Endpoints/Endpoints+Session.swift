@@ -21,7 +21,7 @@ extension Endpoints {
             method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
             need: .nothing, answer: .json(.named(ReadyReport.self)), others: [503]
         ) { call, context in
-            let reasons = Readiness(context.control.agent.live).reasons
+            let reasons = ReadyReport.reasons(context.control.agent.live)
             let mayKnow = call.visitor.access >= .read
             let report = ReadyReport(
                 ready: reasons.isEmpty, reasons: reasons.isEmpty || !mayKnow ? nil : reasons)

@@ -7,11 +7,11 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// The status as it was a moment ago: many who look at once ask the journal once.
+/// Shares one status among all streams, so that many readers at once cost one query of the journal.
 final class SharedStatus: Sendable {
     private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
-    /// - Parameter change: what happened until then must be in it.
+    /// - Parameter change: the report must include everything that happened until then.
     func report(_ control: LocalControl, since change: ContinuousClock.Instant) async throws -> StatusReport {
         let now = ContinuousClock.now
         if let last = last.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
@@ -23,7 +23,7 @@ final class SharedStatus: Sendable {
     }
 }
 
-/// That somebody goes: the reader, or we.
+/// Ends a stream: the reader has left, or the server shuts down.
 final class StreamEnd: Sendable {
     private let flag = Mutex(false)
     private let signal: WakeSignal
@@ -38,17 +38,17 @@ final class StreamEnd: Sendable {
     var hasCome: Bool { flag.withLock { $0 } || Task.isCancelled }
 }
 
-/// What happens, told to one reader as it does (WHATWG HTML, server-sent events). A reader that takes nothing for a minute is
-/// cut off; one that falls behind by more than the ring holds misses what lies between.
+/// Sends one reader what happens (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is disconnected;
+/// one that falls behind by more than the ring holds misses the events in between.
 struct EventStream: Sendable {
     let context: APIContext
-    let pulse: Pulse
+    let feed: ActivityFeed
     let level: LogSettings.Level
-    /// Go on after this event; nil = with what comes.
+    /// The event to continue after; nil = only new ones.
     let after: Int64?
     let call: APICall
 
-    /// Between two looks: many events at once are told together.
+    /// The pause between two rounds: events that come together are sent together.
     private static let pace = Duration.milliseconds(100)
     private static let statusPace = Duration.seconds(1)
     private static let ratePace = Duration.seconds(10)
@@ -58,7 +58,7 @@ struct EventStream: Sendable {
         var cursor: Int64
         var isChanged = true
         var changedAt = ContinuousClock.now
-        /// See `Pulse.changes`.
+        /// See `ActivityFeed.changes`.
         var changes: UInt64
         var nextStatus = ContinuousClock.now
         var nextRates = ContinuousClock.now.advanced(by: EventStream.ratePace)
@@ -80,7 +80,7 @@ struct EventStream: Sendable {
     }
 
     private func run(_ writer: inout any ResponseBodyWriter) async throws {
-        let (signal, end) = pulse.attend()
+        let (signal, end) = feed.subscribe()
         defer { end() }
         let ending = StreamEnd(signal)
         // A browser that goes away is noticed at once, and not when the next thing happens.
@@ -98,23 +98,23 @@ struct EventStream: Sendable {
     private func tell(
         _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, _ ending: StreamEnd
     ) async throws {
-        var round = Round(cursor: after ?? pulse.last, changes: pulse.changes)
+        var round = Round(cursor: after ?? feed.last, changes: feed.changes)
         try await send(
-            "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(context.version)]), &writer)
+            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(context.version)]), &writer)
         while !ending.hasCome {
-            let news = pulse.events(after: round.cursor, limit: Self.mostAtOnce)
+            let news = feed.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
             if let last = news.last {
                 round.cursor = last.seq
                 round.change()
             }
-            let changes = pulse.changes
+            let changes = feed.changes
             if changes != round.changes {
                 round.changes = changes
                 round.change()
             }
             let inFlight = context.control.agent.live?.inFlight ?? []
-            pulse.look(inFlight)
+            feed.count(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
                 try await send("status", context.status.report(context.control, since: round.changedAt), &writer)
@@ -123,9 +123,9 @@ struct EventStream: Sendable {
             }
             if ContinuousClock.now >= round.nextRates {
                 guard call.visitor.isStillIn() else { return }
-                try await send("rates", LatestRates(pulse.rates(inFlight)), &writer)
+                try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
                 round.nextRates = .now.advanced(by: Self.ratePace)
-                // What says no event, such as a file that waits for its quiet time, is told now and then.
+                // Changes without an event, such as a file that settles, reach the reader by this.
                 round.change()
             }
             if news.count == Self.mostAtOnce { continue }
@@ -133,6 +133,16 @@ struct EventStream: Sendable {
             await signal.wait(until: wantsStatus ? min(round.nextStatus, round.nextRates) : round.nextRates)
             if !ending.hasCome { try await Task.sleep(for: Self.pace) }
         }
+    }
+
+    /// The newest step of the last hour.
+    private static func newest(_ rates: RatesReport) -> JSONValue {
+        let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
+        let time = start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))
+        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.integer($0) } }
+        return .object([
+            "ts": .text(time.rfc3339), "total": .integer(rates.total.last ?? 0), "destinations": .object(destinations),
+        ])
     }
 
     private func send(
@@ -144,19 +154,5 @@ struct EventStream: Sendable {
         let alarm = call.deadline.begin(call.deadline.writing)
         defer { alarm.cancel() }
         try await writer.write(ByteBuffer(bytes: text))
-    }
-}
-
-/// The newest step of the last hour.
-struct LatestRates: Encodable, Sendable {
-    var ts: String
-    var total: Int64
-    var destinations: [String: Int64]
-
-    init(_ rates: RatesReport) {
-        let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
-        ts = (start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))).rfc3339
-        total = rates.total.last ?? 0
-        destinations = rates.destinations.compactMapValues(\.last)
     }
 }

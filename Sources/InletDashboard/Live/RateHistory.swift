@@ -1,3 +1,4 @@
+internal import InletAgent
 internal import InletCore
 
 /// How fast bytes went to each destination in the last hour, in steps of ten seconds. Pure: time is a parameter.
@@ -65,5 +66,83 @@ struct RateHistory: Sendable {
         return RatesReport(
             step_ms: Self.step, from: WallTime(milliseconds: numbers.lowerBound * Self.step).rfc3339, total: total,
             destinations: destinations)
+    }
+}
+
+/// The last hour in steps.
+package struct RatesReport: Codable, Sendable, Equatable {
+    package var step_ms: Int64
+    /// When the first step began.
+    package var from: String
+    /// Bytes per second, the oldest first.
+    package var total: [Int64]
+    /// By destination; those to which nothing went are left out.
+    package var destinations: [String: [Int64]]
+}
+
+extension RatesReport: Described {
+    static var schemaName: String { "Rates" }
+    static var schema: Schema {
+        .object([
+            .must("step_ms", .integer), .must("from", .time), .must("total", .list(.integer), "Bytes per second."),
+            .must("destinations", .map(.list(.integer))),
+        ])
+    }
+}
+
+/// Remembers how many bytes of each running delivery are counted, so that the next look counts only the rest. Pure.
+struct SentBytes: Sendable {
+    /// Bytes that left between two times.
+    struct Share: Sendable, Equatable {
+        var destination: String
+        var count: Int64
+        var since: WallTime
+    }
+
+    private struct Record {
+        /// nil until the first look at one that goes on with what an earlier process or try sent.
+        var counted: Int64?
+        var size: Int64
+        var at: WallTime
+    }
+
+    /// Many times what can run at once.
+    static let most = 10_000
+
+    private var records: [Int64: Record] = [:]
+
+    /// What an event says of bytes that left.
+    mutating func heard(_ event: AgentEvent, at now: WallTime) -> Share? {
+        switch event {
+        case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
+            if records.count >= Self.most { records = [:] }
+            let counted: Int64? = isPoll ? size : isResumed || records[ref.delivery] != nil ? nil : 0
+            records[ref.delivery] = Record(counted: counted, size: size, at: now)
+            return nil
+        case .transferProgress(let ref, let sent, _, _):
+            return seen(sent, of: ref.delivery, to: ref.destination, at: now)
+        case .jobWaiting(let ref, _, _, _):
+            // Nothing of it is left to send.
+            guard let size = records[ref.delivery]?.size else { return nil }
+            return seen(size, of: ref.delivery, to: ref.destination, at: now)
+        case .jobDelivered(let ref, let proof, _):
+            defer { records[ref.delivery] = nil }
+            guard proof.sameAs == nil, ![.registered, .adopted, .carried].contains(proof.method) else { return nil }
+            return seen(proof.size, of: ref.delivery, to: ref.destination, at: now)
+        case .jobRetry: return nil  // The next try may go on where this one ended.
+        case .jobFailed(let ref, _, _):
+            records[ref.delivery] = nil
+            return nil
+        default: return nil
+        }
+    }
+
+    /// A delivery has sent so much by now.
+    mutating func seen(_ sent: Int64, of delivery: Int64, to destination: String, at now: WallTime) -> Share? {
+        guard let record = records[delivery] else { return nil }
+        records[delivery]?.counted = max(sent, record.counted ?? 0)
+        records[delivery]?.at = now
+        guard let counted = record.counted, sent > counted else { return nil }
+        return Share(destination: destination, count: sent - counted, since: record.at)
     }
 }

@@ -1,3 +1,4 @@
+// length: one switch over all metrics, so that one without a meaning does not compile
 /// Every metric of `/metrics`, once and in the page's order: the raw value is its name, which is never changed.
 ///
 /// Seconds and bytes as Prometheus has them; what ends in `_total` counts from the agent's start.
@@ -50,18 +51,66 @@ enum Metric: String, CaseIterable, Sendable {
     }
 
     /// The names of its series' labels, in their order.
-    var labels: [String] {
+    var labels: [String] { meaning.labels }
+
+    /// What it says, in one line.
+    var help: String { meaning.help }
+
+    private var meaning: (labels: [String], help: String) {
         switch self {
-        case .info: ["version"]
-        case .files, .fileBytes: ["state"]
-        case .filesEnded: ["route", "state"]
-        case .deliveriesOpen, .destinationState: ["destination", "state"]
-        case .deliveries: ["destination", "result"]
-        case .deliveredBytes, .deliveryDuration, .retries, .continued, .destinationUp, .destinationPaused, .limit:
-            ["destination"]
-        case .rootUp, .settling, .watches, .polled: ["root"]
-        case .resumed: ["result"]
-        default: []
+        case .info: (["version"], "The version that runs, as a label.")
+        case .startTime: ([], "When the agent started, in seconds since 1970.")
+        case .journalFailing: ([], "1 while the journal cannot be written, and nothing new is taken or sent.")
+        case .journalWrites: ([], "How long changes took to be on the disk; many files share one.")
+        case .files: (["state"], "Files that the journal knows, by state.")
+        case .fileBytes: (["state"], "Bytes of the files that the journal knows, by state.")
+        case .filesEnded:
+            (
+                ["route", "state"],
+                "Files that are done with since the start, by the route that took them and how they ended."
+            )
+        case .filesIgnored: ([], "Files of watched folders that no route takes, since each folder began to be watched.")
+        case .queueWaiting: ([], "Deliveries that wait for a worker or for their time.")
+        case .oldestWaiting: ([], "How long the file has waited that has waited longest, since it was admitted.")
+        case .deliveriesOpen:
+            (["destination", "state"], "Deliveries that have not ended, by destination and where they are.")
+        case .deliveries:
+            (
+                ["destination", "result"],
+                "Deliveries that ended since the start while they were tried, or without need to be."
+            )
+        case .deliveredBytes: (["destination"], "Bytes of the files that were delivered since the start.")
+        case .deliveryDuration: (["destination"], "How long the attempts took that delivered a file.")
+        case .retries: (["destination"], "Attempts that failed and are made again.")
+        case .bytesInFlight: ([], "Bytes of the files that are being sent now, whole.")
+        case .destinationUp:
+            (["destination"], "1, or 0 while a destination is down, refuses its credentials, or has not answered yet.")
+        case .destinationState:
+            (["destination", "state"], "1 for the state that a destination's breaker is in, 0 for the others.")
+        case .destinationPaused: (["destination"], "1 while a person has paused the destination.")
+        case .limit:
+            (
+                ["destination"],
+                "The limit that holds; * is for all destinations together. None where nothing is limited."
+            )
+        case .rootUp:
+            (
+                ["root"],
+                "1 while a watched folder is listed or watched, 0 while it is missing, paused, or cannot be read."
+            )
+        case .settling: (["root"], "Files that are not known to be complete yet.")
+        case .watches: (["root"], "Watches of inotify that are held; with fanotify few stand for all folders.")
+        case .polled: (["root"], "Folders that are listed again and again because nothing tells of them.")
+        case .watchLimit: ([], "Folders of which the kernel tells one user at most (fs.inotify.max_user_watches).")
+        case .overflows: ([], "Times that the kernel lost news of a watched folder, which was then listed anew.")
+        case .resuming: ([], "Files that waited at the start and have not been tried since.")
+        case .resumed: (["result"], "What became of the files that waited at the start.")
+        case .recovered:
+            ([], "Deliveries that an earlier process was at when it ended, and that were freed at the start.")
+        case .continued: (["destination"], "Attempts that went on from where an earlier process was.")
+        case .residentMemory: ([], "Memory that is in RAM, in bytes.")
+        case .openDescriptors: ([], "Descriptors that are open.")
+        case .processorTime: ([], "Processor time used, in seconds.")
         }
     }
 }

@@ -72,4 +72,88 @@ package struct MetricsPage: Sendable {
         if let count = figures.openDescriptors { page.add(.openDescriptors, count) }
         if let time = figures.processorTime { page.add(.processorTime, .real(time.seconds)) }
     }
+
+    // MARK: - What only a running agent has to say
+
+    /// What is always there, be it 0: a series that begins with its first event shows no increase by it.
+    private static let usualEnds: Set<FileState> = [.delivered, .failed, .expired, .rejected]
+    private static let usualOutcomes: Set<FileState> = [.delivered, .failed, .expired]
+
+    private func addCounters(_ figures: MetricsFigures, to page: inout PrometheusText) {
+        for (route, ends) in figures.files where route != MetricsTally.other || !ends.isEmpty {
+            for state in Self.usualEnds.union(ends.keys) {
+                page.add(.filesEnded, ends[state] ?? 0, [("route", route), ("state", state.rawValue)])
+            }
+        }
+        for (name, destination) in figures.destinations where name != MetricsTally.other || !destination.isEmpty {
+            let label = [(name: "destination", value: name)]
+            for outcome in Self.usualOutcomes.union(destination.ends.keys) {
+                page.add(
+                    .deliveries, destination.ends[outcome] ?? 0, label + [(name: "result", value: outcome.rawValue)])
+            }
+            page.add(.deliveredBytes, .whole(destination.deliveredBytes), label)
+            page.add(.deliveryDuration, .histogram(destination.durations), label)
+            page.add(.retries, destination.retries, label)
+            page.add(.continued, destination.resumed, label)
+        }
+        page.add(.overflows, figures.overflows)
+        page.add(.recovered, figures.recovered)
+    }
+
+    private func addDestinations(_ live: AgentControl.Running, to page: inout PrometheusText) {
+        for destination in live.destinations {
+            let label = [(name: "destination", value: destination.name)]
+            let state = Self.word(destination.state)
+            page.add(.destinationUp, Self.wordsOfUp.contains(state), label)
+            page.add(.destinationPaused, destination.isPaused, label)
+            for word in Self.wordsOfUp + Self.wordsOfDown {
+                page.add(.destinationState, word == state, label + [(name: "state", value: word)])
+            }
+        }
+        for limit in live.limits {
+            guard let rate = limit.rate else { continue }
+            page.add(.limit, .whole(rate), [("destination", limit.destination ?? "*")])
+        }
+        page.add(.bytesInFlight, .whole(live.inFlight.reduce(0) { $0 + $1.size }))
+    }
+
+    private static let wordsOfUp = ["up", "trial", "slowed"]
+    private static let wordsOfDown = ["unproved", "down", "credentials_refused"]
+
+    /// A breaker's state in one word.
+    private static func word(_ state: CircuitBreaker.State) -> String {
+        switch state {
+        case .up: "up"
+        case .trial: "trial"
+        case .slowed: "slowed"
+        case .unproved: "unproved"
+        case .down: "down"
+        case .credentialsRefused: "credentials_refused"
+        }
+    }
+
+    func addRoots(_ roots: [RootStatus], to page: inout PrometheusText) {
+        // A card that is in two slots, or that comes while it goes, is one series all the same.
+        let roots = Dictionary(roots.map { ($0.root.display, $0) }) { _, last in last }
+        for (path, status) in roots {
+            let label = [(name: "root", value: path)]
+            // One that is being listed is there; before it was entered nobody knows.
+            page.add(.rootUp, status.state == .watching || (status.state == .starting && status.mode != nil), label)
+            page.add(.settling, status.settling, label)
+            page.add(.watches, status.watches, label)
+            page.add(.polled, status.polled, label)
+        }
+        page.add(.filesIgnored, roots.values.reduce(0) { $0 + $1.ignored })
+        if let limit = WatchNeed.limit { page.add(.watchLimit, limit) }
+    }
+
+    /// - Parameter summary: nil when nothing waited at the start.
+    private func addRecovery(_ summary: ResumeSummary?, to page: inout PrometheusText) {
+        let ends = [
+            ("delivered", summary?.resumed ?? 0), ("failed", summary?.failed ?? 0),
+            ("waiting", summary?.waiting ?? 0),
+        ]
+        page.add(.resuming, ends.reduce(summary?.of ?? 0) { $0 - $1.1 })
+        for (result, count) in ends { page.add(.resumed, count, [("result", result)]) }
+    }
 }

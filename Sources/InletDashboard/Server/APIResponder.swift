@@ -39,7 +39,7 @@ struct APIResponder: Sendable {
         let call = APICall(
             request: request, visitor: visitor, places: match.places, query: query, body: body, deadline: deadline)
         // A command that fails may have done a part of its work.
-        defer { if [.full, .socket].contains(match.endpoint.need) { context.pulse?.stir() } }
+        defer { if [.full, .socket].contains(match.endpoint.need) { context.feed?.noteChange() } }
         do {
             let response = try await match.endpoint.handle(call, context)
             return Reply(response: isHead ? response.withoutBody : response)

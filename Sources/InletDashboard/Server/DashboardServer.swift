@@ -41,13 +41,14 @@ package struct DashboardServer: Service {
     private let log: EventLog
 
     package init(
-        _ settings: DashboardSettings, control: LocalControl, pulse: Pulse, standing: DashboardStanding, log: EventLog,
+        _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, standing: DashboardStanding,
+        log: EventLog,
         bounds: Bounds = Bounds()
     ) {
         listen = settings.listen
         handler = DashboardHandler(
             responder: APIResponder(
-                context: APIContext(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
+                context: APIContext(control: control, feed: feed, largeSeats: Seats(bounds.largeAnswers)),
                 table: Endpoints.all.filter { $0.need != .socket }),
             door: Door(settings, log: log), assets: WebAssets(), bounds: bounds)
         self.bounds = bounds

@@ -1,6 +1,6 @@
 internal import InletCore
 
-/// The line that `inlet send` draws again and again: the file that is next, how far it is, and all of them together.
+/// The progress line of `inlet send`: the next file, how far it is, and the sum of all.
 package struct SendLine: Sendable {
     /// What is known of all files of one command.
     package struct Sum: Sendable, Equatable {
@@ -26,8 +26,8 @@ package struct SendLine: Sendable {
     ) -> TintedText {
         rates.look(
             moving.filter { $0.next_look == nil }, delivered: sum.endedBytes, files: sum.ended, at: time)
-        let slowest = moving.min { Self.share($0) < Self.share($1) }
-        let share = slowest.map(Self.share) ?? 0
+        let slowest = moving.min { $0.share < $1.share }
+        let share = slowest?.share ?? 0
         let pace = pace(next, slowest, sum)
         let total = sum.files > 1 ? "  \(sum.ended + 1) of \(sum.files)" : ""
         let bar = columns < 60 ? 8 : 20
@@ -35,7 +35,7 @@ package struct SendLine: Sendable {
         let path = DisplayWidth.shorten(next.path, max(8, columns - taken - 1))
         // One column is left free: behind a full line some terminals begin another.
         return
-            (TintedText("  \(path)  ") + ShareBar.text(share, width: bar) + TintedText("  \(pace)")
+            (TintedText("  \(path)  ") + TintedText.bar(share, width: bar) + TintedText("  \(pace)")
             + TintedText(total, .faint)).cut(max(1, columns - 1))
     }
 
@@ -50,11 +50,6 @@ package struct SendLine: Sendable {
         let left = isSum ? sum.bytes - sum.endedBytes - slowest.sent : slowest.size - slowest.sent
         let time = TransferRates.time(for: left, at: rate).map { ", \(DurationText.format($0)) left" } ?? ""
         return "\(ByteText.format(Int64(rate)))/s\(time)"
-    }
-
-    private static func share(_ transfer: StatusReport.Transfer) -> Double {
-        transfer.percent.map { $0 / 100 }
-            ?? (transfer.size > 0 ? Double(transfer.sent) / Double(transfer.size) : 1)
     }
 
     /// `12 files, 3.4 GiB in 1m30s (38 MiB/s)`: what is said at the end of several files.

@@ -1,41 +1,31 @@
 internal import InletCore
 
-/// What `inlet status --watch` shows, as lines that fit a terminal: what needs somebody first, then what moves.
+/// What `inlet status --watch` shows, as lines that fit a terminal: problems first, then transfers.
 package struct StatusScreen: Sendable {
-    /// Of a terminal, in characters.
-    package struct Size: Sendable, Equatable {
-        package var columns: Int
-        /// nil = any number of lines.
-        package var rows: Int?
-
-        package init(columns: Int, rows: Int? = nil) {
-            self.columns = columns
-            self.rows = rows
-        }
-    }
-
     private let status: WatchedStatus
-    private let size: Size
+    private let columns: Int
+    private let rows: Int?
     private var report: StatusReport { status.report }
 
-    /// Lines that are always kept for what moves.
+    /// Lines that are always kept for transfers.
     private static let leastMoving = 3
     private static let mostNeeds = 4
 
-    package init(_ status: WatchedStatus, size: Size) {
-        self.status = status
-        self.size = Size(columns: max(size.columns, 1), rows: size.rows.map { max($0, 1) })
+    /// - Parameters:
+    ///   - columns: of the terminal, in characters.
+    ///   - rows: nil = any number of lines.
+    package init(_ status: WatchedStatus, columns: Int, rows: Int? = nil) {
+        (self.status, self.columns, self.rows) = (status, max(columns, 1), rows.map { max($0, 1) })
     }
 
     /// - Parameter clock: the time of day, for people.
     package func lines(clock: String) -> [TintedText] {
         let head = head(clock)
         let rest = section("Destinations", destinations) + section("Watched, and not as it should be", roots)
-        let table = TransferTable(report.in_flight, status.rates, columns: size.columns)
         // Two for the heading of what moves.
-        let room = size.rows.map { max(Self.leastMoving, $0 - head.count - rest.count - 2) }
-        let all = (head + section("In flight", Self.first(table.rows, room)) + rest).map { $0.cut(size.columns) }
-        return size.rows.map { Array(all.prefix($0)) } ?? all
+        let room = rows.map { max(Self.leastMoving, $0 - head.count - rest.count - 2) }
+        let all = (head + section("In flight", Self.first(transfers, room)) + rest).map { $0.cut(columns) }
+        return rows.map { Array(all.prefix($0)) } ?? all
     }
 
     /// The first of them; where that is not all, the last line says how many more there are.
@@ -93,15 +83,54 @@ package struct StatusScreen: Sendable {
         return left > 0 ? left : nil
     }
 
+    // MARK: - What moves
+
+    private static let least = (path: 8, bar: 4)
+    private static let mostBar = 16
+
+    /// A line each: bar, rate and time left, with the path in what room is left.
+    private var transfers: [TintedText] {
+        let moving = report.in_flight
+        let rates = moving.map { transfer in
+            transfer.next_look == nil ? status.rates.rate(of: transfer) : nil
+        }
+        let shown = rates.map { rate in rate.map { ByteText.format(Int64($0)) + "/s" } ?? "" }
+        let left = zip(moving, rates).map(Self.left)
+        let job = Self.widest(moving.map { "\($0.job)" })
+        let rate = Self.widest(shown)
+        let destination = min(Self.widest(moving.map(\.destination)), max(6, columns / 6))
+        // Spaces and signs between the columns, and the percent.
+        let fixed = 2 + job + 2 + 3 + destination + 2 + 1 + 5 + 2 + rate + 2 + Self.widest(left)
+        let free = max(0, columns - fixed)
+        let bar = min(Self.mostBar, max(Self.least.bar, free / 3))
+        let path = min(Self.widest(moving.map(\.path)), max(Self.least.path, free - bar))
+        return moving.indices.map { index in
+            let transfer = moving[index]
+            let target = DisplayWidth.pad(DisplayWidth.cut(transfer.destination, destination), destination)
+            return TintedText("  \(DisplayWidth.padLeft("\(transfer.job)", job))  ", .faint)
+                + TintedText(DisplayWidth.pad(DisplayWidth.shorten(transfer.path, path), path) + " → \(target)  ")
+                + TintedText.bar(transfer.share, width: bar)
+                + TintedText("  \(DisplayWidth.padLeft(shown[index], rate))  \(left[index])")
+        }
+    }
+
+    private static func left(_ transfer: StatusReport.Transfer, _ rate: Double?) -> String {
+        if let step = transfer.step { return step }
+        if transfer.next_look != nil { return "working" }
+        return TransferRates.time(for: transfer.size - transfer.sent, at: rate).map { DurationText.format($0) } ?? ""
+    }
+
+    private static func widest(_ texts: [String]) -> Int { texts.map { DisplayWidth.of($0) }.max() ?? 0 }
+
     // MARK: - Places
 
     private var destinations: [TintedText] {
-        let name = report.destinations.map { DisplayWidth.of($0.name) }.max() ?? 0
-        let state = report.destinations.map { DisplayWidth.of($0.state) }.max() ?? 0
+        let name = Self.widest(report.destinations.map(\.name))
+        let state = Self.widest(report.destinations.map(\.state))
         return report.destinations.map { destination in
             let isGood = ["up", "not asked yet"].contains(destination.state)
             let tint: Tint = isGood ? .good : destination.state == "not running" ? .faint : .bad
-            let next = destination.next_probe.map { "  asked again \(DayClock.time($0))" } ?? ""
+            let next = destination.next_probe.map { "  asked again \(WallTime.clock(of: $0))" } ?? ""
             return TintedText("  \(DisplayWidth.pad(destination.name, name))  ")
                 + TintedText(DisplayWidth.pad(destination.state, state), tint)
                 + TintedText("  \(destination.waiting) waiting\(next)")
@@ -114,4 +143,9 @@ package struct StatusScreen: Sendable {
             TintedText("  \(root.path)  ") + TintedText(DisplayText.escape(root.state), .warning)
         }
     }
+}
+
+extension StatusReport.Transfer {
+    /// How far it is, from 0 to 1.
+    package var share: Double { percent.map { $0 / 100 } ?? (size > 0 ? Double(sent) / Double(size) : 1) }
 }

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 
 /// How a text is coloured, by the numbers of ECMA-48 (SGR).
 package enum Tint: String, Sendable {
@@ -56,12 +56,33 @@ package struct TintedText: Sendable, Equatable {
         return result
     }
 
-    /// With spaces behind it up to `columns`.
-    package func padded(_ columns: Int) -> TintedText {
-        self + TintedText(String(repeating: " ", count: max(0, columns - width)))
-    }
-
     package func text(hasColour: Bool) -> String {
         spans.map { span in hasColour ? span.tint?.paint(span.text) ?? span.text : span.text }.joined()
+    }
+}
+
+extension TintedText {
+    /// `████████····  62 %`
+    ///
+    /// - Parameter share: from 0 to 1; what is outside is taken as the nearest.
+    package static func bar(_ share: Double, width: Int) -> TintedText {
+        let share = share.isFinite ? min(1, max(0, share)) : 1
+        let filled = Int(share * Double(width))
+        let percent = DisplayWidth.padLeft("\(Int(share * 100))", 3)
+        return TintedText(String(repeating: "█", count: filled), .good)
+            + TintedText(String(repeating: "·", count: width - filled), .faint) + TintedText(" \(percent) %")
+    }
+}
+
+extension WallTime {
+    /// `18:00:07`, by the clock of `zone`; nil = the system's.
+    package func clock(in zone: String? = nil) -> String { String(rfc3339(in: zone).dropFirst(11).prefix(8)) }
+
+    /// `2026-11-22` there.
+    func day(in zone: String?) -> String { String(rfc3339(in: zone).prefix(10)) }
+
+    /// The clock's time of a text in RFC 3339; the text itself where it is none.
+    static func clock(of text: String, in zone: String? = nil) -> String {
+        WallTime(rfc3339: text)?.clock(in: zone) ?? text
     }
 }

@@ -61,6 +61,6 @@ struct LogCommand: AsyncParsableCommand {
             abstract: "Prints the JSON schema of the log's lines.",
             discussion: "Example: inlet log schema > inlet-log.schema.json")
 
-        func run() async throws { Console.draw(LogSchema.json) }
+        func run() async throws { Console.draw(EventTable.schema) }
     }
 }

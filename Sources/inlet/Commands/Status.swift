@@ -43,9 +43,9 @@ struct Status: AsyncParsableCommand {
         } else if Console.isCanvas {
             try await watch.draw(report)
         } else {
-            let size = StatusScreen.Size(columns: ProcessSetup.terminalWidth ?? Self.plainWidth)
+            let columns = ProcessSetup.terminalWidth ?? Self.plainWidth
             try await watch.follow(report) { status in
-                let lines = StatusScreen(status, size: size).lines(clock: DayClock.time(.now))
+                let lines = StatusScreen(status, columns: columns).lines(clock: WallTime.now.clock())
                 return lines.map { $0.text(hasColour: Console.hasColour) }.joined(separator: "\n") + "\n"
             }
         }

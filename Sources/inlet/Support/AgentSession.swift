@@ -16,7 +16,7 @@ struct AgentSession: Sendable {
     let control: LocalControl
     private let factory: PipelineFactory
     private let socket: FilePath
-    private let pulse: Pulse
+    private let feed: ActivityFeed
     private let door = WakeSignal()
     /// nil where nothing listens on a port.
     private let dashboard: DashboardServer?
@@ -39,7 +39,7 @@ struct AgentSession: Sendable {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
-        pulse = Pulse(log)
+        feed = ActivityFeed(log)
         journal = try await Self.openJournal(state, patience)
         Failpoint.opened.reached()
         agent = try await Agent(
@@ -53,9 +53,9 @@ struct AgentSession: Sendable {
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(agent.control, dashboard: standing)
         self.control = control
-        let pulse = pulse
+        let feed = feed
         self.dashboard = dashboard.flatMap { settings in
-            standing.map { DashboardServer(settings, control: control, pulse: pulse, standing: $0, log: log) }
+            standing.map { DashboardServer(settings, control: control, feed: feed, standing: $0, log: log) }
         }
         self.factory = factory
         socket = state.controlSocket
@@ -128,7 +128,7 @@ struct AgentSession: Sendable {
     /// configuration file SIGHUP has that read again.
     func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
         let doors: [any Service] = [
-            ControlServer(path: socket, control: control, pulse: pulse) { [door] in door.raise() }
+            ControlServer(path: socket, control: control, feed: feed) { [door] in door.raise() }
         ]
         let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
         let group = ServiceGroup(quietly: services)

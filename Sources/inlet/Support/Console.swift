@@ -65,7 +65,7 @@ enum Console {
     /// `█████·····  50 %`
     static func bar(_ done: Int64, of total: Int64, width: Int = 24) -> String {
         let share = total > 0 ? Double(done) / Double(total) : 1
-        return ShareBar.text(share, width: width).text(hasColour: hasColour)
+        return TintedText.bar(share, width: width).text(hasColour: hasColour)
     }
 }
 

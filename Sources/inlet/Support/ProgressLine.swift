@@ -38,9 +38,6 @@ final class ProgressLine {
 }
 
 extension StatusReport.Transfer {
-    /// How far it is, from 0 to 1.
-    var share: Double { percent.map { $0 / 100 } ?? (size > 0 ? Double(sent) / Double(size) : 1) }
-
     /// What is being done, in words: its step, or how many bytes have left.
     var doing: String { step ?? "\(ByteText.format(sent)) of \(ByteText.format(size))" }
 }

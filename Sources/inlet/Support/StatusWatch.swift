@@ -123,7 +123,7 @@ struct StatusWatch: Sendable {
     }
 
     private static func note(_ look: Look, in status: inout WatchedStatus) {
-        let clock = DayClock.time(.now)
+        let clock = WallTime.now.clock()
         switch look {
         case .report(let report): status.take(report, at: seconds, clock: clock)
         case .silence: status.lose(hasStopped: false, clock: clock)
@@ -145,13 +145,12 @@ struct Picture: Sendable {
     func end() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
 
     func draw(_ status: WatchedStatus) {
-        let size = StatusScreen.Size(
-            columns: ProcessSetup.terminalWidth ?? 80, rows: ProcessSetup.terminalHeight ?? 24)
-        let lines = StatusScreen(status, size: size).lines(clock: DayClock.time(.now))
+        let (columns, rows) = (ProcessSetup.terminalWidth ?? 80, ProcessSetup.terminalHeight ?? 24)
+        let lines = StatusScreen(status, columns: columns, rows: rows).lines(clock: WallTime.now.clock())
         // Behind a full line the cursor stands on its last character, which would be erased.
         let text = lines.map { line in
-            line.text(hasColour: Console.hasColour) + (line.width < size.columns ? "\u{1B}[K" : "")
+            line.text(hasColour: Console.hasColour) + (line.width < columns ? "\u{1B}[K" : "")
         }.joined(separator: "\r\n")
-        Console.draw("\u{1B}[H" + text + (lines.count < size.rows ?? 0 ? "\r\n\u{1B}[J" : ""))
+        Console.draw("\u{1B}[H" + text + (lines.count < rows ? "\r\n\u{1B}[J" : ""))
     }
 }

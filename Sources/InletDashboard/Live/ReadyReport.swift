@@ -1,21 +1,22 @@
 internal import InletAgent
 internal import InletCore
 
-/// Whether the agent does what it is there for, and if not, why: for whoever starts and watches it. Pure.
-struct Readiness: Sendable, Equatable {
-    /// Sentences; empty = it is ready.
-    var reasons: [String]
+/// What `/readyz` answers: whether the agent does what it is there for, and if not, why.
+struct ReadyReport: Codable, Sendable {
+    var ready: Bool
+    /// Left out where there are none, and for those who may not see them.
+    var reasons: [String]?
 
-    private init(reasons: [String]) { self.reasons = reasons }
-
+    /// Why an agent is not ready, in sentences; none where it is. Pure.
+    ///
     /// - Parameters:
     ///   - journal: why it fails; nil when it does not.
     ///   - destinations: names, and states as `status` shows them.
-    init(
+    static func reasons(
         journal: String?, roots: [(path: String, state: RootStatus.State)],
         destinations: [(name: String, state: String)]
-    ) {
-        reasons = journal.map { ["the journal cannot be used: \(DisplayText.escape($0))"] } ?? []
+    ) -> [String] {
+        var reasons = journal.map { ["the journal cannot be used: \(DisplayText.escape($0))"] } ?? []
         for root in roots {
             switch root.state {
             case .starting: reasons.append("\(root.path) is being listed")
@@ -30,26 +31,15 @@ struct Readiness: Sendable, Equatable {
             reasons.append(
                 "nothing can be sent: " + away.map { "\($0.name) is \($0.state)" }.sorted().joined(separator: ", "))
         }
+        return reasons
     }
 
-    /// Of a running agent.
-    init(_ live: AgentControl.Running?) {
-        guard let live else {
-            self.init(reasons: ["no agent is running"])
-            return
-        }
-        self.init(
-            journal: live.journalTrouble,
-            roots: live.roots.map { ($0.root.display, $0.state) },
+    static func reasons(_ live: AgentControl.Running?) -> [String] {
+        guard let live else { return ["no agent is running"] }
+        return reasons(
+            journal: live.journalTrouble, roots: live.roots.map { ($0.root.display, $0.state) },
             destinations: live.destinations.map { ($0.name, StatusReport.destination($0, [:]).state) })
     }
-}
-
-/// What `/readyz` answers.
-struct ReadyReport: Codable, Sendable {
-    var ready: Bool
-    /// Left out where there are none, and for those who may not see them.
-    var reasons: [String]?
 }
 
 extension ReadyReport: Described {

@@ -1,0 +1,210 @@
+package import InletAgent
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+
+/// What has happened lately, and how fast bytes went, for people who look. It listens to events that are said anyway, looks at
+/// transfers only when somebody asks, and keeps nothing on disk.
+package final class ActivityFeed: Sendable {
+    private struct State {
+        var ring: EventRing
+        var rates: RateHistory
+        var sent = SentBytes()
+        /// Signals of the subscribers, by a number each.
+        var readers: [UInt64: WakeSignal] = [:]
+        var nextReader: UInt64 = 0
+        /// Counts commands that may have changed something without an event.
+        var changes: UInt64 = 0
+
+        mutating func add(_ share: SentBytes.Share, _ now: WallTime) {
+            rates.add(share.count, to: share.destination, from: share.since, until: now)
+        }
+    }
+
+    private let state: Mutex<State>
+
+    /// Listens to `log` from now on.
+    package init(_ log: EventLog) {
+        let now = WallTime.now
+        // Numbers keep growing from one process to the next, so that a returning reader knows what is new.
+        let ring = EventRing(after: now.milliseconds * 1000)
+        state = Mutex(State(ring: ring, rates: RateHistory(from: now)))
+        log.listen { [weak self] in self?.hear($0) }
+    }
+
+    private func hear(_ event: AgentEvent) {
+        let now = WallTime.now
+        let readers = state.withLock { state in
+            state.ring.append(event, at: now)
+            if let share = state.sent.heard(event, at: now) { state.add(share, now) }
+            return Array(state.readers.values)
+        }
+        for reader in readers { reader.raise() }
+    }
+
+    /// Wakes the subscribers after a command that may have changed something without an event.
+    func noteChange() {
+        let readers = state.withLock { state in
+            state.changes += 1
+            return Array(state.readers.values)
+        }
+        for reader in readers { reader.raise() }
+    }
+
+    /// Grows with each `noteChange`.
+    var changes: UInt64 { state.withLock { $0.changes } }
+
+    /// Counts what running deliveries have sent since the last look.
+    func count(_ inFlight: [Transfers.Snapshot]) {
+        let now = WallTime.now
+        state.withLock { state in
+            for snapshot in inFlight {
+                let ref = snapshot.ref
+                let share = state.sent.seen(snapshot.sent, of: ref.delivery, to: ref.destination, at: now)
+                if let share { state.add(share, now) }
+            }
+        }
+    }
+
+    func rates(_ inFlight: [Transfers.Snapshot]) -> RatesReport {
+        count(inFlight)
+        return state.withLock { $0.rates.series(at: .now) }
+    }
+
+    /// The number of the newest event.
+    var last: Int64 { state.withLock { $0.ring.last } }
+
+    /// The time of the oldest event that is remembered.
+    var since: WallTime? { state.withLock { $0.ring.since } }
+
+    /// See `EventRing.after`.
+    func events(after seq: Int64, limit: Int) -> [EventReport] {
+        state.withLock { $0.ring.after(seq, limit: limit) }.map { EventReport($0) }
+    }
+
+    /// The newest of a level and above, oldest first; of one job if it is named.
+    func newest(_ limit: Int, level: LogSettings.Level, job: Int64? = nil, before seq: Int64? = nil) -> [EventReport] {
+        // Reports are made outside of the lock: `emit` waits for it.
+        let entries = state.withLock { $0.ring.before(seq) }
+        var found: [EventReport] = []
+        for entry in entries.reversed() {
+            if found.count == limit { break }
+            let report = EventReport(entry)
+            if report.level >= level, job == nil || report.job == job { found.append(report) }
+        }
+        return found.reversed()
+    }
+
+    /// A signal that is raised when something happens, until `end` is called.
+    func subscribe() -> (signal: WakeSignal, end: @Sendable () -> Void) {
+        let signal = WakeSignal()
+        let id = state.withLock { state in
+            state.nextReader += 1
+            state.readers[state.nextReader] = signal
+            return state.nextReader
+        }
+        return (signal, { [weak self] in self?.state.withLock { $0.readers[id] = nil } })
+    }
+}
+
+/// The newest events, each under a number of its own; older ones are forgotten.
+struct EventRing: Sendable {
+    struct Entry: Sendable {
+        var seq: Int64
+        var at: WallTime
+        var event: AgentEvent
+    }
+
+    static let most = 2000
+
+    private var entries: [Entry] = []
+    /// Where the oldest is, once the ring is full.
+    private var oldest = 0
+    private let capacity: Int
+    private(set) var last: Int64
+
+    /// - Parameter last: the number before the first.
+    init(after last: Int64, capacity: Int = Self.most) {
+        self.last = last
+        self.capacity = capacity
+    }
+
+    mutating func append(_ event: AgentEvent, at time: WallTime) {
+        last += 1
+        let entry = Entry(seq: last, at: time, event: event)
+        if entries.count < capacity {
+            entries.append(entry)
+        } else {
+            entries[oldest] = entry
+            oldest = (oldest + 1) % capacity
+        }
+    }
+
+    /// When the oldest that is remembered was said.
+    var since: WallTime? { entries.isEmpty ? nil : entries[oldest].at }
+
+    /// Those after a number, oldest first, at most `limit`; of a number that is not remembered, and of one that never was, all
+    /// that are.
+    func after(_ seq: Int64, limit: Int) -> [Entry] {
+        let first = last - Int64(entries.count) + 1
+        let skipped = seq < first || seq > last ? 0 : Int(seq - first) + 1
+        return (skipped..<min(entries.count, skipped + limit)).map { self[$0] }
+    }
+
+    /// Those before a number, oldest first; nil = all.
+    func before(_ seq: Int64?) -> [Entry] {
+        entries.indices.map { self[$0] }.filter { $0.seq < seq ?? .max }
+    }
+
+    /// By age, the oldest first.
+    private subscript(_ index: Int) -> Entry { entries[(oldest + index) % entries.count] }
+}
+
+/// One event, as a line of the log says it, under its number.
+package struct EventReport: Encodable, Sendable {
+    let seq: Int64
+    let level: LogSettings.Level
+    private let json: JSONValue
+
+    init(_ entry: EventRing.Entry) {
+        let line = entry.event.line
+        seq = entry.seq
+        level = line.level
+        var object: [String: JSONValue] = [:]
+        for (name, value) in line.fields {
+            object[name] =
+                switch value {
+                case .text(let text): .text(text)
+                case .number(let number): .integer(number)
+                case .list(let items): .list(items.map { .text($0) })
+                case .flag(let flag): .flag(flag)
+                }
+        }
+        object["seq"] = .integer(entry.seq)
+        object["ts"] = .text(entry.at.rfc3339)
+        object["level"] = .text(line.level.rawValue)
+        object["event"] = .text(line.name)
+        json = .object(object)
+    }
+
+    /// The job that it is about; nil for one that is about none.
+    var job: Int64? {
+        guard case .object(let object) = json, case .integer(let job)? = object["job"] else { return nil }
+        return job
+    }
+
+    package func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
+}
+
+extension EventReport: Described {
+    static var schemaName: String { "Event" }
+    static var schema: Schema {
+        .object(
+            [
+                .must("seq", .integer), .must("ts", .time),
+                .must("level", .word(LogSettings.Level.allCases.map(\.rawValue))),
+                .must("event", .text, "As in the log: job.delivered, destination.down …"),
+                .may("was", .text, "What an event that 0.9 renamed was called before; goes away with 0.10."),
+            ], more: .anything)
+    }
+}
