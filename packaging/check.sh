@@ -40,16 +40,6 @@ python_scripts() {
         xargs -0 python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]'
 }
 
-# Each of them by itself: one that was renamed is missed by whoever names it. crt_put.py is for the peer's own Python.
-bench_imports() {
-    local file ended=0
-    for file in packaging/bench/*.py; do
-        file="${file##*/}"
-        [[ $file == crt_put.py ]] || (cd packaging/bench && python3 -B -c "import ${file%.py}") || ended=1
-    done
-    return "$ended"
-}
-
 # What is shipped for Prometheus and Grafana. The tests hold its names against the program, and a page through promtool.
 metrics_files() {
     python3 -m json.tool packaging/grafana/inlet.json /dev/null || return 1
@@ -97,7 +87,7 @@ else
 fi
 check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checklist.py
 check "check_names.py --self-test" python3 -B packaging/check_names.py --self-test
-check "bench scripts find what they import" bench_imports
+check "bench/bench_test.py: what judges a run" python3 -B packaging/bench/bench_test.py
 if python3 -c 'import tomllib' 2>/dev/null; then
     check "every mutation has its place and its test" python3 -B packaging/mutations.py --check
 else
@@ -105,10 +95,6 @@ else
 fi
 $quick || check "checklist.py --self-test" python3 -B packaging/checklist.py --self-test
 $quick || check "run_tests_test.py" python3 -B packaging/run_tests_test.py
-$quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
-    # What judges a run is tried on what it must accept and on what it must not.
-    check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
-done
 $quick || check "builds, and every import is a declared dependency" build_tests
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages
