@@ -44,13 +44,9 @@ def workspace():
             shutil.rmtree(path, ignore_errors=True)
 
 
-def route(name: str, *to: str, key: str = "{name}", **more: Any) -> dict[str, Any]:
-    return {"name": name, "to": list(to), "key": key, **more}
-
-
-def below(*globs: str) -> dict[str, Any]:
-    """What a route matches."""
-    return {"path": list(globs)}
+def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: Any) -> dict[str, Any]:
+    """`path` is what it matches: words with commas between."""
+    return {"name": name, "match": {"path": path.split(",")}, "to": list(to), "key": key, **more}
 
 
 def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]],
@@ -197,16 +193,6 @@ class Agent:
         """- Returns: when the last of so many lines was written."""
         self.wait_for(f"{count:,} x {event}", lambda: self.count(event) >= count, seconds, every)
         return self.moment(event)
-
-    def wait_delivered(self, name: str, seconds: float = 900) -> float:
-        """The seconds between job.started and job.delivered of the file whose path ends in `name`."""
-        def delivered() -> list[float]:
-            jobs = {event.get("job") for event in self.events() if str(event.get("path", "")).endswith(name)}
-            return [instant(event["ts"]) for event in self.events("job.delivered") if event["job"] in jobs]
-
-        ended = self.wait_for(f"job.delivered of {name}", delivered, seconds)
-        job = next(event["job"] for event in self.events() if str(event.get("path", "")).endswith(name))
-        return ended[-1] - min(instant(event["ts"]) for event in self.events("job.started") if event["job"] == job)
 
     def tail(self, lines: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

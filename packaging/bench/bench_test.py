@@ -251,18 +251,10 @@ def figures() -> None:
     expect("words", [one in words for one in ("s5cmd", "<odd & name>", "0.75 GiB/s", "2 files/s")], [False, True, True, True])
 
 
-class Scripted(clients.Peer):
-    """A client whose rounds end as they are told to: seconds, or why it fails."""
-
-    def __init__(self, name: str, *rounds: float | str) -> None:
-        super().__init__(name, "program", None, "", is_compared=True)
-        self.rounds = list(rounds)
-
-
 def failures() -> None:
     """Peers that fail are left out; that inlet fails at something is told, and is no success."""
-    def one_round(client: Scripted, load: Load, one: targets.Group) -> dict[str, float]:
-        now = client.rounds.pop(0)
+    def one_round(client: clients.Client, load: Load, one: targets.Group) -> dict[str, float]:
+        now = rounds[client.name].pop(0)
         if isinstance(now, str):
             raise Failed(now)
         return sample(now)
@@ -271,7 +263,8 @@ def failures() -> None:
             ((1, 1, 1), (1, 1, 1), (1, 2, 2), 0, 0), ((1, 1, 1), (1, 1, 1), ("no",), 0, 3), ((1, 1, 1), ("no",), (1, 2, 2), 1, 1),
             ((1, 1, "no"), (1, 1, 1), (1, 2, 2), 1, 1), ((1, 9, 9), (1, 1, 1), (1, 2, 2), 0, 1)):
         run = throughput.Measurement(Path(), options(["--rounds", "2", "--peers", "curl"]))
-        run.clients = [Scripted(S3, *ours), Scripted("inlet send s3", *sent), Scripted("s5cmd", *s5cmd)]
+        rounds = {S3: list(ours), "inlet send s3": list(sent), "s5cmd": list(s5cmd)}
+        run.clients = [clients.Client(name, None, "always") for name in rounds]
         run.one_round = one_round
         with contextlib.redirect_stdout(io.StringIO()):
             found = run.measure(Load("2x16KiB"), Load("2x16KiB"), "http", "size")

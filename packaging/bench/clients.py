@@ -1,8 +1,4 @@
-"""What throughput.py measures as clients of the S3 sink: inlet in two ways, and its peers, each as it comes.
-
-A client has a `name`, says why it cannot be measured (`problem`), and sends a load: `send` returns seconds, CPU seconds
-and peak RSS in MiB.
-"""
+"""What throughput.py measures as clients of the S3 sink: inlet in two ways, and its peers, each as it comes."""
 
 import functools
 import os
@@ -12,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +21,12 @@ from servers import Sink
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # From here on a file is big: measured in bytes a second, and beside curl.
 BIG = 4 << 20
+CHECKS = ("size", "md5", "crc32c", "sha256")
 SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 Figures = tuple[float, float, float]
+# Words and environment.
+Command = tuple[list[Any], dict[str, str]]
+Wanted = dict[str, tuple[int, str]]
 
 
 class Load:
@@ -37,7 +38,7 @@ class Load:
         self.name, self.count, self.size = name, int(parts[1]), int(parts[2]) * UNITS[parts[3]]
         self.is_big = self.size >= BIG
         # {name: (size, MD5)}
-        self.wanted: dict[str, tuple[int, str]] = {}
+        self.wanted: Wanted = {}
 
     def make(self, folder: Path) -> "Load":
         folder.mkdir()
@@ -47,8 +48,6 @@ class Load:
             self.wanted[name] = (self.size, write_random(folder / name, self.size, is_hashed=not self.is_big))
         # Else the disk is still busy with them in the first round.
         os.sync()
-        if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < self.count * self.size:
-            print(f"{self.name}: may be more than fits in memory, so that files come from the disk")
         return self
 
     def check(self, who: str, sink: Sink) -> dict[str, Any]:
@@ -62,7 +61,7 @@ class Load:
         return stats
 
 
-def differences(wanted: dict[str, tuple[int, str]], found: dict[str, tuple[int, str]]) -> list[str]:
+def differences(wanted: Wanted, found: Wanted) -> list[str]:
     """What is wrong with what arrived. MD5s are compared where both sides know one."""
     lines = [f"{name} is missing" for name in wanted if name not in found]
     lines += [f"{name} was never sent" for name in found if name not in wanted]
@@ -75,58 +74,81 @@ def differences(wanted: dict[str, tuple[int, str]], found: dict[str, tuple[int, 
     return lines
 
 
-class Inlet:
-    """`kind` is the destination's type: s3 signs every request and, over plain HTTP, the SHA-256 of every body, as S3's own
-    tools do; r2 sends to presigned URLs and hashes only what `verify` asks for.
+@dataclass
+class Client:
+    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round, or in
+    every one of big files; others, which are slower, in the first --other-rounds."""
 
-    `inlet run` is measured from the moment that the files appear in its folder to the last receipt: watching, admission, journal
-    with fsync and receipts are in it. A new agent each time, so that it knows none of the files; the CPU time of its start is
-    not in it, its memory is. `inlet send FILE…` is measured as a whole, with a journal that begins empty.
-    """
-
-    is_compared, note = True, ""
-
-    def __init__(self, way: str, kind: str) -> None:
-        self.name, self.way, self.kind, self.verify = f"inlet {way} {kind}", way, kind, "size"
+    name: str
+    # Of a sink, a load, an empty folder, the check that is asked for and a number of connections, or None.
+    send: Callable[[Sink, Load, Path, str, int | None], Figures]
+    compared: str = "never"
+    checks: tuple[str, ...] = CHECKS
+    note: str = ""
+    version: tuple[Any, ...] = ()
+    has_only_big: bool = False
+    most_files: int = 1 << 30
+    # The only port of a sink, by scheme, that it can speak to.
+    ports: tuple[int, int] = (0, 0)
 
     def problem(self, load: Load, verify: str, is_all: bool) -> str:
         """Why it takes no part."""
-        self.verify = verify
-        return f"type: r2 has no verify: {verify}" if self.kind == "r2" and verify in ("crc32c", "sha256") else ""
-
-    def sink_port(self, scheme: str) -> int:
-        """The only port that it can speak to; 0: any."""
-        return 0
+        if self.version and not self.version[0]:
+            return "it is not installed"
+        if verify not in self.checks:
+            return f"it has no verify: {verify}"
+        if self.has_only_big and not load.is_big:
+            return "it sends big files only"
+        return f"more than {self.most_files:,} files take it too long (--all)" if load.count > self.most_files and not is_all else ""
 
     def is_in_round(self, number: int, load: Load, other_rounds: int) -> bool:
-        """`inlet send` of small files is slow, as all are whom no target compares."""
-        return self.way == "run" or load.is_big or number < other_rounds
+        return self.compared == "always" or self.compared == "big" and load.is_big or number < other_rounds
 
-    def send(self, sink: Sink, load: Load, place: Path, connections: int | None) -> Figures:
-        more = ({"connections": connections} if connections else {}) | ({"ca_file": str(sink.authority)} if sink.authority else {})
-        store = (s3 if self.kind == "s3" else spiral)(sink.url, verify=self.verify, **more)
-        config = configure(place, {"store": store}, [route("everything", "store")])
-        if self.way == "send":
-            # Names without folders, from within theirs: 50,000 of them fit in one command line.
-            return run_to_end([Path(binary()).resolve(), "send", "--config", config, "--to", "store", *load.wanted],
-                              {"XDG_STATE_HOME": str(place / "own")}, load.folder)[:3]
-        (staged := place / "staged").mkdir()
-        for name in load.wanted:
-            os.link(load.folder / name, staged / name)
-        with Agent(config) as agent:
-            agent.wait_ready()
-            spent, began = cpu_seconds(agent.pid), time.time()
-            # A folder that is renamed into the watched one: all files are there at once, and complete.
-            os.rename(staged, place / "drop" / "batch")
-            ended = agent.wait_count("job.finished", load.count, PATIENCE)
-            return ended - began, cpu_seconds(agent.pid) - spent, peak_mib(agent.pid)
+    def asked_version(self) -> str:
+        done = subprocess.run(self.version, capture_output=True, text=True, timeout=60)
+        line = (done.stdout or done.stderr).strip().partition("\n")[0]
+        return " ".join(word for word in line.split() if word.startswith(("libcurl/", "OpenSSL/", "aws-cli/"))) or line
+
+
+# Inlet: with s3 it signs every request and, over plain HTTP, the SHA-256 of every body, as S3's own tools do; with r2 it sends to
+# presigned URLs and hashes only what `verify` asks for
+
+
+def prepared(kind: str, sink: Sink, place: Path, verify: str, connections: int | None) -> Path:
+    more = ({"connections": connections} if connections else {}) | ({"ca_file": str(sink.authority)} if sink.authority else {})
+    store = {"s3": s3, "r2": spiral}[kind](sink.url, verify=verify, **more)
+    return configure(place, {"store": store}, [route("everything", "store")])
+
+
+def run(kind: str, sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
+    """`inlet run`, from the moment that the files appear in its folder to the last receipt: watching, admission, journal with
+    fsync and receipts are in it. A new agent each time, so that it knows none of the files; the CPU time of its start is not
+    in it, its memory is."""
+    config, staged = prepared(kind, sink, place, verify, connections), place / "staged"
+    staged.mkdir()
+    for name in load.wanted:
+        os.link(load.folder / name, staged / name)
+    with Agent(config) as agent:
+        agent.wait_ready()
+        spent, began = cpu_seconds(agent.pid), time.time()
+        # A folder that is renamed into the watched one: all files are there at once, and complete.
+        os.rename(staged, place / "drop" / "batch")
+        ended = agent.wait_count("job.finished", load.count, PATIENCE)
+        return ended - began, cpu_seconds(agent.pid) - spent, peak_mib(agent.pid)
+
+
+def send(kind: str, sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
+    """`inlet send FILE…`: the whole command, with a journal that begins empty."""
+    # Names without folders, from within theirs: 50,000 of them fit in one command line.
+    words = [Path(binary()).resolve(), "send", "--config", prepared(kind, sink, place, verify, connections), "--to", "store"]
+    return run_to_end([*words, *load.wanted], {"XDG_STATE_HOME": str(place / "own")}, load.folder)[:3]
 
 
 # Peers
 
 
 def found(name: str) -> str | None:
-    """A program of the virtual environment that throughput.sh makes, or of the machine."""
+    """A program of the virtual environment that bench.sh makes, or of the machine."""
     place = os.environ.get("INLET_BENCH_PEERS", "")
     own = Path(place) / "bin" / name
     return str(own) if place and own.exists() else shutil.which(name)
@@ -144,20 +166,20 @@ def crt_program() -> str | None:
     return python if subprocess.run([python, "-c", "import awscrt"], capture_output=True).returncode == 0 else None
 
 
-def curl(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[list[Any], dict[str, str]]:
+def curl(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
     trust = ["--cacert", sink.authority] if sink.authority else []
     return [program, "-sS", "--fail", *trust, "-T", f"f[{0:06d}-{load.count - 1:06d}].bin", "-o", "/dev/null",
             f"{sink.url}/bench/curl/"], {}
 
 
-def s5cmd(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[list[Any], dict[str, str]]:
+def s5cmd(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
     trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
     workers = ["--numworkers", connections] if connections else []
-    return [program, "--log", "error", "--endpoint-url", sink.url, *workers, "cp", f"{load.folder}/*", "s3://bench/s5cmd/"], \
-        SECRETS | trust
+    return [program, "--log", "error", "--endpoint-url", sink.url, *workers, "cp", f"{load.folder}/*",
+            "s3://bench/s5cmd/"], SECRETS | trust
 
 
-def rclone(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[list[Any], dict[str, str]]:
+def rclone(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
     values = {"TYPE": "s3", "PROVIDER": "Other", "ENDPOINT": sink.url, "REGION": "us-east-1", "NO_CHECK_BUCKET": "true",
               "ACCESS_KEY_ID": "bench", "SECRET_ACCESS_KEY": "bench", "NO_HEAD": "true"}
     sized = ["--transfers", "4", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"] if load.is_big else [
@@ -167,7 +189,7 @@ def rclone(program: str, sink: Sink, load: Load, connections: int | None) -> tup
         f"RCLONE_CONFIG_SINK_{name}": value for name, value in values.items()}
 
 
-def aws(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[list[Any], dict[str, str]]:
+def aws(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
     trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
     quiet = {"AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
              "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -175,56 +197,29 @@ def aws(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[
             "s3://bench/aws"], SECRETS | quiet | trust
 
 
-def crt(program: str, sink: Sink, load: Load, connections: int | None) -> tuple[list[Any], dict[str, str]]:
+def crt(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
     return [program, "-B", HERE / "crt_put.py", load.folder, *([sink.authority] if sink.authority else [])], {}
 
 
-class Peer:
-    """`command` makes the words and the environment with which its `program` sends a load. What targets compare takes part in
-    every round; others, which are slower, in the first --other-rounds."""
+def peer(name: str, program: str | None, command: Callable[..., Command], note: str, *version: str, **more: Any) -> Client:
+    def send_as_peer(sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
+        return run_to_end(*command(program, sink, load, connections), load.folder)[:3]
 
-    def __init__(self, name: str, program: str | None, command: Callable[..., Any], note: str, *version: str,
-                 is_compared: bool = False, most_files: int = 1 << 30) -> None:
-        self.name, self.note, self.is_compared = name, note, is_compared
-        self._program, self._command, self._version, self._most_files = program, command, version, most_files
-
-    @functools.cached_property
-    def version(self) -> str:
-        done = subprocess.run([self._program, *(self._version or ["--version"])], capture_output=True, text=True, timeout=60)
-        line = (done.stdout or done.stderr).strip().partition("\n")[0]
-        chosen = [word for word in line.split() if word.startswith(("libcurl/", "OpenSSL/", "aws-cli/"))]
-        return " ".join(chosen) or line
-
-    def problem(self, load: Load, verify: str, is_all: bool) -> str:
-        if not self._program:
-            return "it is not installed"
-        if verify not in ("size", "md5"):
-            return "it has no such check"
-        if self.name == "curl" and not load.is_big:
-            return "it sends big files only"
-        if load.count > self._most_files and not is_all:
-            return f"more than {self._most_files:,} files take it too long (--all)"
-        return ""
-
-    def sink_port(self, scheme: str) -> int:
-        # The CRT's Python interface takes a host without a port.
-        return {"http": 80, "https": 443}[scheme] if self.name == "aws-crt" else 0
-
-    def is_in_round(self, number: int, load: Load, other_rounds: int) -> bool:
-        return self.is_compared or number < other_rounds
-
-    def send(self, sink: Sink, load: Load, place: Path, connections: int | None) -> Figures:
-        words, environment = self._command(self._program, sink, load, connections)
-        return run_to_end(words, environment, load.folder)[:3]
+    return Client(name, send_as_peer, checks=("size", "md5"), note=note, version=(program, *(version or ["--version"])), **more)
 
 
-def peers() -> list[Peer]:
+def clients() -> list[Client]:
     return [
-        Peer("curl", found("curl"), curl, "`curl -T`: no signature, no checksum; one file after another on one connection", "-V",
-             is_compared=True),
-        Peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version", is_compared=True),
-        Peer("rclone", found("rclone"), rclone,
+        Client("inlet run r2", functools.partial(run, "r2"), "always", ("size", "md5")),
+        Client("inlet run s3", functools.partial(run, "s3"), "always"),
+        Client("inlet send r2", functools.partial(send, "r2"), "big", ("size", "md5")),
+        Client("inlet send s3", functools.partial(send, "s3"), "big"),
+        peer("curl", found("curl"), curl, "`curl -T`: no signature, no checksum; one file after another on one connection", "-V",
+             compared="always", has_only_big=True),
+        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version", compared="always"),
+        peer("rclone", found("rclone"), rclone,
              "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files"),
-        Peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
+        peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
              most_files=10_000),
-        Peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)")]
+        # Its Python interface takes a host without a port.
+        peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)", ports=(80, 443))]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agent import below, configure, route, spiral
+from agent import configure, route, spiral
 from report import MIB
 from servers import Sandbox
 
@@ -47,7 +47,8 @@ def configure_everywhere(folder: Path, sandbox: Sandbox, other: str | None = Non
         if kind == "other" and not other:
             continue
         extra = own | more | (EVIDENCE.get(kind, {}) if evidence else {})
-        match = {"extensions": [ending]} if kind == "units" else {}
-        routes += [route(f"{kind}-{policy}", *(["library", "s3"] if kind == "units" else [kind]), key="{dir}/{name}",
-                         match=below(f"{kind}/{policy}/**") | match, on_success=policy, **extra) for policy in POLICIES]
+        to = ["library", "s3"] if kind == "units" else [kind]
+        for policy in POLICIES:
+            routes.append(route(f"{kind}-{policy}", *to, path=f"{kind}/{policy}/**", key="{dir}/{name}", on_success=policy, **extra))
+            routes[-1]["match"] |= {"extensions": [ending]} if kind == "units" else {}
     return configure(folder, destinations(folder, sandbox, other), routes, {"settle": "100ms"})

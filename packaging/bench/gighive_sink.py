@@ -37,7 +37,7 @@ class GigHive(http.server.BaseHTTPRequestHandler):
     def reply(self, status: int, headers: dict[str, str], value: Any = None) -> None:
         body = b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
-        for name, text in (headers | {"Content-Length": str(len(body))}).items():
+        for name, text in ({"Content-Type": "application/json", "Content-Length": str(len(body))} | headers).items():
             self.send_header(name, text)
         self.end_headers()
         self.wfile.write(body)

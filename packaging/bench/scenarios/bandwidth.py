@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent import Agent, below, command, configure, route, s3
+from agent import Agent, command, configure, route, s3
 from loads import write_sparse
 from report import GIB, MIB, Failed, Row, bounded, none, percentile, table
 from servers import Sink
@@ -75,7 +75,7 @@ class Lab(contextlib.ExitStack):
         self.config = configure(
             folder, {name: s3(sink.url, verify="size", connections=connections, **(own or {}).get(name, {}))
                      for name, sink in self.sinks.items()},
-            [route(name, name, match=below(f"{name}/**")) for name in names], **more)
+            [route(name, name, path=f"{name}/**") for name in names], **more)
         self.agent = self.enter_context(Agent(self.config))
         self.agent.wait_ready()
 

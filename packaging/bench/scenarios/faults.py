@@ -5,6 +5,7 @@ that are mounted meanwhile. Takes the debug build, for only that has failpoints;
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -14,7 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent import Agent, below, command, configure, route, status
+from agent import Agent, command, configure, route, status
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
 from report import Failed, Row, none, table
@@ -127,32 +128,20 @@ def well(found: Findings, scene: Scene) -> None:
 # A round
 
 
-class Digests:
-    """Of files that seldom change."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], str] = {}
-
-    def below(self, top: Path) -> dict[str, str]:
-        """{path below `top`: digest} of all its files, without those that go meanwhile."""
-        found = {}
-        for path in (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names):
-            try:
-                held = os.lstat(path)
-                mark = (path, held.st_ino, held.st_size, held.st_mtime_ns, held.st_ctime_ns)
-                if mark not in self._known:
-                    self._known[mark] = digest_of(path)
-            except FileNotFoundError:
-                continue
-            found[os.path.relpath(path, top)] = self._known[mark]
-        return found
+def digests(top: Path) -> dict[str, str]:
+    """{path below `top`: digest} of all its files, without those that go meanwhile."""
+    found = {}
+    for path in (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names):
+        with contextlib.suppress(FileNotFoundError):
+            found[os.path.relpath(path, top)] = digest_of(path)
+    return found
 
 
 class Round:
     """One agent among writers, with everything of it below one folder."""
 
     def __init__(self, folder: Path, seed: int, count: int, has_disks: bool) -> None:
-        self.folder, self.count, self.book, self.digests = folder, count, Book(), Digests()
+        self.folder, self.count, self.book = folder, count, Book()
         self.failed_calls, self.roots, self.disks = folder / "faults.log", [folder / "drop"], []
         self.writers = [Meddler(folder / f"drop/{policy}/w{number}", f"{policy}/w{number}", seed, self.book)
                         for number, policy in enumerate(POLICIES)]
@@ -173,7 +162,7 @@ class Round:
         retry = {"attempts": 100, "backoff": "200ms", "max_backoff": "2s"}
         return configure(
             self.folder, {"s3": sandbox.s3(), "library": {"type": "folder", "path": f"{self.folder}/library"}},
-            [route(policy, "library", "s3", key="{dir}/{name}", match=below(f"{policy}/**"), on_success=policy, retry=retry)
+            [route(policy, "library", "s3", key="{dir}/{name}", path=f"{policy}/**", on_success=policy, retry=retry)
              for policy in POLICIES], {"settle": "100ms", "poll": "1s"}, self.roots)
 
     def failed(self) -> list[str]:
@@ -200,10 +189,10 @@ class Round:
         for row in rows:
             root = next(root for root in self.roots if row["path"].startswith(f"{root}/"))
             jobs[os.path.relpath(row["path"], root)].append(row["state"])
-        library = self.digests.below(self.folder / "library")
+        library = digests(self.folder / "library")
         held = {"s3": Counter(digest_of(entry["path"]) for entry in sandbox.report()["s3"]["objects"]),
                 "library": Counter(digest for name, digest in library.items() if not Path(name).name.startswith(".inlet-"))}
-        disk = {name: digest for root in self.roots for name, digest in self.digests.below(root).items()}
+        disk = {name: digest for root in self.roots for name, digest in digests(root).items()}
         return Scene(self.book, held, disk, jobs, says), rows
 
     def settle(self, agent: Agent, sandbox: Sandbox, patience: float) -> tuple[Scene, list[dict[str, Any]]]:

@@ -41,14 +41,15 @@ def curl_round(sink: Server, source: Path) -> Round:
     return Round(float(said), cpu)
 
 
-def inlet_round(sink: Server, agent: Agent, source: Path, name: str) -> Round:
+def inlet_round(sink: Server, agent: Agent, source: Path, number: int) -> Round:
     sink.reset()
+    name = f"round-{number}.mp4"
     os.link(source, staged := source.with_name(name))
     reset_peak(agent.pid)
     idle, before = peak_mib(agent.pid), cpu_seconds(agent.pid)
     with Highest(memory, agent.pid) as peak:
         os.rename(staged, agent.config.parent / "drop" / name)
-        seconds = agent.wait_delivered(name)
+        seconds = agent.wait_count("job.delivered", number + 1) - agent.moment("job.started")
     got = sink.stats()["bytes"]
     if got != source.stat().st_size:
         raise Failed(f"the sink got {got:,} bytes of {source.stat().st_size:,}")
@@ -73,7 +74,7 @@ def measure(folder: Path, sink: Server, gib: float, rounds: int, environment: di
             if not environment:
                 found["curl -F"].append(curl_round(sink, source))
             for way, agent in zip(WAYS, (multipart, tus)):
-                found[way].append(inlet_round(sink, agent, source, f"round-{number}.mp4"))
+                found[way].append(inlet_round(sink, agent, source, number))
     return found
 
 

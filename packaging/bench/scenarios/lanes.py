@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, below, command, configure, instant, route, spiral, status
+from agent import Agent, command, configure, instant, route, spiral, status
 from judge import digest_of
 from loads import drop_together
 from report import MIB, Row, bounded, none
@@ -65,7 +65,7 @@ def configure_lanes(folder: Path, slow: str, hanging: str, **limit: str) -> Path
         "fast": {"type": "folder", "path": f"{folder}/fast"},
         "slow": spiral(slow, verify="size", allow_http=True, **limit),
         "hanging": spiral(hanging, verify="size", allow_http=True)},
-        [route("alone", "fast", match=below("warm-*", "alone-*")),
+        [route("alone", "fast", path="warm-*,alone-*"),
          route("all", "fast", "slow", "hanging", retry={"attempts": 100})])
 
 

@@ -34,7 +34,7 @@ def huge_file(folder: Path, size: int, verify: str, environment: dict[str, str] 
         with Agent(config, environment) as agent, Highest(memory, agent.pid) as peak:
             agent.wait_ready()
             os.rename(write_sparse(folder / "huge.bin", size), folder / "drop" / "huge.bin")
-            agent.wait_delivered("huge.bin", seconds=1800)
+            agent.wait_count("job.delivered", 1, 1800)
         return peak
 
 

@@ -21,13 +21,13 @@ from typing import Any
 import chart
 import targets
 from agent import ROOT, binary
-from clients import Inlet, Load, Peer, peers
+from clients import CHECKS, Client, Load, clients
 from report import GIB, Failed, Row, table
 from servers import Sink
 from targets import Group, speed_text, summary
 
 LOADS = ["1x5GiB", "30x256MiB", "10000x256KiB", "5000x16KiB", "50000x4KiB"]
-SCHEMES, CHECKS = ["http", "https"], ["size", "md5", "crc32c", "sha256"]
+SCHEMES = ["http", "https"]
 # Ends within a quarter of an hour on two cores: every load once, and one of each kind with TLS and with the other checks.
 SHORT = [(load, "http", "size") for load in LOADS] + [
     ("1x5GiB", "http", "md5"), ("1x5GiB", "http", "crc32c"), ("1x5GiB", "http", "sha256"),
@@ -77,26 +77,26 @@ class Measurement:
 
     def __init__(self, folder: Path, given: argparse.Namespace) -> None:
         self.folder, self.given, self.failures = folder, given, []
-        others = [peer for peer in peers() if given.peers is None or {peer.name, peer.name.partition("-")[0]} & set(given.peers)]
-        self.clients: list[Inlet | Peer] = [Inlet(way, kind) for way in ("run", "send") for kind in ("r2", "s3")] + others
+        self.clients = [one for one in clients() if one.name.startswith("inlet") or given.peers is None
+                        or {one.name, one.name.partition("-")[0]} & set(given.peers)]
 
-    def one_round(self, client: Inlet | Peer, load: Load, group: Group) -> dict[str, float]:
+    def one_round(self, client: Client, load: Load, group: Group) -> dict[str, float]:
         """Ends the measurement when something else arrived than was sent."""
         place, scheme = self.folder / "round", group["scheme"]
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         etag = "md5" if group["verify"] == "md5" else "size"
-        with Sink(scheme, etag, self.given.delay, client.sink_port(scheme)) as sink:
-            seconds, cpu, rss = client.send(sink, load, place, self.given.connections)
+        with Sink(scheme, etag, self.given.delay, client.ports[scheme == "https"]) as sink:
+            seconds, cpu, rss = client.send(sink, load, place, group["verify"], self.given.connections)
             stats = load.check(client.name, sink)
         return {"seconds": round(seconds, 4), "cpu": round(cpu, 3), "rss": round(rss, 1), "sink": stats["cpu_seconds"]} | {
             key: stats[key] for key in COUNTS}
 
-    def leave_out(self, client: Inlet | Peer, reason: str, group: Group) -> None:
+    def leave_out(self, client: Client, reason: str, group: Group) -> None:
         print(f"left out: {client.name}: {reason}", flush=True)
         group["left_out"][client.name] = reason
 
-    def tried(self, client: Inlet | Peer, load: Load, group: Group) -> dict[str, float] | None:
+    def tried(self, client: Client, load: Load, group: Group) -> dict[str, float] | None:
         """A round's figures; None when the client failed. A peer may. What inlet was asked for it has to do."""
         try:
             return self.one_round(client, load, group)
@@ -106,12 +106,12 @@ class Measurement:
                 self.failures.append(Row(f"{targets.title(group)}: {client.name}", str(error), "no failure", False, True))
             return None
 
-    def able(self, load: Load, probe: Load, group: Group) -> list[Inlet | Peer]:
+    def able(self, load: Load, probe: Load, group: Group) -> list[Client]:
         """Those that can take part: without --all only those of our clients that targets name. Each sends two small files
         first."""
         able = []
         for client in self.clients:
-            if not (self.given.all or isinstance(client, Peer) or client.name in targets.ways(group)):
+            if client.name.startswith("inlet") and not self.given.all and client.name not in targets.ways(group):
                 continue
             if reason := client.problem(load, group["verify"], self.given.all):
                 # No failure: it says by itself that it has no such check, or is not there.
@@ -227,8 +227,8 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     measurement = Measurement(folder, given)
     groups, facts = measurement.run(), machine()
     used = {name for group in groups for name in group["clients"]}
-    others = {peer.name: {"version": peer.version, "does": peer.note} for peer in measurement.clients
-              if isinstance(peer, Peer) and peer.name in used}
+    others = {peer.name: {"version": peer.asked_version(), "does": peer.note} for peer in measurement.clients
+              if peer.note and peer.name in used}
     rows = [row for group in groups for row in rows_of(group, facts)]
     if given.save:
         save({"machine": facts, "peers": others, "groups": groups})

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent import Agent, below, command, configure, route, status
+from agent import Agent, command, configure, route, status
 from report import Failed, Row, bounded, table
 from servers import Sandbox
 
@@ -58,7 +58,7 @@ def configure_upgrade(folder: Path, sandbox: Sandbox, has_gone: bool, **more: An
     endings = {"archive": "archive", "library": "delete"}
     return configure(
         folder, {"store": sandbox.s3(parallel_parts=1), "library": {"type": "folder", "path": "library"}} | gone,
-        [route(kind, *to, key="{dir}/{name}", match=below(f"{kind}/**"), on_success=endings.get(kind, "keep"))
+        [route(kind, *to, key="{dir}/{name}", path=f"{kind}/**", on_success=endings.get(kind, "keep"))
          for kind, to in (ways | ({"gone": ["gone"]} if has_gone else {})).items()],
         {"path": "drop", "archive_dir": f"{folder}/archive"}, state_dir="state", **more)
 
