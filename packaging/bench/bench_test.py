@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 import chart
 import clients
 import judge
-import million
 import process
 import report
 import targets
@@ -350,8 +349,8 @@ def journals() -> None:
         INSERT INTO file VALUES (1, 'a'), (2, 'b');
         INSERT INTO delivery VALUES (1, 1, 'a'), (2, 2, 'b');
         INSERT INTO receipt VALUES (1, 1, 'done'), (2, 2, 'done');""")
-    million.multiply(database, 6)
-    expect("rows", [million.one(database, f"SELECT count(*) FROM {table}") for table in million.KEPT], [6, 6, 6])
+    scale.multiply(database, 6)
+    expect("rows", [scale.one(database, f"SELECT count(*) FROM {table}") for table in scale.KEPT], [6, 6, 6])
     expect("paths", database.execute("SELECT path FROM file JOIN delivery ON file.id = file_id WHERE key = 'b-2'").fetchall(), [("b",)])
     expect("of_best", scale.of_best({1: 1.0, 2: 2.0, 4: 1.5}), {1: 1.0, 2: 1.0, 4: 0.75})
 
