@@ -40,13 +40,11 @@ build_fuzzer() {
     INLET_BINARY="$("${build[@]}" --show-bin-path)/inlet-fuzz"
 }
 
-# The release build of an earlier commit, for upgrade.sh COMMIT FILE.
+# The release build of an earlier commit.
 build_earlier() {
-    local commit
-    commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh: there is no commit '${1:-}'"
     earlier="$(mktemp -d)"
     trap 'git worktree remove --force "$earlier"' EXIT
-    git worktree add --detach "$earlier" "$commit" >&2
+    git worktree add --detach "$earlier" "$1" >&2
     swift build --package-path "$earlier" --scratch-path .build/upgrade -c release --product inlet >&2
     INLET_BINARY="$PWD/.build/upgrade/release/inlet"
 }
@@ -54,6 +52,10 @@ build_earlier() {
 case $scenario in
 throughput) packages+=("openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
 faults) packages+=("util-linux command:prlimit") ;;
+upgrade)
+    commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh COMMIT FILE: there is no commit '${1:-}'"
+    set -- "$commit" "${@:2}"
+    ;;
 esac
 need_packages "${packages[@]}"
 [[ $scenario != throughput ]] || install_peers

@@ -113,14 +113,14 @@ class Sink(Server):
 
 
 class Sandbox:
-    """`inlet sandbox`, run by `program` (a file), keeping what it receives below `folder`."""
+    """`inlet sandbox`, which keeps what it receives below `folder`."""
 
-    def __init__(self, folder: Path, program: str | None = None, trouble: float = 0.0, seed: int = 1) -> None:
+    def __init__(self, folder: Path, trouble: float = 0.0, seed: int = 1) -> None:
         ready = folder / "sandbox.json"
         faults = ["--trouble", str(trouble), "--seed", str(seed)] if trouble else []
         with open(folder / "sandbox.err", "wb") as errors:
             self.process = subprocess.Popen(
-                [program or binary(), "sandbox", "--dir", str(folder / "sandbox"), "--ready-file", str(ready), *faults],
+                [binary(), "sandbox", "--dir", str(folder / "sandbox"), "--ready-file", str(ready), *faults],
                 stdout=subprocess.DEVNULL, stderr=errors)
         while not ready.exists():
             try:

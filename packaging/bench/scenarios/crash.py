@@ -25,7 +25,7 @@ from judge import Source
 from report import MIB, Failed, Row, bounded, none
 from servers import Sandbox, Sink
 
-FORM_OVERHEAD = 4 << 10
+FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
 # Files that are long enough on their way for a kill to find them there.
 NOTICEABLE = 64 << 10
 # Operations of the sandbox's servers whose bodies are files, and of these the ones that send a part.
@@ -36,9 +36,7 @@ PARTS = {"part", "uploadPart", "tusPatch"}
 def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("cycles", type=int, nargs="?", default=50)
     options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--files-per-cycle", type=int, default=6)
     options.add_argument("--seconds", type=int, default=180, help="for what is left after the last kill")
-    options.add_argument("--sandbox-binary", help="another inlet for the servers")
 
 
 class Filler(threading.Thread):
@@ -137,7 +135,7 @@ def kill_again_and_again(config: Path, filler: Filler, given: argparse.Namespace
     for _ in range(given.cycles):
         is_early = again or moments.random() < 0.25
         again = is_early and not again and moments.random() < 0.5
-        filler.allow(given.files_per_cycle)
+        filler.allow(FILES_PER_CYCLE)
         with Agent(config) as agent:
             wait_for_the_moment(agent, moments, is_early)
             if agent.process.poll() is not None:
@@ -216,7 +214,7 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
         raise Failed("the release binary has failpoints")
     found = judge.crash_findings()
-    with Sink(etag="md5") as store, Sandbox(folder, given.sandbox_binary) as sandbox:
+    with Sink(etag="md5") as store, Sandbox(folder) as sandbox:
         config = configure_everywhere(folder, sandbox, store.url, evidence=True)
         filler = Filler(folder, given.seed)
         filler.start()

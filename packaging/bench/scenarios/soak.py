@@ -37,7 +37,6 @@ def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("minutes", type=float, nargs="?", default=10)
     options.add_argument("--seed", type=int, default=int(time.time()))
     options.add_argument("--trouble", type=float, default=0.01, help="the share of requests that go wrong")
-    options.add_argument("--sandbox-binary", help="another inlet for the servers")
 
 
 # Whether a quantity that is measured again and again (seconds, value) grows, beyond what its own noise explains
@@ -186,7 +185,7 @@ def growth_rows(readings: dict[str, Points]) -> list[Row]:
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     readings: dict[str, Points] = {name: [] for name in ("memory", "descriptors", "threads", "journal")}
-    with Sandbox(folder, given.sandbox_binary, given.trouble, given.seed) as sandbox:
+    with Sandbox(folder, given.trouble, given.seed) as sandbox:
         config = configure_everywhere(folder, sandbox, retry={"attempts": 50, "backoff": "200ms"})
         stream = Stream(folder, given.seed)
         with Agent(config) as agent:
