@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
+import bench
 import chart
 import clients
 import judge
@@ -33,8 +34,8 @@ def expect(what: str, got: Any, wanted: Any) -> None:
 
 def scenarios() -> None:
     for path in sorted((HERE / "scenarios").glob("*.py")):
-        options = argparse.ArgumentParser()
-        importlib.import_module(f"scenarios.{path.stem}").add_options(options)
+        scenario = importlib.import_module(f"scenarios.{path.stem}")
+        bench.parse(scenario, ["HEAD", "FILE"] if path.stem == "upgrade" else [])
         expect(f"{path.stem}.sh", (HERE / f"{path.stem}.sh").exists(), True)
 
 
@@ -225,9 +226,9 @@ def resource_targets() -> None:
     for size, way in ((99, S3), (99, "inlet send s3"), (GIB, R2), (GIB, S3), (GIB, SENT)):
         for cpu, rss, reached in ((1.0, 40.0, True), (1.1, 40.1, False)):
             one = group(size, {way: [sample(1, cpu), sample(1, cpu, rss=rss)], "s5cmd": 1})
-            target(one, f"{way}, CPU s", reached)
+            target(one, f"{way}, CPU s, beside s5cmd's", reached)
             target(one, f"{way}, peak RSS", reached)
-        for what in ("CPU s", "peak RSS"):
+        for what in ("CPU s, beside s5cmd's", "peak RSS"):
             target(group(size, {}), f"{way}, {what}", None)
         for full, reached in ((4, True), (5, False)):
             one = group(size, {way: [sample(1, handshakes=full + 3, resumed=3)]}, "https")
@@ -272,9 +273,7 @@ def failures() -> None:
 
 
 def options(words: list[str]) -> argparse.Namespace:
-    found = argparse.ArgumentParser()
-    throughput.add_options(found)
-    return found.parse_args(words)
+    return bench.parse(throughput, words)
 
 
 def loads() -> None:

@@ -7,11 +7,14 @@
 With --report a missed target, or one that was not measured, leaves 0. Inlet's failures never do.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 MISSED, UNMEASURED = 1, 3
 MIB, GIB = 1 << 20, 1 << 30
+# What random choices begin with where no other is given.
+SEED = int(time.time())
 
 
 class Failed(Exception):
@@ -28,11 +31,12 @@ class Row(NamedTuple):
     is_failure: bool = False
 
 
-def bounded(what: str, value: float | None, bound: float, unit: str = "", digits: int = 1, *, is_least: bool = False) -> Row:
-    """`bound` is the most that may be, or the least; `value` None when it was not measured."""
+def bounded(what: str, value: float | None, bound: float | None, unit: str = "", digits: int = 1, *, is_least: bool = False) -> Row:
+    """`bound` is the most that may be, or the least; either is None when it was not measured."""
     said = "-" if value is None else f"{value:,.{digits}f}{unit}"
-    reached = None if value is None else value >= bound if is_least else value <= bound
-    return Row(what, said, f"{'>=' if is_least else '<='} {bound:,.{digits if bound % 1 else 0}f}{unit}", reached)
+    limit = "?" if bound is None else f"{bound:,.{digits if bound % 1 else 0}f}{unit}"
+    reached = None if None in (value, bound) else value >= bound if is_least else value <= bound
+    return Row(what, said, f"{'>=' if is_least else '<='} {limit}", reached)
 
 
 def none(what: str, count: int) -> Row:

@@ -5,7 +5,6 @@ import json
 import os
 import ssl
 import subprocess
-import sys
 import tempfile
 import urllib.request
 from pathlib import Path

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from clients import BIG
-from report import GIB, Row
+from report import GIB, Row, bounded
 
 MOST_RSS = 40
 # Our ways that have targets of their own, of big and of small files. r2's presigned uploads hash only what `verify` asks for,
@@ -19,7 +19,6 @@ BIG_WAYS, SMALL_WAYS = ("inlet run r2", "inlet run s3", "inlet send r2"), ("inle
 OWN_CHECKS, OWN_WAY = ("crc32c", "sha256"), "inlet run s3"
 # One full handshake for so many requests; connections that are opened at once cannot reuse each other's session.
 REQUESTS_PER_HANDSHAKE, HANDSHAKES_AT_ONCE = 50, 4
-UNMEASURED = "-"
 
 Group = dict[str, Any]
 
@@ -74,15 +73,14 @@ def ratio_row(group: Group, way: str, peer: str, least: float, unit: str) -> Row
     """`way`'s speed, of the peer's."""
     ours, theirs = summary(group, way), summary(group, peer)
     ratio = ours["speed"] / theirs["speed"] if ours and theirs else None
-    return Row(f"{way}, of {peer}'s {unit}", UNMEASURED if ratio is None else f"{ratio:.2f}", f">= {least:.1f}",
-               None if ratio is None else ratio >= least)
+    return bounded(f"{way}, of {peer}'s {unit}", ratio, least, "", 2, is_least=True)
 
 
 def hashed_row(group: Group, way: str, facts: dict[str, Any]) -> Row:
     """1.5 x s5cmd, or nine tenths of what the cores allow, whichever is less: both have to be known."""
     ours, s5cmd, most = summary(group, way), summary(group, "s5cmd"), allowed(group, way, facts)
     if not ours or not s5cmd or most is None:
-        return Row(f"{way}, speed", UNMEASURED, ">= 1.5 x s5cmd, or 0.9 x what the cores allow", None)
+        return Row(f"{way}, speed", "-", ">= 1.5 x s5cmd, or 0.9 x what the cores allow", None)
     least, why = min((1.5 * s5cmd["speed"], "1.5 x s5cmd"), (0.9 * most, "0.9 x what the cores allow"))
     return Row(f"{way}, speed", speed_text(group, ours["speed"]), f">= {speed_text(group, least)} ({why})",
                ours["speed"] >= least)
@@ -102,24 +100,15 @@ def speed_rows(group: Group, facts: dict[str, Any]) -> Iterator[Row]:
             yield ratio_row(group, way, "curl", 0.9 if group["scheme"] == "https" else 1.0, "bytes/s")
 
 
-def cpu_row(group: Group, way: str) -> Row:
-    ours, s5cmd = summary(group, way), summary(group, "s5cmd")
-    return Row(f"{way}, CPU s", f"{ours['cpu']:.2f}" if ours else UNMEASURED,
-               f"<= {s5cmd['cpu']:.2f} (s5cmd's)" if s5cmd else "<= s5cmd's",
-               ours["cpu"] <= s5cmd["cpu"] if ours and s5cmd else None)
-
-
-def memory_row(group: Group, way: str) -> Row:
-    ours = summary(group, way)
-    return Row(f"{way}, peak RSS", f"{ours['peak']:.1f} MiB" if ours else UNMEASURED, f"<= {MOST_RSS} MiB",
-               ours["peak"] <= MOST_RSS if ours else None)
-
-
-def handshake_row(group: Group, way: str) -> Row:
-    if not (ours := summary(group, way)):
-        return Row(f"{way}, full TLS handshakes", UNMEASURED, f"<= {HANDSHAKES_AT_ONCE}", None)
-    full, most = ours["handshakes"] - ours["resumed"], max(HANDSHAKES_AT_ONCE, ours["puts"] // REQUESTS_PER_HANDSHAKE)
-    return Row(f"{way}, full TLS handshakes", f"{full:.0f}", f"<= {most:.0f} for {ours['puts']:.0f} requests", full <= most)
+def resource_rows(group: Group, way: str) -> Iterator[Row]:
+    """CPU, memory and handshakes of one way."""
+    ours, s5cmd = summary(group, way) or {}, summary(group, "s5cmd") or {}
+    if group["verify"] not in OWN_CHECKS:
+        yield bounded(f"{way}, CPU s, beside s5cmd's", ours.get("cpu"), s5cmd.get("cpu"), "", 2)
+    yield bounded(f"{way}, peak RSS", ours.get("peak"), MOST_RSS, " MiB")
+    if group["scheme"] == "https":
+        most = max(HANDSHAKES_AT_ONCE, ours.get("puts", 0) // REQUESTS_PER_HANDSHAKE)
+        yield bounded(f"{way}, full TLS handshakes", ours["handshakes"] - ours["resumed"] if ours else None, most, "", 0)
 
 
 def target_rows(group: Group, facts: dict[str, Any]) -> Iterator[Row]:
@@ -127,11 +116,7 @@ def target_rows(group: Group, facts: dict[str, Any]) -> Iterator[Row]:
     memory is held against the same."""
     yield from speed_rows(group, facts)
     for way in ways(group):
-        if group["verify"] not in OWN_CHECKS:
-            yield cpu_row(group, way)
-        yield memory_row(group, way)
-        if group["scheme"] == "https":
-            yield handshake_row(group, way)
+        yield from resource_rows(group, way)
     for name, rounds in group["clients"].items():
         if name.startswith("inlet") and name not in ways(group) and rounds:
-            yield memory_row(group, name)
+            yield from (row for row in resource_rows(group, name) if "peak RSS" in row.what)

@@ -213,11 +213,12 @@ def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], lis
 PHASES = {"commands": by_command, "timetable": timetable, "small": small}
 
 
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--rates", default="100KiB/s,1MiB/s,20MiB/s,100MiB/s")
-    options.add_argument("--seconds", type=int, default=10, help="of each measurement")
-    options.add_argument("--files", type=int, default=30, help="small ones")
-    options.add_argument("--only", action="append", choices=PHASES)
+OPTIONS = {
+    "--rates": "100KiB/s,1MiB/s,20MiB/s,100MiB/s",
+    "--seconds": (10, "of each measurement"),
+    "--files": (30, "small ones"),
+    "--only": list(PHASES),
+}
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:

@@ -19,9 +19,7 @@ FAMILIES = (
     ("CNIOBoringSSL", "BoringSSL (NIO)"), ("_ZN6icu", "ICU"), ("icu", "ICU"), ("u_", "ICU"),
     ("ucnv_", "ICU"), ("_ZN4llvm", "LLVM support"), ("_Z", "C++"), ("", "C and what has no name of its own"))
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    """It has none of its own."""
+OPTIONS = {}
 
 
 def said(*words: object) -> str:

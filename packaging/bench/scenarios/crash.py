@@ -22,7 +22,7 @@ import judge
 from agent import ROOT, Agent, Event, binary, command, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
 from judge import Source
-from report import MIB, Failed, Row, bounded, none
+from report import MIB, SEED, Failed, Row, bounded, none
 from servers import Sandbox, Sink
 
 FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
@@ -32,11 +32,11 @@ NOTICEABLE = 64 << 10
 BODIES = {"spiral": ("part", "single"), "s3": ("putObject", "uploadPart"), "gighive": ("upload", "tusPatch"), "vopi": ("upload",)}
 PARTS = {"part", "uploadPart", "tusPatch"}
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("cycles", type=int, nargs="?", default=50)
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--seconds", type=int, default=180, help="for what is left after the last kill")
+OPTIONS = {
+    "cycles": 50,
+    "--seed": SEED,
+    "--seconds": (180, "for what is left after the last kill"),
+}
 
 
 class Filler(threading.Thread):

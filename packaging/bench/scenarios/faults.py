@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from agent import Agent, command, configure, route, status
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
-from report import Failed, Row, none, table
+from report import SEED, Failed, Row, none, table
 from servers import Sandbox
 
 # What a round is called, and how many descriptors the agent has in it.
@@ -32,12 +32,12 @@ LONGEST, LONGEST_REST = 90, 900
 # Of a job that says of its file that it is not delivered.
 OPEN = {"pending", "failed", "expired", "rejected", "cancelled"}
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
-    options.add_argument("--count", type=int, default=600, help="how many calls fail for each seed")
-    options.add_argument("--seconds", type=int, default=120, help="without any progress, after which what is open is open")
+OPTIONS = {
+    "--seed": SEED,
+    "--seeds": (1, "how many, from --seed on"),
+    "--count": (600, "how many calls fail for each seed"),
+    "--seconds": (120, "without any progress, after which what is open is open"),
+}
 
 
 # What must hold: a pure function over the writers' list, what arrived, and what inlet says

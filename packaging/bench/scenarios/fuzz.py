@@ -22,11 +22,11 @@ LEAKS = Path("packaging/sanitize/leak.txt")
 TIMEOUT_S, MEMORY_MIB = 20, 2048
 MORE = {"settings": ["config", "config/examples", "Tests/InletConfigTests/Fixtures/good", "Tests/InletConfigTests/Fixtures/bad"]}
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("seconds", type=int, nargs="?", default=60)
-    options.add_argument("readers", nargs="*")
-    options.add_argument("--jobs", type=int, default=os.cpu_count())
+OPTIONS = {
+    "seconds": 60,
+    "readers": [],
+    "--jobs": os.cpu_count(),
+}
 
 
 def readers() -> dict[str, int]:

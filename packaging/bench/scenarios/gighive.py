@@ -27,11 +27,11 @@ class Round(NamedTuple):
     growth: float = 0
     peak: Highest | None = None
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--gib", type=float, default=6)
-    options.add_argument("--once", action="store_true", help="without the run in which inlet gives back no code")
+OPTIONS = {
+    "--rounds": 3,
+    "--gib": 6.0,
+    "--once": (False, "without the run in which inlet gives back no code"),
+}
 
 
 def curl_round(sink: Server, source: Path) -> Round:

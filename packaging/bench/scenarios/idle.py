@@ -9,10 +9,7 @@ from process import cpu_seconds, field, peak_mib
 from report import Row, bounded, none, table
 from servers import Sink
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("seconds", type=int, nargs="?", default=30)
-    options.add_argument("--directories", type=int, default=1000)
+OPTIONS = {"seconds": 30, "--directories": 1000}
 
 
 def wake_ups(pid: int) -> dict[str, int]:

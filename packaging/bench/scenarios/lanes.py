@@ -20,20 +20,20 @@ from typing import Any
 from agent import Agent, command, configure, instant, route, spiral, status
 from judge import digest_of
 from loads import drop_together
-from report import MIB, Row, bounded, none
+from report import MIB, SEED, Row, bounded, none
 from servers import Sink
 
 SLOW, BIG, TARGET = "1MiB/s", 25 * MIB, 1.2
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("kills", type=int, nargs="?", default=200)
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--small", type=int, default=10_000)
-    options.add_argument("--big-files", type=int, default=40)
-    options.add_argument("--big", type=int, default=12, help="files of 25 MiB for each time that is measured")
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--seconds", type=int, default=600, help="for what is left after the last kill")
+OPTIONS = {
+    "kills": 200,
+    "--seed": SEED,
+    "--small": 10_000,
+    "--big-files": 40,
+    "--big": (12, "files of 25 MiB for each time that is measured"),
+    "--rounds": 3,
+    "--seconds": (600, "for what is left after the last kill"),
+}
 
 
 class Hanging:

@@ -12,9 +12,7 @@ from servers import Sink
 
 LIMIT_MS = 20
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--files", type=int, default=200)
+OPTIONS = {"--files": 200}
 
 
 def one_file(folder: Path, sink: Sink, name: str) -> float:

@@ -18,12 +18,12 @@ from servers import Sink, keeping_code
 
 LIMIT_MIB = 40
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--gib", type=float, default=6)
-    options.add_argument("--files", type=int, default=10_000)
-    options.add_argument("--verify", choices=["size", "md5"], default="md5")
-    options.add_argument("--once", action="store_true", help="without the second run, in which no code is given back")
+OPTIONS = {
+    "--gib": 6.0,
+    "--files": 10_000,
+    "--verify": "md5",
+    "--once": (False, "without the second run, in which no code is given back"),
+}
 
 
 def huge_file(folder: Path, size: int, verify: str, environment: dict[str, str] | None) -> Highest:

@@ -309,11 +309,12 @@ def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> lis
 SECTIONS = ("start", "status", "history", "claims", "workers", "parts")
 
 
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--only", action="append", choices=SECTIONS)
-    options.add_argument("--rows", type=int, default=1_000_000, help=f"from {10 * FIRST:,}")
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--mib", type=int, default=128, help="of each of the eight big files")
+OPTIONS = {
+    "--only": list(SECTIONS),
+    "--rows": (1_000_000, f"from {10 * FIRST:,}"),
+    "--rounds": 3,
+    "--mib": (128, "of each of the eight big files"),
+}
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:

@@ -16,7 +16,7 @@ from agent import Agent, status
 from aftermath import files
 from everywhere import KINDS, configure_everywhere
 from process import field, held
-from report import MIB, Failed, Row, none
+from report import MIB, SEED, Failed, Row, none
 from servers import Sandbox
 
 INTERVAL = 5
@@ -32,11 +32,11 @@ MOST, LEAST_TOLD = MIB / HOUR, (64 << 10) / 60
 
 Points = list[tuple[float, float]]
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("minutes", type=float, nargs="?", default=10)
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--trouble", type=float, default=0.01, help="the share of requests that go wrong")
+OPTIONS = {
+    "minutes": 10.0,
+    "--seed": SEED,
+    "--trouble": (0.01, "the share of requests that go wrong"),
+}
 
 
 # Whether a quantity that is measured again and again (seconds, value) grows, beyond what its own noise explains

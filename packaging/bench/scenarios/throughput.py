@@ -47,17 +47,18 @@ def some_of(allowed: list[str] | None) -> Callable[[str], list[str]]:
     return read
 
 
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--loads", type=some_of(None), help=f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}")
-    options.add_argument("--schemes", type=some_of(SCHEMES), help="http,https")
-    options.add_argument("--verify", type=some_of(CHECKS), help=",".join(CHECKS))
-    options.add_argument("--peers", type=some_of(PEERS), help="without it all that are there")
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--other-rounds", type=int, default=1, help="of clients that no target names")
-    options.add_argument("--delay", type=int, default=0, metavar="MS", help="holds back every answer")
-    options.add_argument("--connections", type=int, metavar="N", help="of inlet and s5cmd, for small files")
-    options.add_argument("--all", action="store_true", help="every load, scheme, check and client: hours")
-    options.add_argument("--save", action="store_true", help=f"into {KEPT}, in the place of what was measured before")
+OPTIONS = {
+    "--loads": (some_of(None), f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}"),
+    "--schemes": (some_of(SCHEMES), "http,https"),
+    "--verify": (some_of(CHECKS), ",".join(CHECKS)),
+    "--peers": (some_of(PEERS), "without it all that are there"),
+    "--rounds": 3,
+    "--other-rounds": (1, "of clients that no target names"),
+    "--delay": (0, "holds back every answer"),
+    "--connections": (int, "of inlet and s5cmd, for small files"),
+    "--all": (False, "every load, scheme, check and client: hours"),
+    "--save": (False, f"into {KEPT}, in the place of what was measured before"),
+}
 
 
 def plan(given: argparse.Namespace) -> list[tuple[str, str, str]]:

@@ -29,10 +29,7 @@ COUNTS = {"small": 4000, "both": 2000, "gone": 1500, "archive": 1500, "library":
 PART = 5 << 20
 TIME = 1_790_000_000
 
-
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("commit")
-    options.add_argument("file", type=Path, help="FILE.tar.xz")
+OPTIONS = {"commit": str, "file": (Path, "FILE.tar.xz")}
 
 
 def content(name: str) -> bytes:

@@ -263,19 +263,20 @@ def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Pe
 PARTS = {"storm": storm, "overflow": overflow, "scan": scan, "directories": directories, "latency": latency}
 
 
-def add_options(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--only", default=",".join(PARTS), help="parts, with commas between")
-    options.add_argument("--big", action="store_true", help="the sizes of the targets; tens of minutes")
-    options.add_argument("--files", type=int, help="of scan: 100,000; --big: 1,000,000; 100 in a folder")
-    options.add_argument("--folders", type=int, help="of scan, that the files are in; 1: a single one")
-    options.add_argument("--directories", type=int, help="of directories: 20,000; --big: 100,000")
-    options.add_argument("--flood", type=int, help="of overflow: 20,000; --big: 200,000")
-    options.add_argument("--runs", type=int, default=10, help="of storm; peers: 3 at most")
-    options.add_argument("--rate", type=int, default=1000, help="of latency, files a second")
-    options.add_argument("--stream", type=int, default=10, help="of latency, seconds")
-    options.add_argument("--idle", type=int, default=20, help="of scan, seconds")
-    options.add_argument("--quiet", type=int, default=4, help="seconds without a report after which none is awaited")
-    options.add_argument("--no-peers", action="store_true")
+OPTIONS = {
+    "--only": (",".join(PARTS), "parts, with commas between"),
+    "--big": (False, "the sizes of the targets; tens of minutes"),
+    "--files": (int, "of scan: 100,000; --big: 1,000,000; 100 in a folder"),
+    "--folders": (int, "of scan, that the files are in; 1: a single one"),
+    "--directories": (int, "of directories: 20,000; --big: 100,000"),
+    "--flood": (int, "of overflow: 20,000; --big: 200,000"),
+    "--runs": (10, "of storm; peers: 3 at most"),
+    "--rate": (1000, "of latency, files a second"),
+    "--stream": (10, "of latency, seconds"),
+    "--idle": (20, "of scan, seconds"),
+    "--quiet": (4, "seconds without a report after which none is awaited"),
+    "--no-peers": False,
+}
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
