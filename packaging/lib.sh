@@ -77,6 +77,7 @@ present() {
 }
 
 # need_packages ["package probe"…]: installs what is missing of BUILD_PACKAGES and of the arguments.
+# shellcheck disable=SC2120  # most callers need nothing beside what a build needs
 need_packages() {
     local entry missing=()
     for entry in "${BUILD_PACKAGES[@]}" "$@"; do

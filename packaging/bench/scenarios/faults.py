@@ -258,8 +258,7 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
         scene, rows, code = one.play(limit, given.seconds)
         one.tell(f"seed {seed}, {title}", scene, rows)
         found, files = judge(scene), scene.status["files"]
-        targets += [row._replace(what=f"{seed}, {title}: {row.what}") for row in
-                    [*found.rows(), none("exit code", code)] if row.reached is False or row.what == "exit code"]
+        targets += [row._replace(what=f"{seed}, {title}: {row.what}") for row in [*found.rows(), none("exit code", code)]]
         lines.append([seed, title, len(one.failed()), len(one.book.versions), scene.status["seen"], files["delivered"],
                       scene.status["pending"], files["failed"], files["gone"], sum(one.book.departures.values()),
                       len(scene.undelivered()), "good" if code == 0 and not found.counts else "WRONG"])
