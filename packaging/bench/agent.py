@@ -51,7 +51,7 @@ def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: An
 
 def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]],
               watch: dict[str, Any] | None = None, roots: Sequence[Path] = (), **more: Any) -> Path:
-    """`inlet.yaml` below `folder`, with the root `drop` unless there are others. What is below its names is JSON, which is YAML."""
+    """`inlet.yaml` below `folder`, with the root `drop` unless there are others. Values are JSON, which is YAML."""
     roots = list(roots) or [folder / "drop"]
     for root in roots:
         root.mkdir(parents=True, exist_ok=True)

@@ -40,9 +40,11 @@ def scenarios() -> None:
 
 
 def outcome() -> None:
-    good, bad, open_, failed = Row("a", "1", "2"), Row("b", "1", "2", False), Row("c", "1", "2", None), Row("d", "", "x", False, True)
-    for rows, is_report, code in (([good], False, 0), ([good, bad], False, 1), ([good, open_], False, 3), ([open_, bad], False, 1),
-                                  ([good, bad, open_], True, 0), ([good, failed], True, 1), ([], False, 0)):
+    good, bad, open_ = Row("a", "1", "2"), Row("b", "1", "2", False), Row("c", "1", "2", None)
+    failed = Row("d", "", "x", False, is_failure=True)
+    for rows, is_report, code in (
+            ([good], False, 0), ([good, bad], False, 1), ([good, open_], False, 3), ([open_, bad], False, 1),
+            ([good, bad, open_], True, 0), ([good, failed], True, 1), ([], False, 0)):
         expect(f"exit code of {rows}", report.exit_code(rows, is_report), code)
     with contextlib.redirect_stdout(io.StringIO()) as said:
         report.conclude("targets", [good, bad, open_])
@@ -65,8 +67,8 @@ def stores() -> None:
     wanted = {"a": "1", "b": "2"}
     for objects, faults_ in (
             ([("a", "1"), ("b", "2")], {}), ([("a", "1")], {"lost": 1}), ([("a", "1"), ("b", "9")], {"partial": 1}),
-            ([("a", "1"), ("b", "2"), ("b", "2")], {"duplicated": 1}), ([("a", "1"), ("b", "2"), ("b_2", "2")], {"duplicated": 1}),
-            ([("a", "1"), ("b", "2"), ("c", "7")], {"foreign": 1})):
+            ([("a", "1"), ("b", "2"), ("b", "2")], {"duplicated": 1}),
+            ([("a", "1"), ("b", "2"), ("b_2", "2")], {"duplicated": 1}), ([("a", "1"), ("b", "2"), ("c", "7")], {"foreign": 1})):
         expect(f"by_key {objects}", kinds(judge.by_key, "x", wanted, objects), faults_)
     unit = {"a.mp4": "1"}
     for lists, faults_ in (([("u", unit)], {}), ([], {"lost": 1}), ([("u", unit)] * 2, {"duplicated": 1}),
@@ -86,19 +88,21 @@ def services() -> None:
         expect(f"videos {jobs}", kinds(judge.videos, {"clip": "1"}, said), faults_)
     whole = {"product.json": "9", "a.png": "1", "b.png": "2"}
     for made, fetched, faults_ in (
-            ("12", whole, {}), ("12", {"a.png": "1", "b.png": "2"}, {"lost": 1}), ("12", {"product.json": "9", "a.png": "1"}, {"lost": 1}),
+            ("12", whole, {}), ("12", {"a.png": "1", "b.png": "2"}, {"lost": 1}),
+            ("12", {"product.json": "9", "a.png": "1"}, {"lost": 1}),
             ("12", whole | {"b.png": "3"}, {"lost": 1, "partial": 1}), ("12", whole | {"c.png": "2"}, {"duplicated": 1}),
             ("", {"product.json": "9"}, {"lost": 1})):
         expect(f"pictures {fetched}", kinds(judge.pictures, "j", list(made), fetched), faults_)
     good = {"key": "s", "model": "http://h/public/d/s.glb"}
-    for held, faults_ in (([good], {}), ([], {"lost": 1}), ([good, good], {"duplicated": 1}), ([good | {"model": None}], {"partial": 1}),
-                          ([good, {"key": "t", "model": "x"}], {"foreign": 1})):
+    for held, faults_ in (([good], {}), ([], {"lost": 1}), ([good, good], {"duplicated": 1}),
+                          ([good | {"model": None}], {"partial": 1}), ([good, {"key": "t", "model": "x"}], {"foreign": 1})):
         expect(f"spaces {held}", kinds(judge.spaces, {"s": "d/s.glb"}, {"spaces": held}), faults_)
 
 
 def books() -> None:
     good = {"path": "/r/a", "state": "delivered"}
-    for rows, count in (([good], 0), ([], 1), ([good, good], 1), ([good | {"state": "failed"}], 1), ([good, good | {"path": "/r/b"}], 1)):
+    for rows, count in (([good], 0), ([], 1), ([good, good], 1), ([good | {"state": "failed"}], 1),
+                        ([good, good | {"path": "/r/b"}], 1)):
         expect(f"receipts {rows}", kinds(judge.receipts, Path("/r"), ["a"], rows).get("receipts", 0), count)
     row = good | {"receipt_file": "/s/1.json"}
     for asked, rows, files, count in (
@@ -322,7 +326,8 @@ def growth() -> None:
     leak = [(when, value + when * 20_000) for when, value in flat]
     spike = [(when, 40 * MIB + (30 * MIB if when == 250 else 0)) for when in times]
     hours = [(60.0 * number, 40 * MIB + 60.0 * number * 600) for number in range(240)]
-    for name, points, grows in (("flat", flat, False), ("leak", leak, True), ("spike", spike, False), ("2 MiB an hour", hours, True)):
+    for name, points, grows in (("flat", flat, False), ("leak", leak, True), ("spike", spike, False),
+                                ("2 MiB an hour", hours, True)):
         expect(name, soak.slope(points) > soak.bound(points), grows)
     expect("slope", abs(soak.slope(leak) - 20_000) < 2000, True)
     expect("settled", len(soak.settled(flat)), 90)
@@ -350,7 +355,8 @@ def journals() -> None:
         INSERT INTO receipt VALUES (1, 1, 'done'), (2, 2, 'done');""")
     scale.multiply(database, 6)
     expect("rows", [scale.one(database, f"SELECT count(*) FROM {table}") for table in scale.KEPT], [6, 6, 6])
-    expect("paths", database.execute("SELECT path FROM file JOIN delivery ON file.id = file_id WHERE key = 'b-2'").fetchall(), [("b",)])
+    paths = database.execute("SELECT path FROM file JOIN delivery ON file.id = file_id WHERE key = 'b-2'").fetchall()
+    expect("paths", paths, [("b",)])
     expect("of_best", scale.of_best({1: 1.0, 2: 2.0, 4: 1.5}), {1: 1.0, 2: 1.0, 4: 0.75})
 
 
@@ -362,7 +368,8 @@ def texts() -> None:
         expect(name, binary.module(name), wanted)
     lines = "0010 0008 T $s5Inlet1aV\n0020 0004 r $s5Inlet1bV\n0010 0008 T alias\n0030 0100 b $s5Inlet1cV\n0040 U open\n"
     expect("by_module", dict(binary.by_module(lines)), {"Inlet": [8, 4]})
-    said = "#9 NEW cov: 12 ft\n#99 DONE cov: 34 ft\nDone 99 runs in 3 second(s)\nstat::number_of_executed_units: 99\nstat::peak_rss_mb: 77\n"
+    said = ("#9 NEW cov: 12 ft\n#99 DONE cov: 34 ft\nDone 99 runs in 3 second(s)\nstat::number_of_executed_units: 99\n"
+            "stat::peak_rss_mb: 77\n")
     expect("figures", fuzz.figures(said), (99, 3, 34, 77))
     expect("reason", fuzz.reason("x\nFatal error: names: a NUL\n"), "Fatal error: names: a NUL")
 

@@ -99,7 +99,8 @@ class Client:
             return f"it has no verify: {verify}"
         if self.has_only_big and not load.is_big:
             return "it sends big files only"
-        return f"more than {self.most_files:,} files take it too long (--all)" if load.count > self.most_files and not is_all else ""
+        is_long = load.count > self.most_files and not is_all
+        return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
 
     def is_in_round(self, number: int, load: Load, other_rounds: int) -> bool:
         return self.compared == "always" or self.compared == "big" and load.is_big or number < other_rounds
@@ -222,4 +223,5 @@ def clients() -> list[Client]:
         peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
              most_files=10_000),
         # Its Python interface takes a host without a port.
-        peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)", ports=(80, 443))]
+        peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)",
+             ports=(80, 443))]

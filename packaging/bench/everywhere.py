@@ -1,4 +1,4 @@
-"""A configuration that delivers to every kind of destination, by the first two folders of a file: its kind and its on_success."""
+"""A configuration that delivers to all kinds of destinations, by the first two folders of a file: its kind and on_success."""
 
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ def configure_everywhere(folder: Path, sandbox: Sandbox, other: str | None = Non
         extra = own | more | (EVIDENCE.get(kind, {}) if evidence else {})
         to = ["library", "s3"] if kind == "units" else [kind]
         for policy in POLICIES:
-            routes.append(route(f"{kind}-{policy}", *to, path=f"{kind}/{policy}/**", key="{dir}/{name}", on_success=policy, **extra))
+            routes.append(route(f"{kind}-{policy}", *to, path=f"{kind}/{policy}/**", key="{dir}/{name}", on_success=policy,
+                                **extra))
             routes[-1]["match"] |= {"extensions": [ending]} if kind == "units" else {}
     return configure(folder, destinations(folder, sandbox, other), routes, {"settle": "100ms"})

@@ -1,4 +1,4 @@
-"""Writers that do to a watched folder what programs and people do, and keep a list of what they wrote; and disks that come and go."""
+"""Writers that do to a watched folder what programs and people do, and list what they wrote; and disks that come and go."""
 
 import ctypes
 import hashlib
@@ -194,7 +194,7 @@ class Meddler(threading.Thread):
     # How
 
     def _lock(self, path: Path, mode: int) -> None:
-        """For a moment nobody but root may. When it was moved to an archive or deleted meanwhile, that needed no right to read."""
+        """For a moment nobody but root may. That it is moved to an archive or deleted meanwhile needs no right to read."""
         os.chmod(path, 0)
         self._ended.wait(self.random.uniform(0.05, 1))
         os.chmod(path, mode)

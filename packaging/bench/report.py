@@ -31,7 +31,8 @@ class Row(NamedTuple):
     is_failure: bool = False
 
 
-def bounded(what: str, value: float | None, bound: float | None, unit: str = "", digits: int = 1, *, is_least: bool = False) -> Row:
+def bounded(what: str, value: float | None, bound: float | None, unit: str = "", digits: int = 1, *,
+            is_least: bool = False) -> Row:
     """`bound` is the most that may be, or the least; either is None when it was not measured."""
     said = "-" if value is None else f"{value:,.{digits}f}{unit}"
     limit = "?" if bound is None else f"{bound:,.{digits if bound % 1 else 0}f}{unit}"
@@ -70,13 +71,14 @@ def exit_code(rows: list[Row], is_report: bool = False) -> int:
 
 def conclude(title: str, rows: list[Row], is_report: bool = False) -> int:
     """Prints the targets, and once more those that were missed, so that nobody has to look for them. - Returns: the exit code."""
-    if rows:
-        table(title, ["", "measured", "target", ""], [[row.what, row.measured, row.target, verdict(row)] for row in rows])
+    if not rows:
+        return 0
+    table(title, ["", "measured", "target", ""], [[row.what, row.measured, row.target, verdict(row)] for row in rows])
     targets = [row for row in rows if row.target]
     lines = []
     for how, chosen in (("missed", False), ("not measured", None)):
         if found := [row for row in targets if row.reached is chosen]:
             lines.append(f"{len(found)} of {len(targets)} targets {how}:")
             lines += [f"  {row.what}: {row.measured}, wanted {row.target}" for row in found]
-    print("\n" + "\n".join(lines or [f"all {len(targets)} targets reached"] if targets else []), flush=True)
+    print("\n" + "\n".join(lines or [f"all {len(targets)} targets reached"]), flush=True)
     return exit_code(rows, is_report)

@@ -56,7 +56,8 @@ def inlet_round(sink: Server, agent: Agent, source: Path, number: int) -> Round:
     return Round(got / seconds, cpu_seconds(agent.pid) - before, peak.most["VmHWM"] - idle, peak)
 
 
-def measure(folder: Path, sink: Server, gib: float, rounds: int, environment: dict[str, str] | None = None) -> dict[str, list[Round]]:
+def measure(folder: Path, sink: Server, gib: float, rounds: int,
+            environment: dict[str, str] | None = None) -> dict[str, list[Round]]:
     """{way: rounds}, interleaved."""
     folder.mkdir()
     found: dict[str, list[Round]] = {"curl -F": [], **{way: [] for way in WAYS}}

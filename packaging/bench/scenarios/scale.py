@@ -168,7 +168,8 @@ def start(journals: Journals, given: argparse.Namespace) -> list[Row]:
 def answer_ms(config: Path) -> float:
     """What the running agent takes to answer."""
     answer = subprocess.run(["curl", "-sS", "--fail", "-o", "/dev/null", "-w", "%{time_total}", "--unix-socket",
-                             config.parent / "state/control.sock", "http://localhost/api/v1/status"], check=True, capture_output=True)
+                             config.parent / "state/control.sock", "http://localhost/api/v1/status"],
+                            check=True, capture_output=True)
     return float(answer.stdout) * 1000
 
 
