@@ -38,20 +38,13 @@ def keeping_code() -> dict[str, str] | None:
 
 
 @functools.cache
-def certificates() -> Path:
-    """A certificate authority that nobody else trusts, and what it signed for 127.0.0.1. - Returns: its file for clients."""
-    folder = _tools()
-    authority, request, extensions = folder / "ca.pem", folder / "sink.csr", folder / "extensions"
-    extensions.write_text("subjectAltName = IP:127.0.0.1, DNS:localhost\n")
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    for words in (
-        ["req", "-x509", *curve, "-days", "2", "-subj", "/CN=bench", "-keyout", folder / "ca.key", "-out", authority],
-        ["req", *curve, "-subj", "/CN=127.0.0.1", "-keyout", folder / "sink.key", "-out", request],
-        ["x509", "-req", "-in", request, "-CA", authority, "-CAkey", folder / "ca.key", "-set_serial", "1", "-days", "2",
-         "-extfile", extensions, "-out", folder / "sink.pem"],
-    ):
-        subprocess.run(["openssl", *words], check=True, capture_output=True)
-    return authority
+def certificate() -> Path:
+    """Of 127.0.0.1, with its key, signed by itself: clients trust just it."""
+    path = _tools() / "sink.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName = IP:127.0.0.1, DNS:localhost",
+                    "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True)
+    return path
 
 
 class Server:
@@ -88,8 +81,8 @@ class Sink(Server):
     """s3_sink/, which speaks S3 and the Spiral Storage API and keeps names and sizes only."""
 
     def __init__(self, scheme: str = "http", etag: str = "size", delay: int = 0, port: int = 0) -> None:
-        self.scheme, self.authority = scheme, certificates() if scheme == "https" else None
-        secure = ["--cert", _tools() / "sink.pem", "--key", _tools() / "sink.key"] if self.authority else []
+        self.authority = certificate() if scheme == "https" else None
+        secure = ["--cert", self.authority, "--key", self.authority.with_suffix(".key")] if self.authority else []
         super().__init__(sink_program(), "--etag", etag, "--delay", delay, *secure, port=port, scheme=scheme,
                          trust=ssl.create_default_context(cafile=self.authority) if self.authority else None)
 
