@@ -22,14 +22,20 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def fields(path: str, *names: str) -> list[int]:
+    """0 for one that is not there, as memory is of a process that is ending."""
+    found = dict(line.split(":", 1) for line in Path(path).read_text().splitlines() if ":" in line)
+    return [int(found.get(name, "0").split()[0]) for name in names]
+
+
 def field(path: str, name: str) -> int:
-    lines = (line.partition(":") for line in Path(path).read_text().splitlines())
-    return next((int(value.split()[0]) for key, _, value in lines if key == name), 0)
+    return fields(path, name)[0]
 
 
 def memory(pid: int) -> dict[str, float]:
     """MiB: the kernel's peak since the start or since it was reset, and what is there now: own, of mapped files, both."""
-    hwm, own, files, shared = (field(f"/proc/{pid}/status", name) / 1024 for name in ("VmHWM", "RssAnon", "RssFile", "RssShmem"))
+    hwm, own, files, shared = (
+        count / 1024 for count in fields(f"/proc/{pid}/status", "VmHWM", "RssAnon", "RssFile", "RssShmem"))
     return {"VmHWM": hwm, "seen at most": own + files + shared, "own memory (RssAnon)": own,
             "mapped files (RssFile)": files + shared}
 
