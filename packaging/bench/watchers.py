@@ -99,8 +99,8 @@ class Inlet(Watcher):
 
     name = "inlet"
     report = re.compile(rb'"event":"job\.admitted","job":\d+,"path":"[^"]*' + NAME)
-    # Keys that this kind of it always has.
-    always: dict[str, Any] = {}
+    # Keys that this kind of it always has. Most files are empty here, which is not to be waited for.
+    always: dict[str, Any] = {"settle_empty": "0s"}
 
     def __init__(self, folder: Path, root: Path, piped: bool = False, **more: Any) -> None:
         super().__init__(folder, root, piped)
@@ -140,7 +140,7 @@ class MarkedInlet(Inlet):
     """With one mark for the file system instead of a watch for each folder; only root may do that."""
 
     name = "inlet+fanotify"
-    always = {"mode": "fanotify"}
+    always = Inlet.always | {"mode": "fanotify"}
 
 
 class Inotifywait(Watcher):
