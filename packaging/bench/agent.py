@@ -194,5 +194,16 @@ class Agent:
         self.wait_for(f"{count:,} x {event}", lambda: self.count(event) >= count, seconds, every)
         return self.moment(event)
 
+    def wait_idle(self, seconds: float, condition: Callable[[], bool] = lambda: True) -> int:
+        """Until nothing is pending and `condition` holds, or time is up. - Returns: how many files are pending."""
+        deadline = time.monotonic() + seconds
+        while (pending := status(self.config)["pending"]) or not condition():
+            if self.process.poll() is not None:
+                raise Failed(f"inlet ended with {self.process.returncode}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        return pending
+
     def tail(self, lines: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

@@ -160,13 +160,7 @@ def run_to_the_end(config: Path, filler: Filler, seconds: float) -> tuple[list[E
     with Agent(config) as agent:
         filler.finish()
         agent.wait_ready()
-        try:
-            agent.wait_for("end of all deliveries", lambda: status(config)["pending"] == 0 and len(receipt_rows(config))
-                           >= expected(filler.sources), seconds, every=0.5)
-        except Failed as failure:
-            if agent.process.poll() is not None:
-                raise
-            print(failure)
+        agent.wait_idle(seconds, lambda: len(receipt_rows(config)) >= expected(filler.sources))
         return list(agent.events()), agent.stop()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, command, configure, instant, route, spiral, status
+from agent import Agent, command, configure, instant, route, spiral
 from judge import digest_of
 from loads import drop_together
 from report import MIB, SEED, Row, bounded, none
@@ -114,10 +114,7 @@ def run_to_the_end(config: Path, seconds: float) -> tuple[int, int]:
         agent.wait_ready()
         for name in ("slow", "hanging"):
             command("resume", name, config=config)
-        deadline = time.monotonic() + seconds
-        pending = agent.wait_for("status", lambda: (left := status(config)["pending"]) == 0 and "none"
-                                 or time.monotonic() > deadline and left, seconds + 60, every=0.5)
-        return 0 if pending == "none" else pending, agent.stop()
+        return agent.wait_idle(seconds), agent.stop()
 
 
 # In the journal, all of these should be none.

@@ -156,16 +156,6 @@ def watch(agent: Agent, readings: dict[str, Points], stream: Stream, minutes: fl
     return problems
 
 
-def wait_until_idle(config: Path, stream: Stream, seconds: float = 180) -> int:
-    """- Returns: how many files are delivered, when nothing waits any more or time is up."""
-    deadline = time.monotonic() + seconds
-    while True:
-        states = status(config)["files"]
-        if states["pending"] == 0 and states["delivered"] >= stream.count or time.monotonic() > deadline:
-            return states["delivered"]
-        time.sleep(1)
-
-
 def growth_rows(readings: dict[str, Points]) -> list[Row]:
     is_long = readings["memory"][-1][0] >= 60 * LEAST_MINUTES - 2 * INTERVAL
 
@@ -193,7 +183,8 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
             stream.start()
             problems = watch(agent, readings, stream, given.minutes)
             stream.stop()
-            delivered = wait_until_idle(config, stream)
+            agent.wait_idle(180, lambda: status(config)["files"]["delivered"] >= stream.count)
+            delivered = status(config)["files"]["delivered"]
         faults = sum(part["server"]["faults"] for part in sandbox.report().values())
     return f"{given.minutes:g} minutes, seed {given.seed}", [
         *growth_rows(readings), Row("files delivered", f"{delivered} of {stream.count}", "all", delivered == stream.count),
