@@ -77,11 +77,11 @@ def differences(wanted: Wanted, found: Wanted) -> list[str]:
 @dataclass
 class Client:
     """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round, or in
-    every one of big files; others, which are slower, in the first --other-rounds."""
+    every one of big files; others, which are slower, in the first one."""
 
     name: str
-    # Of a sink, a load, an empty folder, the check that is asked for and a number of connections, or None.
-    send: Callable[[Sink, Load, Path, str, int | None], Figures]
+    # Of a sink, a load, an empty folder and the check that is asked for.
+    send: Callable[[Sink, Load, Path, str], Figures]
     compared: str = "never"
     checks: tuple[str, ...] = CHECKS
     note: str = ""
@@ -102,8 +102,8 @@ class Client:
         is_long = load.count > self.most_files and not is_all
         return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
 
-    def is_in_round(self, number: int, load: Load, other_rounds: int) -> bool:
-        return self.compared == "always" or self.compared == "big" and load.is_big or number < other_rounds
+    def is_in_round(self, number: int, load: Load) -> bool:
+        return self.compared == "always" or self.compared == "big" and load.is_big or number == 0
 
     def asked_version(self) -> str:
         done = subprocess.run(self.version, capture_output=True, text=True, timeout=60)
@@ -115,17 +115,17 @@ class Client:
 # presigned URLs and hashes only what `verify` asks for
 
 
-def prepared(kind: str, sink: Sink, place: Path, verify: str, connections: int | None) -> Path:
-    more = ({"connections": connections} if connections else {}) | ({"ca_file": str(sink.authority)} if sink.authority else {})
-    store = {"s3": s3, "r2": spiral}[kind](sink.url, verify=verify, **more)
+def prepared(kind: str, sink: Sink, place: Path, verify: str) -> Path:
+    trust = {"ca_file": str(sink.authority)} if sink.authority else {}
+    store = {"s3": s3, "r2": spiral}[kind](sink.url, verify=verify, **trust)
     return configure(place, {"store": store}, [route("everything", "store")])
 
 
-def run(kind: str, sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
+def run(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     """`inlet run`, from the moment that the files appear in its folder to the last receipt: watching, admission, journal with
     fsync and receipts are in it. A new agent each time, so that it knows none of the files; the CPU time of its start is not
     in it, its memory is."""
-    config, staged = prepared(kind, sink, place, verify, connections), place / "staged"
+    config, staged = prepared(kind, sink, place, verify), place / "staged"
     staged.mkdir()
     for name in load.wanted:
         os.link(load.folder / name, staged / name)
@@ -138,10 +138,10 @@ def run(kind: str, sink: Sink, load: Load, place: Path, verify: str, connections
         return ended - began, cpu_seconds(agent.pid) - spent, peak_mib(agent.pid)
 
 
-def send(kind: str, sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
+def send(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     """`inlet send FILE…`: the whole command, with a journal that begins empty."""
     # Names without folders, from within theirs: 50,000 of them fit in one command line.
-    words = [Path(binary()).resolve(), "send", "--config", prepared(kind, sink, place, verify, connections), "--to", "store"]
+    words = [Path(binary()).resolve(), "send", "--config", prepared(kind, sink, place, verify), "--to", "store"]
     return run_to_end([*words, *load.wanted], {"XDG_STATE_HOME": str(place / "own")}, load.folder)[:3]
 
 
@@ -167,20 +167,18 @@ def crt_program() -> str | None:
     return python if subprocess.run([python, "-c", "import awscrt"], capture_output=True).returncode == 0 else None
 
 
-def curl(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
+def curl(program: str, sink: Sink, load: Load) -> Command:
     trust = ["--cacert", sink.authority] if sink.authority else []
     return [program, "-sS", "--fail", *trust, "-T", f"f[{0:06d}-{load.count - 1:06d}].bin", "-o", "/dev/null",
             f"{sink.url}/bench/curl/"], {}
 
 
-def s5cmd(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
+def s5cmd(program: str, sink: Sink, load: Load) -> Command:
     trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
-    workers = ["--numworkers", connections] if connections else []
-    return [program, "--log", "error", "--endpoint-url", sink.url, *workers, "cp", f"{load.folder}/*",
-            "s3://bench/s5cmd/"], SECRETS | trust
+    return [program, "--log", "error", "--endpoint-url", sink.url, "cp", f"{load.folder}/*", "s3://bench/s5cmd/"], SECRETS | trust
 
 
-def rclone(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
+def rclone(program: str, sink: Sink, load: Load) -> Command:
     values = {"TYPE": "s3", "PROVIDER": "Other", "ENDPOINT": sink.url, "REGION": "us-east-1", "NO_CHECK_BUCKET": "true",
               "ACCESS_KEY_ID": "bench", "SECRET_ACCESS_KEY": "bench", "NO_HEAD": "true"}
     sized = ["--transfers", "4", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"] if load.is_big else [
@@ -190,7 +188,7 @@ def rclone(program: str, sink: Sink, load: Load, connections: int | None) -> Com
         f"RCLONE_CONFIG_SINK_{name}": value for name, value in values.items()}
 
 
-def aws(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
+def aws(program: str, sink: Sink, load: Load) -> Command:
     trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
     quiet = {"AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
              "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -198,13 +196,13 @@ def aws(program: str, sink: Sink, load: Load, connections: int | None) -> Comman
             "s3://bench/aws"], SECRETS | quiet | trust
 
 
-def crt(program: str, sink: Sink, load: Load, connections: int | None) -> Command:
+def crt(program: str, sink: Sink, load: Load) -> Command:
     return [program, "-B", HERE / "crt_put.py", load.folder, *([sink.authority] if sink.authority else [])], {}
 
 
 def peer(name: str, program: str | None, command: Callable[..., Command], note: str, *version: str, **more: Any) -> Client:
-    def send_as_peer(sink: Sink, load: Load, place: Path, verify: str, connections: int | None) -> Figures:
-        return run_to_end(*command(program, sink, load, connections), load.folder)[:3]
+    def send_as_peer(sink: Sink, load: Load, place: Path, verify: str) -> Figures:
+        return run_to_end(*command(program, sink, load), load.folder)[:3]
 
     return Client(name, send_as_peer, checks=("size", "md5"), note=note, version=(program, *(version or ["--version"])), **more)
 

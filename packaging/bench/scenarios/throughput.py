@@ -53,9 +53,7 @@ OPTIONS = {
     "--verify": (some_of(CHECKS), ",".join(CHECKS)),
     "--peers": (some_of(PEERS), "without it all that are there"),
     "--rounds": 3,
-    "--other-rounds": (1, "of clients that no target names"),
     "--delay": (0, "holds back every answer"),
-    "--connections": (int, "of inlet and s5cmd, for small files"),
     "--all": (False, "every load, scheme, check and client: hours"),
     "--save": (False, f"into {KEPT}, in the place of what was measured before"),
 }
@@ -88,7 +86,7 @@ class Measurement:
         place.mkdir()
         etag = "md5" if group["verify"] == "md5" else "size"
         with Sink(scheme, etag, self.given.delay, client.ports[scheme == "https"]) as sink:
-            seconds, cpu, rss = client.send(sink, load, place, group["verify"], self.given.connections)
+            seconds, cpu, rss = client.send(sink, load, place, group["verify"])
             stats = load.check(client.name, sink)
         return {"seconds": round(seconds, 4), "cpu": round(cpu, 3), "rss": round(rss, 1), "sink": stats["cpu_seconds"]} | {
             key: stats[key] for key in COUNTS}
@@ -129,7 +127,7 @@ class Measurement:
         able = self.able(load, probe, group)
         rounds = group["clients"] = {client.name: [] for client in able}
         for number, client in itertools.product(range(self.given.rounds), able):
-            if client.name not in group["left_out"] and client.is_in_round(number, load, self.given.other_rounds):
+            if client.name not in group["left_out"] and client.is_in_round(number, load):
                 if figures := self.tried(client, load, group):
                     rounds[client.name].append(figures)
         return group

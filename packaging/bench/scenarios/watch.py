@@ -26,8 +26,10 @@ from process import Highest, cpu_seconds, field, held, peak_mib
 from report import MIB, Failed, Row, percentile, table, verdict
 from watchers import Inlet, Lsyncd, MarkedInlet, Watcher, installed
 
-# Folders that the paced stream writes to in turn.
-STREAM_FOLDERS = 10
+# The paced stream: files a second, seconds, and folders that it writes to in turn.
+RATE, STREAM, STREAM_FOLDERS = 1000, 10, 10
+# Seconds of rest that are measured, and those without a report after which none is awaited.
+IDLE, QUIET = 20, 4
 Peers = list[type[Watcher]]
 
 
@@ -130,7 +132,7 @@ def storm(results: Results, given: argparse.Namespace, folder: Path, peers: Peer
                 before = watcher.noticed()
                 (root / str(run)).mkdir()
                 make_storm(root / str(run), 1000, 1000 * run)
-                seen.append(watcher.wait_noticed(before + 1000, given.quiet)[0] - before)
+                seen.append(watcher.wait_noticed(before + 1000, QUIET)[0] - before)
         return seen
 
     values = each(folder, [Inlet, *marked(), *peers], runs)
@@ -147,7 +149,7 @@ def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: P
             for number in range(given.flood):
                 touch(f"{root}/f{number}.bin")
             os.kill(watcher.pid, signal.SIGCONT)
-            return watcher.wait_noticed(given.flood, 2 * given.quiet)
+            return watcher.wait_noticed(given.flood, 2 * QUIET)
 
     values = each(folder, [Inlet, *peers], flooded)
     seen, seconds = values.pop("inlet")
@@ -204,14 +206,14 @@ def restart(results: Results, given: argparse.Namespace, folder: Path, root: Pat
         # The end of the start-up: a checkpoint, the first probe of the destination.
         time.sleep(10)
         resting = cpu_seconds(inlet.pid)
-        time.sleep(given.idle)
-        share = 100 * (cpu_seconds(inlet.pid) - resting) / given.idle
+        time.sleep(IDLE)
+        share = 100 * (cpu_seconds(inlet.pid) - resting) / IDLE
     results.add("restart with all known, s", seconds, "<= 10", seconds <= 10 and again == 0, form="{:.1f}")
     results.add("its CPU, us a file", 1e6 * spent / given.files)
     results.add("its listing until the last is found, s", ready, form="{:.1f}")
     results.add("its peak RSS, MiB", peak, "<= 128", peak <= 128, form="{:.1f}")
     results.held(most.most)
-    results.add(f"CPU % in {given.idle} s after it", share, "0.0", share < 0.05, form="{:.2f}")
+    results.add(f"CPU % in {IDLE} s after it", share, "0.0", share < 0.05, form="{:.2f}")
 
 
 def directories(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
@@ -239,15 +241,15 @@ def directories(results: Results, given: argparse.Namespace, folder: Path, peers
 
 
 def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
-    count = given.stream * given.rate
+    count = STREAM * RATE
 
     def times(kind: type[Watcher], place: Path, root: Path) -> tuple[float, ...]:
         for number in range(STREAM_FOLDERS):
             (root / f"card-{number}").mkdir()
         with concurrent.futures.ProcessPoolExecutor(1) as pool, kind(place / "watcher", root, piped=True) as watcher:
             time.sleep(2)
-            writer = pool.submit(pace, root, count, given.rate)
-            seen, closed = watcher.arrivals(count, given.stream + 20), writer.result()
+            writer = pool.submit(pace, root, count, RATE)
+            seen, closed = watcher.arrivals(count, STREAM + 20), writer.result()
         waits = [(seen[number] - when) / 1e6 for number, when in enumerate(closed) if number in seen]
         return len(waits), percentile(waits, 0.5), percentile(waits, 0.99), max(waits)
 
@@ -255,7 +257,7 @@ def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Pe
     values = each(folder, [Inlet, *(kind for kind in peers if kind is not Lsyncd)], times)
     ours = values.pop("inlet")
     for index, (what, target, reached) in enumerate((
-            (f"reported of {count:,}, {given.rate:,} a second", "all", ours[0] == count), ("p50, ms", "", True),
+            (f"reported of {count:,}, {RATE:,} a second", "all", ours[0] == count), ("p50, ms", "", True),
             ("p99, ms", "<= 10", ours[2] <= 10), ("most, ms", "", True))):
         results.add(what, ours[index], target, reached, picked(values, index), "{:.1f}" if index else "{:,.0f}")
 
@@ -271,10 +273,6 @@ OPTIONS = {
     "--directories": (int, "of directories: 20,000; --big: 100,000"),
     "--flood": (int, "of overflow: 20,000; --big: 200,000"),
     "--runs": (10, "of storm; peers: 3 at most"),
-    "--rate": (1000, "of latency, files a second"),
-    "--stream": (10, "of latency, seconds"),
-    "--idle": (20, "of scan, seconds"),
-    "--quiet": (4, "seconds without a report after which none is awaited"),
     "--no-peers": False,
 }
 
