@@ -82,8 +82,10 @@ class Highest(threading.Thread):
         return True
 
     def run(self) -> None:
-        while not self._over.wait(self._every) and self._look():
-            pass
+        # Some processes end within milliseconds.
+        pause = 0.001
+        while not self._over.wait(pause) and self._look():
+            pause = min(self._every, 1.5 * pause)
 
     def __enter__(self) -> "Highest":
         self._look()
@@ -108,7 +110,7 @@ def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None
                                    cwd=folder, env=os.environ | (environment or {}))
         limit = threading.Timer(PATIENCE, process.kill)
         limit.start()
-        with Highest(memory, process.pid, every=0.005) as peak:
+        with Highest(memory, process.pid, every=0.02) as peak:
             _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - began
         limit.cancel()
