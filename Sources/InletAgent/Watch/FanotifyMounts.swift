@@ -135,7 +135,7 @@ struct FanotifyMounts: ~Copyable {
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
-        var turn = Turn(folders: FolderTurn(root))
+        var turn = Turn(folders: FolderCache(root))
         for record in try fanotify.read() {
             if record.isOverflow || record.place == nil {
                 isLost = true
@@ -163,7 +163,7 @@ struct FanotifyMounts: ~Copyable {
 
     /// What is opened for the records that are read together, and closed after them.
     private struct Turn: ~Copyable {
-        var folders: FolderTurn
+        var folders: FolderCache
         /// Of the mount with that number, and where the kernel says that it begins.
         var mount: (number: UInt64, beginning: FilePath)?
         var reader: HandleReader?

@@ -44,7 +44,7 @@ package enum Landlock {
     package static func holdWrites(to folder: FilePath, below base: FilePath) throws(SystemError) {
         let writes = try Rights.known().subtracting(.notWriting)
         let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
-        let opened = try FolderWay.here.open(folder, below: start.number, base)
+        let opened = try PathResolver.here.open(folder, below: start.number, base)
         let ruleset = try ruleset(writes, Scopes.known(usesAbstractSockets: false))
         try allow(base.pushing(folder), writes.subtracting(.makingDevices), opened, in: ruleset.number)
         for device in devices() { try add(device, writes.intersection(.ofFiles), to: ruleset.number) }
@@ -177,4 +177,32 @@ extension ProcessSetup {
 
     /// Has programs that are started from here on run without the capabilities of this process.
     package static func keepCapabilities() { _ = inlet_keep_capabilities() }
+}
+
+/// Gives up the system calls that Inlet has no use for (seccomp(2)), for good: whatever is made of this process, it looks into no
+/// other one, mounts nothing, loads nothing into the kernel, and reaches less of it. What the process starts has them neither.
+package enum CallFilter {
+    /// How many are given up by their names.
+    package static var count: Int { Int(inlet_count_unused_calls()) }
+
+    /// Whether this kernel, or what it runs us in, lets us.
+    package static var isAvailable: Bool { inlet_can_filter_calls() == 1 }
+
+    enum Reach: UInt32 {
+        /// The calling thread, and what it starts.
+        case thread = 0
+        /// All of the process (SECCOMP_FILTER_FLAG_TSYNC).
+        case process = 1
+    }
+
+    /// Gives them up for the whole process.
+    package static func apply() throws(SystemError) { try apply(to: .process) }
+
+    /// No program that is started afterwards gains rights (PR_SET_NO_NEW_PRIVS).
+    ///
+    /// - Throws: where it is not done; the calls are there as before then.
+    static func apply(to reach: Reach) throws(SystemError) {
+        _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
+        _ = try SystemCall.result("seccomp") { inlet_filter_calls(reach.rawValue) }
+    }
 }

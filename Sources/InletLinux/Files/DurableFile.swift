@@ -149,3 +149,98 @@ package enum DurableFile {
         }
     }
 }
+
+extension DurableFile {
+    /// Puts `bytes` at `path`, where nothing is yet: whole or not at all. Throws `isTaken` for a name that something has.
+    /// Blocks.
+    package static func create(_ bytes: [UInt8], at path: FilePath, mode: UInt32) throws(SystemError) {
+        guard let name = path.lastComponent else {
+            throw SystemError(call: "create", path: path, code: .isDirectory)
+        }
+        if try !createUnnamed(bytes, at: path, mode) {
+            let temporary = try TemporaryFile(in: parent(of: path), for: name)
+            try write(bytes, mode, to: temporary.descriptor, temporary.path)
+            try rename(temporary.path, to: path)
+            temporary.keep()
+        }
+        try syncDirectory(parent(of: path))
+    }
+
+    /// - Returns: false where there are no files without a name.
+    private static func createUnnamed(
+        _ bytes: [UInt8], at path: FilePath, _ mode: UInt32
+    ) throws(SystemError) -> Bool {
+        guard let file = try UnnamedFile.make(in: parent(of: path)) else { return false }
+        try write(bytes, mode, to: file.descriptor, path)
+        try file.link(as: path)
+        return true
+    }
+}
+
+extension DurableFile {
+    /// Gives a file another name on the same file system and never overwrites: `isTaken` when `target` exists,
+    /// `EXDEV` when it is elsewhere. The rename is durable after `syncDirectory` of both folders. Blocks.
+    package static func rename(_ path: FilePath, to target: FilePath) throws(SystemError) {
+        do throws(SystemError) {
+            _ = try SystemCall.result("rename", path, target: target) {
+                path.withPlatformString { from in target.withPlatformString { inlet_rename_noreplace(from, $0) } }
+            }
+        } catch  where error.code == .invalidArgument || error.code == .noFunction {
+            // The file system has no RENAME_NOREPLACE (NFS, older FUSE).
+            try renameByLink(path, to: target)
+        }
+    }
+
+    /// `link(2)` refuses an existing name, so that a link and an unlink are a rename that never overwrites. A crash in
+    /// between leaves both names on one file.
+    package static func renameByLink(_ path: FilePath, to target: FilePath) throws(SystemError) {
+        do throws(SystemError) {
+            _ = try SystemCall.result("rename", path, target: target) {
+                path.withPlatformString { from in target.withPlatformString { link(from, $0) } }
+            }
+        } catch  where error.isLinkless {
+            return try renameAfterLook(path, to: target)
+        }
+        do throws(SystemError) {
+            try remove(path)
+        } catch {
+            // Then it has both names, and the caller the reason.
+            try? remove(target)
+            throw error
+        }
+    }
+
+    /// For file systems without hard links (FAT, some FUSE): a name that appears after the look is overwritten.
+    package static func renameAfterLook(_ path: FilePath, to target: FilePath) throws(SystemError) {
+        guard case .missing = try FileLook.look(at: target) else {
+            throw SystemError(call: "rename", path: path, target: target, code: .fileExists)
+        }
+        _ = try SystemCall.result("rename", path, target: target) {
+            path.withPlatformString { from in target.withPlatformString { Glibc.rename(from, $0) } }
+        }
+    }
+}
+
+extension SystemError {
+    /// How `link(2)` says that the file system, or the kind of file, has no hard links.
+    fileprivate var isLinkless: Bool {
+        code == .notPermitted || code == .notSupported || code == .noFunction || code == .invalidArgument
+            || code == .tooManyLinks
+    }
+}
+
+extension DurableFile {
+    /// Makes a symbolic link at `path` that leads to `target`; `isTaken` when something is there. Not durable. Blocks.
+    package static func makeLink(_ path: FilePath, to target: FilePath) throws(SystemError) {
+        _ = try SystemCall.result("symlink", path, target: target) {
+            target.withPlatformString { target in path.withPlatformString { symlink(target, $0) } }
+        }
+    }
+
+    /// Where the symbolic link at `path` leads, as it says so; nil where that cannot be read. Blocks.
+    package static func target(ofLink path: FilePath) -> FilePath? {
+        var text = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = path.withPlatformString { readlink($0, &text, Int(PATH_MAX)) }
+        return length < 0 ? nil : FilePath(bytes: text.prefix(length).map(UInt8.init(bitPattern:)))
+    }
+}

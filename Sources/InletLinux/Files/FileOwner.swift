@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import InletCore
 package import SystemPackage
 
 /// Whose files are. Root that works in another user's folder would leave files there that this user's own processes can
@@ -59,5 +60,52 @@ package enum FileOwner {
             return nil
         }
         return (status.st_uid, status.st_gid)
+    }
+}
+
+/// Permissions of existing files.
+package enum FileMode {
+    /// Whose the folder at `path` is, and its permission bits (`st_mode & 07777`). Blocks.
+    package static func ofFolder(_ path: FilePath) throws(SystemError) -> (owner: UInt32, mode: UInt32) {
+        let status = try SystemCall.status(of: path)
+        return (status.st_uid, UInt32(status.st_mode) & 0o7777)
+    }
+
+    /// Sets the permission bits of the file at `path` (chmod(2)). Blocks.
+    package static func set(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
+        _ = try SystemCall.result("chmod", path) { path.withPlatformString { chmod($0, mode_t(mode)) } }
+    }
+}
+
+/// The users that this system knows.
+package enum UserName {
+    /// Has the number of a user looked up by name. May ask a server, where the system has its users from one.
+    package static func number(of name: String) -> UserLookup {
+        var room = 1024
+        while true {
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            var texts = [CChar](repeating: 0, count: room)
+            let code = getpwnam_r(name, &entry, &texts, room, &found)
+            if code == ERANGE, room < 1 << 20 {
+                room *= 4
+            } else if code == EINTR {
+                continue
+            } else if found != nil {
+                return .found(entry.pw_uid)
+            } else {
+                // getpwnam(3): some systems answer so for a name that they do not know.
+                return [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) ? .unknown : .failed("\(Errno(rawValue: code))")
+            }
+        }
+    }
+}
+
+/// Whether the kernel lets users link only to files that they own, or may read and write.
+package enum LinkProtection {
+    /// nil where the kernel does not say.
+    package static func isOn(_ path: FilePath = "/proc/sys/fs/protected_hardlinks") -> Bool? {
+        guard let text = try? DurableFile.read(path, limit: 16) else { return nil }
+        return text.first.map { $0 != UInt8(ascii: "0") }
     }
 }

@@ -4,10 +4,10 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite struct WatchWayTests {
+@Suite struct WatchStrategyTests {
     private func way(
         _ type: String, _ options: String = "rw", mode: WatchSettings.Mode = .auto, magic: Int64? = nil
-    ) throws -> WatchWay {
+    ) throws -> WatchStrategy {
         let text =
             """
             1 0 8:1 / / rw - ext4 /dev/sda1 rw
@@ -17,7 +17,7 @@ import Testing
             """
         let table = MountTable(parsing: Array(text.utf8))
         let mount = try #require(table.mount(of: "/m"))
-        return WatchWay.decide(mount, in: table, mode: mode, kind: { magic.map { FileSystemKind(magic: $0) } })
+        return WatchStrategy.decide(mount, in: table, mode: mode, kind: { magic.map { FileSystemKind(magic: $0) } })
     }
 
     @Test(arguments: [
@@ -74,10 +74,10 @@ import Testing
     }
 
     @Test func `without a table the magic number of the folder decides`() {
-        #expect(WatchWay.decide(FileSystemKind(magic: 0x6969), mode: .auto).isPolled)
-        #expect(!WatchWay.decide(FileSystemKind(magic: 0xEF53), mode: .auto).isPolled)
-        #expect(!WatchWay.decide(nil, mode: .auto).isPolled)
-        #expect(WatchWay.decide(nil, mode: .poll).isPolled)
+        #expect(WatchStrategy.decide(FileSystemKind(magic: 0x6969), mode: .auto).isPolled)
+        #expect(!WatchStrategy.decide(FileSystemKind(magic: 0xEF53), mode: .auto).isPolled)
+        #expect(!WatchStrategy.decide(nil, mode: .auto).isPolled)
+        #expect(WatchStrategy.decide(nil, mode: .poll).isPolled)
     }
 
     @Test func `each mount below a root has its own way, but for ignored ones`() throws {

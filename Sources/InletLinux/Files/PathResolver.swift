@@ -4,14 +4,14 @@ import InletCore
 import SystemPackage
 
 /// How the way to a folder is gone without being led astray.
-package enum FolderWay: Sendable {
+package enum PathResolver: Sendable {
     /// By one call of the kernel (`openat2(2)`, Linux 5.6).
     case kernel
     /// Folder by folder: for older kernels, and for sandboxes that refuse what they do not know.
     case steps
 
     /// What this system has.
-    package static let here: FolderWay = {
+    package static let here: PathResolver = {
         let number = ".".withPlatformString { inlet_open_below(AT_FDCWD, $0, flags, beneath) }
         guard number >= 0 else { return .steps }
         close(number)

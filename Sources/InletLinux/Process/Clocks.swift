@@ -1,4 +1,7 @@
-internal import Synchronization
+import Glibc
+package import InletCore
+import Synchronization
+import SystemPackage
 
 /// Calls back when times come, on one thread of its own, and forgets at once what is taken back.
 ///
@@ -70,5 +73,30 @@ package final class AlarmClock: Sendable {
             // It throws for want of memory only, and then looks again.
             _ = try? waker.wait(until: next)
         }
+    }
+}
+
+extension WallTime {
+    /// The civil clock's time now (`clock_gettime(2)`, CLOCK_REALTIME).
+    package static var now: WallTime {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}
+
+/// The run of the machine since it was switched on, or restarted.
+package enum Boot {
+    /// What another run has not: `/proc/sys/kernel/random/boot_id` (random(4)), which containers share with their host; nil
+    /// where it cannot be read.
+    package static func id() -> String? {
+        (try? DurableFile.read("/proc/sys/kernel/random/boot_id", limit: 64)).map {
+            String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }
+        }
+    }
+
+    /// The first half of `id` as a number.
+    package static func number() -> Int64? {
+        id().flatMap { UInt64($0.filter(\.isHexDigit).prefix(16), radix: 16) }.map(Int64.init(bitPattern:))
     }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import SystemPackage
 
 /// What a process of ours cannot do without: libraries that get no thread, descriptor or memory when they begin end the
 /// process without a word, or wait for ever.
@@ -72,7 +73,7 @@ package enum StartNeed {
 }
 
 /// A bound for the first step of a process: where the system gives no thread for it, nothing of ours would ever run.
-package enum StartBound {
+package enum StartDeadline {
     private static let seconds: UInt32 = 10
     private static let words: StaticString = """
         inlet: the system gave no thread to begin on within 10 s: raise TasksMax=, LimitNPROC=, 'ulimit -u', 'ulimit -v' or \
@@ -84,7 +85,7 @@ package enum StartBound {
     package static func begins() {
         signal(SIGALRM) { _ in
             // Only what signal-safety(7) allows.
-            _ = write(STDERR_FILENO, StartBound.words.utf8Start, StartBound.words.utf8CodeUnitCount)
+            _ = write(STDERR_FILENO, StartDeadline.words.utf8Start, StartDeadline.words.utf8CodeUnitCount)
             _exit(75)
         }
         alarm(seconds)
@@ -93,5 +94,18 @@ package enum StartBound {
     package static func ends() {
         alarm(0)
         signal(SIGALRM, SIG_DFL)
+    }
+}
+
+/// Whether this process can open anything now: libraries that fail for want of a descriptor do not always say so.
+package enum Shortage {
+    /// The error of opening `/dev/null`, if the process or the system has no descriptors or memory left.
+    package static func now() -> SystemError? {
+        do throws(SystemError) {
+            _ = try Descriptor(opening: "/dev/null", O_RDONLY)
+            return nil
+        } catch {
+            return error.isShortage ? error : nil
+        }
     }
 }

@@ -1,8 +1,8 @@
 package import InletCore
-import SystemPackage
+package import SystemPackage
 
 /// How changes on one mount are noticed, and why so.
-package struct WatchWay: Sendable, Hashable {
+package struct WatchStrategy: Sendable, Hashable {
     /// Whether folders are looked at again and again; otherwise the kernel tells.
     package var isPolled: Bool
     /// For people.
@@ -23,15 +23,15 @@ package struct WatchWay: Sendable, Hashable {
     /// - Parameter kind: what statfs(2) says of the mount; asked for types that are not known by name.
     package static func decide(
         _ mount: MountTable.Mount, in table: MountTable, mode: WatchSettings.Mode, kind: () -> FileSystemKind?
-    ) -> WatchWay {
+    ) -> WatchStrategy {
         let hidden = hiding(mount, in: table, kind: kind)
-        return WatchWay(mode, hidden: hidden, name: mount.type, times: times(of: mount.type))
+        return WatchStrategy(mode, hidden: hidden, name: mount.type, times: times(of: mount.type))
     }
 
     /// The decision where the mounts cannot be listed.
-    package static func decide(_ kind: FileSystemKind?, mode: WatchSettings.Mode) -> WatchWay {
+    package static func decide(_ kind: FileSystemKind?, mode: WatchSettings.Mode) -> WatchStrategy {
         let name = kind?.name ?? "unknown"
-        return WatchWay(mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
+        return WatchStrategy(mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
     }
 
     private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollBook.Times) {
@@ -125,11 +125,127 @@ extension MountTable.Mount {
     /// Whether such file systems are often taken away and put back while a machine runs: those of servers, those that are
     /// mounted when they are asked for, and those of cards and sticks.
     package var comesAndGoes: Bool {
-        WatchWay.distributed.contains(type) || Self.portable.contains(type) || type == "autofs" || type == "fuse"
+        WatchStrategy.distributed.contains(type) || Self.portable.contains(type) || type == "autofs" || type == "fuse"
             || type.hasPrefix("fuse.")
     }
 
     private static let portable: Set = [
         "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf",
     ]
+}
+
+/// How each mount of one watched folder is watched: the one that the folder is on, and those below it.
+package struct WatchModes: Sendable, Hashable {
+    /// By the folder that a mount is at, relative to the root; the empty path is the root itself.
+    package private(set) var places: [FilePath: WatchStrategy]
+    /// Which mount is at each place; empty where that cannot be known.
+    private var mounts: [FilePath: Sign] = [:]
+
+    /// What tells one mount at a place from the next one there.
+    private struct Sign: Hashable {
+        var id: Int
+        var major: UInt32
+        var minor: UInt32
+        var root: FilePath
+        var source: FilePath
+
+        init(_ mount: MountTable.Mount) {
+            (id, major, minor) = (mount.id, mount.major, mount.minor)
+            (root, source) = (mount.root, mount.source)
+        }
+    }
+
+    package init(_ places: [FilePath: WatchStrategy]) { self.places = places }
+
+    /// Decides for the mounts that are there now. Blocks while a network server does not answer for a mount whose type has an
+    /// unknown name.
+    package init(of watch: WatchSettings) {
+        let root = watch.path.resolved
+        let table: MountTable
+        do throws(SystemError) {
+            table = try MountTable.current()
+        } catch {
+            // Polling sees what a mount that could not be listed would hide from events.
+            let isSeen = error.isMissing || watch.mode == .inotify
+            self.init([
+                "": isSeen
+                    ? WatchStrategy.decide(Self.kind(of: watch.path), mode: watch.mode)
+                    : WatchStrategy(isPolled: true, reason: "the mounts cannot be listed: \(error)")
+            ])
+            return
+        }
+        guard let mount = table.mount(of: root) else {
+            self.init(["": WatchStrategy.decide(Self.kind(of: watch.path), mode: watch.mode)])
+            return
+        }
+        self.init(table, mount, root, watch, kind: Self.kind)
+    }
+
+    /// nil where nothing is; what does not answer counts as a file system of other machines.
+    private static func kind(of path: FilePath) -> FileSystemKind? {
+        do throws(SystemError) {
+            return try FileSystemKind.of(path)
+        } catch {
+            return error.isMissing ? nil : FileSystemKind(name: "unknown", isNetwork: true)
+        }
+    }
+
+    /// - Parameters:
+    ///   - mount: the one that `root` is on.
+    ///   - root: without symlinks.
+    ///   - kind: what statfs(2) says of a path; asked for types that are not known by name.
+    package init(
+        _ table: MountTable, _ mount: MountTable.Mount, _ root: FilePath, _ watch: WatchSettings,
+        kind: (FilePath) -> FileSystemKind?
+    ) {
+        places = ["": WatchStrategy.decide(mount, in: table, mode: watch.mode, kind: { kind(root) })]
+        mounts = ["": Sign(mount)]
+        guard watch.recursive else { return }
+        for mount in table.below(root) {
+            var relative = mount.point
+            guard relative.removePrefix(root), !IgnoreList(user: watch.ignore).ignores(relative, isDirectory: true)
+            else { continue }
+            places[relative] = WatchStrategy.decide(mount, in: table, mode: watch.mode, kind: { kind(mount.point) })
+            mounts[relative] = Sign(mount)
+        }
+    }
+
+    /// How `directory` is watched, and the place whose mount it is on.
+    package func way(for directory: FilePath) -> (place: FilePath, way: WatchStrategy) {
+        var place = directory
+        if places.count > 1 {
+            while !place.isEmpty {
+                if let way = places[place] { return (place, way) }
+                place.removeLastComponent()
+            }
+        }
+        return ("", places[""] ?? WatchStrategy(isPolled: false, reason: ""))
+    }
+
+    /// Whether other machines may write the file at `path`.
+    package func isForeign(_ path: FilePath) -> Bool {
+        places.count > 1 ? way(for: path).way.isForeign : places[""]?.isForeign ?? false
+    }
+
+    /// Whether `folder`, or a mount below it, is polled.
+    package func isPolled(inOrBelow folder: FilePath) -> Bool {
+        way(for: folder).way.isPolled || places.contains { $0.value.isPolled && $0.key.isWithin(folder) }
+    }
+
+    /// Whether a mount below `folder` is not polled.
+    package func isMixed(below folder: FilePath) -> Bool {
+        places.contains { !$0.value.isPolled && $0.key != folder && $0.key.isWithin(folder) }
+    }
+
+    /// The places where another mount is now, where one has come or gone, or that are watched in another way.
+    package func changes(since last: WatchModes) -> [FilePath] {
+        Set(places.keys).union(last.places.keys)
+            .filter { places[$0] != last.places[$0] || mounts[$0] != last.mounts[$0] }
+            .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    }
+
+    /// In the order of their paths.
+    package var sorted: [(place: FilePath, way: WatchStrategy)] {
+        places.map { ($0.key, $0.value) }.sorted { $0.0.bytes.lexicographicallyPrecedes($1.0.bytes) }
+    }
 }
