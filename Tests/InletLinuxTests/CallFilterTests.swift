@@ -54,7 +54,7 @@ struct CallFilterTests {
     @Test func `a thread gives them up with what it starts, and others keep them`() async throws {
         await #expect(processExitsWith: .success) {
             let isRefused = try LoopThread.result(name: "filtered") { () throws(SystemError) in
-                try CallFilter.apply(to: .thread)
+                try CallFilter.apply(toThread: true)
                 return RawCalls.allowed.isEmpty
             }
             // chroot(2), of which everybody is told otherwise that there is no such folder, or that only root may.

@@ -20,10 +20,10 @@ struct LeaseTests {
     @Test func `a file that is open for writing is busy until it is closed`() async throws {
         let source = try SourceFile(opening: path)
         let writer = try #require(FileHandle(forWritingAtPath: path.string))
-        #expect(source.probeLease() == .busy)
+        #expect(Lease.probe(path: path) == .busy)
         #expect(Lease.probe(path: path) == .busy)
         try writer.close()
-        try await eventually("free") { source.probeLease() == .free }
+        try await eventually("free") { Lease.probe(path: path) == .free }
     }
 
     @Test func `a writer in another process is seen`() async throws {
@@ -51,7 +51,7 @@ struct LeaseTests {
 
     @Test func `the probe holds nothing afterwards`() async throws {
         let source = try SourceFile(opening: path)
-        try await eventually("free") { source.probeLease() == .free }
+        try await eventually("free") { Lease.probe(path: path) == .free }
         // Would hang until the lease break time (45 s) if the lease were still there, and fail when not blocking.
         let writer = try FileDescriptor.open(path, .writeOnly, options: [.nonBlocking, .closeOnExec])
         try writer.close()

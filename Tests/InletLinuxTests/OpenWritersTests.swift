@@ -1,9 +1,10 @@
 import Foundation
 import InletCore
-import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 /// Who has a file open, against real processes.
 struct OpenWritersTests {
@@ -59,9 +60,7 @@ struct OpenWritersTests {
     }
 
     @Test func `no more is looked at than the limits allow, and that is said`() throws {
-        var limits = OpenWriters.Limits()
-        limits.descriptors = 1
-        let writers = OpenWriters(limits)
+        let writers = OpenWriters(mostDescriptors: 1)
         #expect(writers.isCut)
         #expect(!OpenWriters().isCut)
     }

@@ -176,7 +176,7 @@ struct LogFile: ~Copyable {
 
     private let rotation: LogRotation
     private var file: AppendFile
-    private var standing: AppendFile.Standing
+    private var standing: AppendFile.Status
     private var nextLook: ContinuousClock.Instant
     private var nextRotation: ContinuousClock.Instant
     /// Whether the file ends within a line: the disk was full, or a process died.
@@ -187,7 +187,7 @@ struct LogFile: ~Copyable {
     init(_ path: FilePath, _ rotation: LogRotation, now: ContinuousClock.Instant) throws(SystemError) {
         self.rotation = rotation
         let file = try AppendFile(path)
-        standing = try file.standing()
+        standing = try file.status()
         isTorn = !file.endsWithLine()
         self.file = file
         nextLook = now.advanced(by: Self.lookInterval)
@@ -225,7 +225,7 @@ struct LogFile: ~Copyable {
     /// Goes on in a new file when the name is another file's now, or nobody's (logrotate(8)).
     private mutating func look(at now: ContinuousClock.Instant) {
         nextLook = now.advanced(by: Self.lookInterval)
-        if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
+        if let there = try? AppendFile.status(at: file.path), there.isSame(as: standing) {
             standing = there
         } else {
             reopen()
@@ -234,7 +234,7 @@ struct LogFile: ~Copyable {
 
     /// Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
     private mutating func reopen() {
-        guard let new = try? AppendFile(file.path), let there = try? new.standing() else { return }
+        guard let new = try? AppendFile(file.path), let there = try? new.status() else { return }
         isTorn = !new.endsWithLine()
         standing = there
         file = new
@@ -244,15 +244,15 @@ struct LogFile: ~Copyable {
         // Behind a link it is the file that is full, not the link.
         let path = file.path.resolved
         let steps = rotation.steps { number in
-            ((try? AppendFile.standing(at: LogRotation.path(path, number))) ?? nil) != nil
+            ((try? AppendFile.status(at: LogRotation.path(path, number))) ?? nil) != nil
         }
         do throws(SystemError) {
             for step in steps {
                 switch step {
                 case .rename(let old, let new):
-                    try AppendFile.move(LogRotation.path(path, old), over: LogRotation.path(path, new))
+                    try DurableFile.rename(LogRotation.path(path, old), over: LogRotation.path(path, new))
                     if old == 0 { reopen() }
-                case .remove(let number): try AppendFile.remove(LogRotation.path(path, number))
+                case .remove(let number): try DurableFile.remove(LogRotation.path(path, number))
                 }
             }
         } catch {

@@ -49,7 +49,7 @@ struct FanotifyMounts: ~Copyable {
     /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
     /// the folder is not there.
     mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> Coverage {
-        let number = try folder.itself { (path) throws(SystemError) in try MountNumber.of(path) }
+        let number = try folder.itself { (path) throws(SystemError) in try MountTable.number(of: path) }
         // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
         if let mount = mounts[number], mount.directory != directory, directory.isWithin(mount.directory) {
             return mount.fileSystem == nil ? .unmarked : .marked
@@ -114,7 +114,7 @@ struct FanotifyMounts: ~Copyable {
 
     private func isThere(_ number: UInt64, at beginning: FilePath) throws(SystemError) -> Bool {
         do throws(SystemError) {
-            return try MountNumber.of(beginning) == number
+            return try MountTable.number(of: beginning) == number
         } catch  where error.isMissing {
             return false
         }

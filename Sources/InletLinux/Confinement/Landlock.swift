@@ -55,16 +55,16 @@ package enum Landlock {
     private static func devices() -> [FilePath] {
         let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
         let beginnings = ["nvidia", "video", "media"]
-        // A device that is not seen here is one that the program may not use; it says so itself.
-        guard var stream = try? DirectoryStream("/dev") else { return names.map { FilePath("/dev/\($0)") } }
-        var found: [FilePath] = []
-        while let entry = try? stream.next() {
-            let name = entry.name.string
-            if names.contains(name) || beginnings.contains(where: name.hasPrefix) {
-                found.append(FilePath("/dev").appending(entry.name))
+        var found: Set = Set(names)
+        do throws(SystemError) {
+            var stream = try DirectoryStream("/dev")
+            while let name = try stream.next()?.name.string {
+                if beginnings.contains(where: name.hasPrefix) { found.insert(name) }
             }
+        } catch {
+            // A device that is not seen here is one that the program may not use; it says so itself.
         }
-        return found
+        return found.map { FilePath("/dev").appending($0) }
     }
 
     private static func ruleset(_ handled: Rights, _ scopes: Scopes) throws(SystemError) -> Descriptor {
@@ -92,7 +92,7 @@ package enum Landlock {
     private static func allow(
         _ path: FilePath, _ rights: Rights, _ place: borrowing Descriptor, in ruleset: CInt
     ) throws(SystemError) {
-        let isFolder = try place.status(path).st_mode & S_IFMT == S_IFDIR
+        let isFolder = try place.status(path).isDirectory
         let allowed = isFolder ? rights : rights.intersection(.ofFiles)
         let number = place.number
         _ = try SystemCall.result("landlock_add_rule", path) {
@@ -161,24 +161,6 @@ package enum Landlock {
     }
 }
 
-extension ProcessSetup {
-    /// Threads of this process, from `/proc/self/task`; 0 where that is not to be seen.
-    package static var threads: Int {
-        do throws(SystemError) {
-            var names = try DirectoryStream("/proc/self/task")
-            var count = 0
-            while try names.next() != nil { count += 1 }
-            return count
-        } catch {
-            // Which no process has.
-            return 0
-        }
-    }
-
-    /// Has programs that are started from here on run without the capabilities of this process.
-    package static func keepCapabilities() { _ = inlet_keep_capabilities() }
-}
-
 /// Gives up the system calls that Inlet has no use for (seccomp(2)), for good: whatever is made of this process, it looks into no
 /// other one, mounts nothing, loads nothing into the kernel, and reaches less of it. What the process starts has them neither.
 package enum CallFilter {
@@ -188,21 +170,12 @@ package enum CallFilter {
     /// Whether this kernel, or what it runs us in, lets us.
     package static var isAvailable: Bool { inlet_can_filter_calls() == 1 }
 
-    enum Reach: UInt32 {
-        /// The calling thread, and what it starts.
-        case thread = 0
-        /// All of the process (SECCOMP_FILTER_FLAG_TSYNC).
-        case process = 1
-    }
-
-    /// Gives them up for the whole process.
-    package static func apply() throws(SystemError) { try apply(to: .process) }
-
-    /// No program that is started afterwards gains rights (PR_SET_NO_NEW_PRIVS).
+    /// Gives them up for the whole process (SECCOMP_FILTER_FLAG_TSYNC), or for the calling thread and what it starts. No program
+    /// that is started afterwards gains rights (PR_SET_NO_NEW_PRIVS).
     ///
     /// - Throws: where it is not done; the calls are there as before then.
-    static func apply(to reach: Reach) throws(SystemError) {
+    package static func apply(toThread isOnlyThread: Bool = false) throws(SystemError) {
         _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
-        _ = try SystemCall.result("seccomp") { inlet_filter_calls(reach.rawValue) }
+        _ = try SystemCall.result("seccomp") { inlet_filter_calls(isOnlyThread ? 0 : 1) }
     }
 }

@@ -42,7 +42,7 @@ package final class ProcessHost: Sendable {
         let other = Descriptor(owning: ends[1])
         let program = ChildProcess(
             ["/proc/self/exe"] + arguments, environment: ChildProcess.ownEnvironment, input: [], timeout: .zero)
-        process = try Spawn.start(program, input: other.number, errors: STDERR_FILENO)
+        process = try program.start(input: other.number, errors: STDERR_FILENO)
         try HostRequest.commands(commands).message.send(to: descriptor.number)
     }
 
@@ -104,7 +104,7 @@ package final class ProcessHost: Sendable {
         try send(.run(number, child))
         var isCancelled = false
         while true {
-            let ready = try Poll.wait(call.waker.number, isCancelled ? -1 : waker.number, until: nil)
+            let ready = try Poll.wait([call.waker.number, isCancelled ? -1 : waker.number], until: nil)
             if let answer = call.answer.withLock({ $0 }) {
                 switch answer {
                 case .ended(let outcome): return outcome
@@ -112,7 +112,7 @@ package final class ProcessHost: Sendable {
                 case .holders: throw Self.gone
                 }
             }
-            if ready.second {
+            if ready[1] {
                 isCancelled = true
                 try send(.cancel(number))
             }

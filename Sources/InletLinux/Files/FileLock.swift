@@ -13,12 +13,20 @@ package struct FileLock: ~Copyable, Sendable {
     package init?(_ path: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
         FileOwner.give(path, toOwnerOf: DurableFile.parent(of: path))
-        do throws(SystemError) {
-            _ = try SystemCall.result("flock", path) { inlet_lock(descriptor.number, LOCK_EX | LOCK_NB) }
-        } catch  where error.code == .resourceTemporarilyUnavailable {
-            return nil
-        }
+        guard try descriptor.lock(path) else { return nil }
         self.descriptor = descriptor
+    }
+}
+
+extension Descriptor {
+    /// Locks the open file for this descriptor alone (flock(2)), without waiting. - Returns: false when another one has it.
+    func lock(_ path: FilePath) throws(SystemError) -> Bool {
+        do throws(SystemError) {
+            _ = try SystemCall.result("flock", path) { inlet_lock(number, LOCK_EX | LOCK_NB) }
+            return true
+        } catch  where error.code == .resourceTemporarilyUnavailable {
+            return false
+        }
     }
 }
 

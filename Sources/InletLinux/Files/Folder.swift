@@ -112,23 +112,15 @@ package final class Folder: Sendable {
 
     /// Reads its names. Blocks.
     package func list() throws(SystemError) -> DirectoryStream {
-        try DirectoryStream(open(".", O_DIRECTORY, call: "opendir", as: path), path)
+        try DirectoryStream(
+            Descriptor(readingQuietly: ".", in: descriptor.number, O_DIRECTORY, call: "opendir", shown: path), path)
     }
 
     /// Opens a file for reading, without following a symlink and, where allowed, without changing its access time.
     func open(_ name: FilePath.Component, _ flags: CInt) throws(SystemError) -> Descriptor {
-        try open(FilePath(root: nil, [name]), flags | O_NOFOLLOW, call: "open", as: path.appending(name))
-    }
-
-    private func open(
-        _ name: FilePath, _ flags: CInt, call: String, as path: FilePath
-    ) throws(SystemError) -> Descriptor {
-        let (flags, number) = (flags | O_RDONLY, descriptor.number)
-        do throws(SystemError) {
-            return try Descriptor(opening: name, in: number, flags | inlet_o_noatime, call: call, path)
-        } catch  where error.code == .notPermitted {
-            return try Descriptor(opening: name, in: number, flags, call: call, path)
-        }
+        try Descriptor(
+            readingQuietly: FilePath(root: nil, [name]), in: descriptor.number, flags | O_NOFOLLOW,
+            shown: path.appending(name))
     }
 
     // MARK: - Calls that take a path

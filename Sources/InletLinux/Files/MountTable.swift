@@ -144,7 +144,7 @@ extension MountTable {
     /// Where this machine's fstab(5) has something mounted, at the start or when it is asked for; none where it cannot be read.
     /// `/` is not among them. Blocks.
     package static func plannedPoints() -> [FilePath] {
-        (try? DurableFile.read("/etc/fstab", limit: 1 << 20)).map(plannedPoints) ?? []
+        DurableFile.readIfPossible("/etc/fstab", limit: 1 << 20).map(plannedPoints) ?? []
     }
 
     /// Total on any bytes: what is no line of it is left out.

@@ -15,24 +15,10 @@ package struct OpenWriters: Sendable {
         /// Its `comm`: the first 15 bytes of its program's name, which it can change itself.
         package var name: String
         /// It has closed the file, but mapped it for writing.
-        package var isMapping: Bool
-
-        package init(process: Int32, name: String, isMapping: Bool = false) {
-            self.process = process
-            self.name = name
-            self.isMapping = isMapping
-        }
+        package var isMapping = false
 
         /// `ffmpeg (process 4711)`, escaped for terminals and logs.
         package var text: String { "\(DisplayText.escape(name)) (process \(process))" }
-    }
-
-    /// How much is looked at, so that a machine with a hundred thousand sockets costs no more than others.
-    package struct Limits: Sendable {
-        package var descriptors = 65_536
-        package var mappingBytes = 16 << 20
-
-        package init() {}
     }
 
     private struct Key: Hashable {
@@ -46,16 +32,22 @@ package struct OpenWriters: Sendable {
     package private(set) var hidden = 0
     /// There was more than the limits allow.
     package private(set) var isCut = false
-    private var limits: Limits
+    /// How much may still be looked at.
+    private var descriptorsLeft: Int
+    private var mappingBytesLeft: Int
 
     /// Looks at every process that may be looked at. Blocks, for some ten microseconds a descriptor; no file server is asked.
-    package init(_ limits: Limits = Limits()) {
-        self.limits = limits
+    ///
+    /// - Parameters:
+    ///   - mostDescriptors: so many are looked at, so that a machine with a hundred thousand sockets costs no more than others.
+    ///   - mostMappingBytes: so much is read of what processes have mapped, likewise.
+    package init(mostDescriptors: Int = 65_536, mostMappingBytes: Int = 16 << 20) {
+        (descriptorsLeft, mappingBytesLeft) = (mostDescriptors, mostMappingBytes)
         do throws(SystemError) {
             var processes = try DirectoryStream("/proc")
             while let entry = try processes.next() {
                 guard let process = Int32(entry.name.string) else { continue }
-                isCut = isOver
+                isCut = descriptorsLeft <= 0 || mappingBytesLeft <= 0
                 if isCut { return }
                 look(into: process)
             }
@@ -75,17 +67,15 @@ package struct OpenWriters: Sendable {
         return found.map { Holder(process: $0.process, name: Self.name(of: $0.process), isMapping: true) }
     }
 
-    private var isOver: Bool { limits.descriptors <= 0 || limits.mappingBytes <= 0 }
-
     private mutating func look(into process: Int32) {
         let folder = FilePath("/proc/\(process)")
         do throws(SystemError) {
             var stream = try DirectoryStream(folder.appending("fd"))
-            while let entry = try stream.next(), limits.descriptors > 0 {
-                limits.descriptors -= 1
+            while let entry = try stream.next(), descriptorsLeft > 0 {
+                descriptorsLeft -= 1
                 if let key = Self.writable("\(folder.string)/fd/\(entry.name.string)") { descriptors[key] = process }
             }
-            for mapping in try SharedMapping.read(of: process, limit: &limits.mappingBytes) {
+            for mapping in try SharedMapping.read(of: process, limit: &mappingBytesLeft) {
                 mappings[mapping.inode, default: []].append((mapping, process))
             }
         } catch {
@@ -104,7 +94,7 @@ package struct OpenWriters: Sendable {
 
     private static func name(of process: Int32) -> String {
         // Only a word for people: that it holds the file is known by then.
-        guard let bytes = try? DurableFile.read(FilePath("/proc/\(process)/comm"), limit: 256) else {
+        guard let bytes = DurableFile.readIfPossible(FilePath("/proc/\(process)/comm"), limit: 256) else {
             return "a process that has ended"
         }
         return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
@@ -118,12 +108,6 @@ package struct SharedMapping: Sendable, Hashable {
     package var inode: UInt64
     /// As the process sees it; a line feed in it is `\012`.
     package var path: FilePath
-
-    package init(device: UInt64, inode: UInt64, path: FilePath) {
-        self.device = device
-        self.inode = inode
-        self.path = path
-    }
 
     /// Those of `process`. `limit` is what may still be read, in bytes, and is lessened by what was.
     static func read(of process: Int32, limit: inout Int) throws(SystemError) -> [SharedMapping] {

@@ -46,7 +46,8 @@ package enum PathResolver: Sendable {
             return found
         }
         var steps = FolderSteps(
-            try Descriptor(opening: ".", in: folder, inlet_o_path | O_DIRECTORY, path), mayFollow: false, shown: path)
+            try Descriptor(opening: ".", in: folder, inlet_o_path | O_DIRECTORY, shown: path), mayFollow: false,
+            shown: path)
         try steps.go(relative)
         return steps.end()
     }
@@ -105,12 +106,12 @@ struct FolderSteps: ~Copyable {
     private mutating func step(_ name: FilePath) throws(SystemError) -> FilePath? {
         do throws(SystemError) {
             folder = try Descriptor(
-                opening: name, in: folder.number, inlet_o_path | O_DIRECTORY | O_NOFOLLOW, shown)
+                opening: name, in: folder.number, inlet_o_path | O_DIRECTORY | O_NOFOLLOW, shown: shown)
             return nil
         } catch  where error.code == .notDirectory || error.code == .tooManySymbolicLinkLevels {
-            let found = try Descriptor(opening: name, in: folder.number, inlet_o_path | O_NOFOLLOW, shown)
+            let found = try Descriptor(opening: name, in: folder.number, inlet_o_path | O_NOFOLLOW, shown: shown)
             // Somebody has put a folder in the place of the symlink just now: it is as good as any.
-            guard try found.status(shown).st_mode & S_IFMT == S_IFDIR else { return try follow(found) }
+            guard try found.status(shown).isDirectory else { return try follow(found) }
             folder = found
             return nil
         }
@@ -118,16 +119,13 @@ struct FolderSteps: ~Copyable {
 
     private mutating func follow(_ link: consuming Descriptor) throws(SystemError) -> FilePath? {
         let status = try link.status(shown)
-        guard status.st_mode & S_IFMT == S_IFLNK else {
+        guard status.isSymlink else {
             throw SystemError(call: "open", path: shown, code: .notDirectory)
         }
         let isTrusted = status.st_uid == 0 || status.st_uid == geteuid()
         guard mayFollow, isTrusted else { throw Self.linked(shown) }
         guard room > 0 else { throw SystemError(call: "open", path: shown, code: .tooManySymbolicLinkLevels) }
         room -= 1
-        let number = link.number
-        var text = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let length = try SystemCall.result("readlink", shown) { readlinkat(number, "", &text, Int(PATH_MAX)) }
-        return FilePath(bytes: text.prefix(length).map(UInt8.init(bitPattern:)))
+        return try SystemCall.target(ofLink: "", in: link.number, shown: shown)
     }
 }

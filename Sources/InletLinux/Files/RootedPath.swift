@@ -133,3 +133,29 @@ package enum FileLook: Sendable, Hashable {
         if case .regular(let identity, _, _) = self { identity } else { nil }
     }
 }
+
+extension stat {
+    var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
+    var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
+    var isSymlink: Bool { st_mode & S_IFMT == S_IFLNK }
+    /// `st_mode & 07777`.
+    var permissions: UInt32 { UInt32(st_mode) & 0o7777 }
+
+    var identity: FileIdentity {
+        FileIdentity(
+            size: Int64(st_size), modified: st_mtim.nanoseconds, changed: st_ctim.nanoseconds, inode: UInt64(st_ino),
+            device: UInt64(st_dev))
+    }
+}
+
+extension timespec {
+    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
+    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+
+    init(nanoseconds: Int64) {
+        let rest = nanoseconds % 1_000_000_000
+        let borrow: Int64 = rest < 0 ? 1 : 0
+        self.init(
+            tv_sec: time_t(nanoseconds / 1_000_000_000 - borrow), tv_nsec: Int(rest + borrow * 1_000_000_000))
+    }
+}

@@ -59,7 +59,7 @@ package final class SourceFile: Sendable {
         let status = try descriptor.status(path)
         guard status.isRegular else { throw Self.notRegular(path) }
         opened = status.identity
-        mode = UInt32(status.st_mode) & 0o7777
+        mode = status.permissions
     }
 
     /// Reads at `offset` and returns the number of bytes, 0 at the end; may be fewer than asked for. Blocks.
@@ -73,15 +73,8 @@ package final class SourceFile: Sendable {
 
     /// The whole content of a small file. Throws `EFBIG` with `.tooLarge` above `limit` bytes. Blocks.
     package func content(limit: Int) throws(SystemError) -> [UInt8] {
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
-        defer { room.deallocate() }
-        var filled = 0
-        while filled < room.count {
-            let more = try read(
-                into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]), at: Int64(filled))
-            if more == 0 { return Array(room.prefix(filled)) }
-            filled += more
-        }
+        let bytes = try content(of: limit + 1)
+        if bytes.count <= limit { return bytes }
         throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
     }
 
@@ -163,34 +156,8 @@ package final class SourceFile: Sendable {
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_DONTNEED)
     }
 
-    /// Whether anyone has the file open for writing now.
-    package func probeLease() -> LeaseProbe { Lease.probe(descriptor.number) }
-
     private static func notRegular(_ path: FilePath) -> SystemError {
         SystemError(call: "open", path: path, code: .invalidArgument, refusal: .notRegular)
-    }
-}
-
-extension stat {
-    var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
-    var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
-
-    var identity: FileIdentity {
-        FileIdentity(
-            size: Int64(st_size), modified: st_mtim.nanoseconds, changed: st_ctim.nanoseconds, inode: UInt64(st_ino),
-            device: UInt64(st_dev))
-    }
-}
-
-extension timespec {
-    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
-    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
-
-    init(nanoseconds: Int64) {
-        let rest = nanoseconds % 1_000_000_000
-        let borrow: Int64 = rest < 0 ? 1 : 0
-        self.init(
-            tv_sec: time_t(nanoseconds / 1_000_000_000 - borrow), tv_nsec: Int(rest + borrow * 1_000_000_000))
     }
 }
 

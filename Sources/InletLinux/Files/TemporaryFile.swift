@@ -112,8 +112,7 @@ struct UnnamedFile: ~Copyable {
             try DurableFile.rename(draft, over: path)
             return true
         } catch {
-            // What is left there is replaced by the next try; the error that counts is the one at hand.
-            try? DurableFile.remove(draft)
+            DurableFile.discard(draft)
             if error.isMissing { return false }
             throw error
         }
@@ -129,7 +128,7 @@ struct UnnamedFile: ~Copyable {
                 tries += 1
                 if !error.isTaken || tries == 100 { throw error }
                 // The next try says what is wrong, if it stays.
-                try? DurableFile.remove(draft)
+                DurableFile.discard(draft)
             }
         }
     }

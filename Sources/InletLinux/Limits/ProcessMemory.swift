@@ -18,7 +18,7 @@ package enum ProcessMemory {
     /// deliveries, and the kernel maps 64 KiB around each touch: of 18 MiB that are mapped then, not 3 are run again. Takes
     /// some milliseconds.
     package static func releaseColdPages() {
-        guard let bytes = try? DurableFile.read("/proc/self/smaps", limit: 8 << 20) else { return }
+        guard let bytes = DurableFile.readIfPossible("/proc/self/smaps", limit: 8 << 20) else { return }
         for range in unwrittenPages(bytes) {
             guard let address = UnsafeMutableRawPointer(bitPattern: range.lowerBound) else { continue }
             madvise(address, range.count, MADV_DONTNEED)
@@ -103,27 +103,17 @@ package struct ProcessFigures: Sendable, Equatable {
 
     /// As they are now. Reads below `/proc`, which blocks on no disk.
     package static func now() -> ProcessFigures {
-        ProcessFigures(residentBytes: resident(), openDescriptors: descriptors(), processorTime: processor())
+        // Without the one that lists them.
+        let descriptors = ProcessSetup.count(of: "/proc/self/fd").map { $0 - 1 }
+        return ProcessFigures(residentBytes: resident(), openDescriptors: descriptors, processorTime: processor())
     }
 
     /// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
     private static func resident() -> Int64? {
-        guard let bytes = try? DurableFile.read("/proc/self/statm", limit: 256) else { return nil }
+        guard let bytes = DurableFile.readIfPossible("/proc/self/statm", limit: 256) else { return nil }
         let fields = bytes.split(separator: UInt8(ascii: " "))
         guard fields.count > 1, let pages = Int64(String(decoding: fields[1], as: UTF8.self)) else { return nil }
         return pages * Int64(sysconf(Int32(_SC_PAGESIZE)))
-    }
-
-    private static func descriptors() -> Int? {
-        do throws(SystemError) {
-            var names = try DirectoryStream("/proc/self/fd")
-            var count = 0
-            while try names.next() != nil { count += 1 }
-            // Without the one that lists them.
-            return count - 1
-        } catch {
-            return nil
-        }
     }
 
     private static func processor() -> Duration? {

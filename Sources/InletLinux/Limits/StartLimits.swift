@@ -54,21 +54,25 @@ package enum StartNeed {
 
     /// How many threads run at a time, up to `most`: each waits until all are counted.
     private static func startable(_ most: Int) -> Int {
-        guard let gate = try? Waker() else { return 0 }
         var threads: [LoopThread] = []
-        // What it throws is the answer: there are no more.
-        while threads.count < most, let thread = try? LoopThread(name: "start", body: { pass(gate) }) {
-            threads.append(thread)
+        do throws(SystemError) {
+            let gate = try Waker()
+            defer {
+                gate.wake()
+                for thread in threads { thread.join() }
+            }
+            while threads.count < most {
+                threads.append(
+                    try LoopThread(name: "start") {
+                        // Nobody takes the wake-up, so that it is for all of them. It fails for want of memory only, and then
+                        // there is one thread less at a time.
+                        _ = try? Poll.wait([gate.number], until: nil)
+                    })
+            }
+        } catch {
+            // This is the answer: there are no more.
         }
-        gate.wake()
-        for thread in threads { thread.join() }
         return threads.count
-    }
-
-    /// Nobody takes the wake-up, so that it is for all of them.
-    private static func pass(_ gate: Waker) {
-        // For want of memory only, and then there is one thread less at a time.
-        _ = try? Poll.wait([gate.number], until: nil)
     }
 }
 
@@ -97,10 +101,10 @@ package enum StartDeadline {
     }
 }
 
-/// Whether this process can open anything now: libraries that fail for want of a descriptor do not always say so.
-package enum Shortage {
-    /// The error of opening `/dev/null`, if the process or the system has no descriptors or memory left.
-    package static func now() -> SystemError? {
+extension SystemError {
+    /// The error of opening `/dev/null`, if the process or the system has no descriptors or memory left now: libraries that
+    /// fail for want of a descriptor do not always say so.
+    package static func shortage() -> SystemError? {
         do throws(SystemError) {
             _ = try Descriptor(opening: "/dev/null", O_RDONLY)
             return nil

@@ -23,10 +23,7 @@ package struct ChildProcess: Sendable {
         /// The end of what it wrote to standard error, at most `mostErrors` bytes. What it wrote to standard output is dropped.
         package var errors: [UInt8]
 
-        package init(end: End, errors: [UInt8]) {
-            self.end = end
-            self.errors = errors
-        }
+        package init(end: End, errors: [UInt8]) { (self.end, self.errors) = (end, errors) }
     }
 
     package static let mostErrors = 4096

@@ -8,14 +8,9 @@ import SystemPackage
 /// `Task.sleep` keeps half a kilobyte of a cancelled sleep until its time has come: a loop that waits for an hour at most, and
 /// is woken a thousand times a second before, would fill the memory with them.
 package final class AlarmClock: Sendable {
-    private struct Alarm {
-        var time: ContinuousClock.Instant
-        var body: @Sendable () -> Void
-    }
-
     private struct State {
         /// Few: one for each loop that waits.
-        var alarms: [UInt64: Alarm] = [:]
+        var alarms: [UInt64: (time: ContinuousClock.Instant, body: @Sendable () -> Void)] = [:]
         var last: UInt64 = 0
         /// The time for which the thread waits; nil while it waits for an alarm to be set.
         var next: ContinuousClock.Instant?
@@ -36,7 +31,7 @@ package final class AlarmClock: Sendable {
         state.withLock { state in
             guard let waker = state.waker ?? start(&state) else { return nil }
             state.last += 1
-            state.alarms[state.last] = Alarm(time: time, body: body)
+            state.alarms[state.last] = (time, body)
             if state.next.map({ time < $0 }) ?? true {
                 state.next = time
                 waker.wake()
@@ -52,12 +47,15 @@ package final class AlarmClock: Sendable {
     package var count: Int { state.withLock { $0.alarms.count } }
 
     private func start(_ state: inout State) -> Waker? {
-        // Without one the caller waits in another way, and the next alarm tries again.
-        guard let waker = try? Waker(), (try? LoopThread(name: "alarms", body: { self.run(waker) })) != nil else {
+        do throws(SystemError) {
+            let waker = try Waker()
+            _ = try LoopThread(name: "alarms") { self.run(waker) }
+            state.waker = waker
+            return waker
+        } catch {
+            // The caller waits in another way, and the next alarm tries again.
             return nil
         }
-        state.waker = waker
-        return waker
     }
 
     private func run(_ waker: Waker) {
@@ -90,7 +88,7 @@ package enum Boot {
     /// What another run has not: `/proc/sys/kernel/random/boot_id` (random(4)), which containers share with their host; nil
     /// where it cannot be read.
     package static func id() -> String? {
-        (try? DurableFile.read("/proc/sys/kernel/random/boot_id", limit: 64)).map {
+        DurableFile.readIfPossible("/proc/sys/kernel/random/boot_id", limit: 64).map {
             String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }
         }
     }

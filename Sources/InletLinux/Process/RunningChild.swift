@@ -34,7 +34,7 @@ final class RunningChild {
     ) throws(SystemError) -> ChildProcess.Outcome {
         let running = try RunningChild(starting: child, kill: kill)
         defer { ZombieReaper.collect() }
-        return PipeSignal.withheld {
+        return withoutPipeSignal {
             let end = running.wait(waker.number)
             running.readErrors()
             return ChildProcess.Outcome(end: end, errors: running.tail)
@@ -44,13 +44,13 @@ final class RunningChild {
     private init(starting child: ChildProcess, kill: @escaping (pid_t, CInt) -> CInt) throws(SystemError) {
         let input = try Pipe()
         let errors = try Pipe()
-        process = try Spawn.start(child, input: input.readEnd, errors: errors.writeEnd)
+        process = try child.start(input: input.readEnd.number, errors: errors.writeEnd.number)
         self.child = child
         self.kill = kill
         ending = inlet_pidfd_open(process)
         rest = child.input[...]
-        self.input = input.keepWriteEnd()
-        self.errors = errors.keepReadEnd()
+        self.input = input.writeEnd.release()
+        self.errors = errors.readEnd.release()
         for number in [self.input, self.errors] { _ = inlet_set_nonblocking(number) }
     }
 
@@ -163,73 +163,61 @@ final class RunningChild {
     }
 }
 
-/// Both ends of a pipe (pipe(2)), closed with the value unless somebody has taken them over.
-private final class Pipe {
-    private(set) var readEnd: CInt
-    private(set) var writeEnd: CInt
+/// Both ends of a pipe (pipe(2)).
+private struct Pipe: ~Copyable {
+    let readEnd: Descriptor
+    let writeEnd: Descriptor
 
     init() throws(SystemError) {
         var ends: [CInt] = [-1, -1]
         _ = try SystemCall.result("pipe") { inlet_pipe(&ends) }
-        (readEnd, writeEnd) = (ends[0], ends[1])
-    }
-
-    func keepReadEnd() -> CInt {
-        defer { readEnd = -1 }
-        return readEnd
-    }
-
-    func keepWriteEnd() -> CInt {
-        defer { writeEnd = -1 }
-        return writeEnd
-    }
-
-    deinit {
-        for number in [readEnd, writeEnd] where number >= 0 { close(number) }
+        readEnd = Descriptor(owning: ends[0])
+        writeEnd = Descriptor(owning: ends[1])
     }
 }
 
-/// Writing to a pipe that nobody reads raises a signal on the thread that writes, besides its error.
-private enum PipeSignal {
-    static func withheld<Value>(_ body: () -> Value) -> Value {
-        var (signals, former) = (sigset_t(), sigset_t())
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGPIPE)
-        pthread_sigmask(SIG_BLOCK, &signals, &former)
-        defer {
-            var noTime = timespec()
-            if sigismember(&former, SIGPIPE) == 0 {
-                while sigtimedwait(&signals, nil, &noTime) == SIGPIPE {}
-            }
-            pthread_sigmask(SIG_SETMASK, &former, nil)
+/// Writing to a pipe that nobody reads raises a signal on the thread that writes, besides its error: not within `body`.
+private func withoutPipeSignal<Value>(_ body: () -> Value) -> Value {
+    var (signals, former) = (sigset_t(), sigset_t())
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &signals, &former)
+    defer {
+        var noTime = timespec()
+        if sigismember(&former, SIGPIPE) == 0 {
+            while sigtimedwait(&signals, nil, &noTime) == SIGPIPE {}
         }
-        return body()
+        pthread_sigmask(SIG_SETMASK, &former, nil)
     }
+    return body()
 }
 
-/// `posix_spawn(3)`: the child begins as a new program, and there is no moment in which it is a copy of us.
-enum Spawn {
-    /// Starts `child` with the given standard input and error; its standard output goes nowhere.
+extension ChildProcess {
+    /// Starts it with the given standard input and error; its standard output goes nowhere.
     ///
     /// - Returns: its number, which is its process group's too.
-    static func start(_ child: ChildProcess, input: CInt, errors: CInt) throws(SystemError) -> pid_t {
+    func start(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         let process: pid_t
-        if let (folder, base) = child.writesTo {
+        if let (folder, base) = writesTo {
             // What a thread has given up, it and what it starts never get back.
             process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
                 try Landlock.holdWrites(to: folder, below: base)
                 // Where the kernel does not let us, the folder is what holds it, as before.
-                do throws(SystemError) { try CallFilter.apply(to: .thread) } catch {}
-                return try begin(child, input: input, errors: errors)
+                do throws(SystemError) { try CallFilter.apply(toThread: true) } catch {}
+                return try spawn(input: input, errors: errors)
             }
         } else {
-            process = try begin(child, input: input, errors: errors)
+            process = try spawn(input: input, errors: errors)
         }
-        restrain(process, child)
+        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
+        // before it has read its own libraries.
+        if niceness > 0 || largestFile != nil { _ = inlet_restrain(process, niceness, largestFile ?? -1) }
+        if yieldsMemory { yieldMemory(of: process) }
         return process
     }
 
-    private static func begin(_ child: ChildProcess, input: CInt, errors: CInt) throws(SystemError) -> pid_t {
+    /// By `posix_spawn(3)`: the child begins as a new program, and there is no moment in which it is a copy of us.
+    private func spawn(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -252,57 +240,31 @@ enum Spawn {
         let flags = inlet_spawn_setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
-        let program = child.arguments.first ?? ""
-        let arguments = CStrings(child.arguments.map { Array($0.utf8) })
-        let environment = CStrings(child.environment.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value })
+        let program = arguments.first ?? ""
+        var words = Self.strings(arguments.map { Array($0.utf8) })
+        var variables = Self.strings(environment.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value })
+        defer { for string in words + variables { string?.deallocate() } }
         var process: pid_t = 0
-        let code = withExtendedLifetime((arguments, environment)) {
-            posix_spawn(&process, program, &actions, &attributes, arguments.pointers, environment.pointers)
-        }
-        guard code == 0 else {
-            throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code))
-        }
+        let code = posix_spawn(&process, program, &actions, &attributes, &words, &variables)
+        if code != 0 { throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code)) }
         return process
     }
 
-    /// At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
-    /// before it has read its own libraries.
-    private static func restrain(_ process: pid_t, _ child: ChildProcess) {
-        if child.niceness > 0 || child.largestFile != nil {
-            _ = inlet_restrain(process, child.niceness, child.largestFile ?? -1)
-        }
-        if child.yieldsMemory { yieldMemory(process) }
-    }
-
-    /// Everybody may do this to its own children; without `/proc` it is left.
-    private static func yieldMemory(_ process: pid_t) {
-        let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
-        guard file >= 0 else { return }
-        defer { close(file) }
-        let most = Array("1000".utf8)
-        _ = Glibc.write(file, most, most.count)
-    }
-}
-
-/// A list of C strings with a null pointer at its end. Bytes from a NUL on are left out.
-private final class CStrings {
-    let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-    private let count: Int
-
-    init(_ texts: [[UInt8]]) {
-        count = texts.count
-        pointers = .allocate(capacity: count + 1)
-        for (index, text) in texts.enumerated() {
+    /// A list of C strings with a null pointer at its end, for the caller to deallocate. Bytes from a NUL on are left out.
+    private static func strings(_ texts: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
+        texts.map { text in
             let copy = UnsafeMutablePointer<CChar>.allocate(capacity: text.count + 1)
             for (offset, byte) in text.enumerated() { copy[offset] = CChar(bitPattern: byte) }
             copy[text.count] = 0
-            pointers[index] = copy
-        }
-        pointers[count] = nil
+            return copy
+        } + [nil]
     }
 
-    deinit {
-        for index in 0..<count { pointers[index]?.deallocate() }
-        pointers.deallocate()
+    /// Everybody may do this to its own children; without `/proc` it is left.
+    private func yieldMemory(of process: pid_t) {
+        let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        _ = Glibc.write(file, "1000", 4)
     }
 }

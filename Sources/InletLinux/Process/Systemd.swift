@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import InletCore
 package import SystemPackage
 
 /// Tells systemd how the service is (sd_notify(3)): one datagram per message to the socket in `NOTIFY_SOCKET`.
@@ -35,16 +36,23 @@ package struct ServiceNotify: Sendable {
         let number = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard number >= 0 else { return false }
         let descriptor = Descriptor(owning: number)
-        var target = sockaddr_un()
-        target.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: address) }
-        let length = MemoryLayout<sa_family_t>.size + address.count
         let bytes = Array(state.utf8)
-        return withUnsafePointer(to: &target) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                sendto(descriptor.number, bytes, bytes.count, CInt(MSG_NOSIGNAL), $0, socklen_t(length))
-            }
+        return withSocketAddress(address) {
+            sendto(descriptor.number, bytes, bytes.count, CInt(MSG_NOSIGNAL), $0, $1)
         } == bytes.count
+    }
+}
+
+/// Calls `body` with the address of a Unix socket (unix(7)): a path with its NUL, or a NUL and an abstract name; shorter than 109
+/// bytes.
+private func withSocketAddress<Value>(_ name: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+    var target = sockaddr_un()
+    target.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: name) }
+    return withUnsafePointer(to: &target) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            body($0, socklen_t(MemoryLayout<sa_family_t>.size + name.count))
+        }
     }
 }
 
@@ -56,12 +64,14 @@ package final class JournalSocket: Sendable {
     private static let patience = timeval(tv_sec: 1, tv_usec: 0)
 
     private let path: FilePath
+    private let address: [UInt8]
     private let descriptor: Descriptor
 
     /// Nobody needs to listen yet. - Throws: for a path that is too long for a socket, and when there are no descriptors left.
     package init(_ path: FilePath = usual) throws(SystemError) {
         guard path.length < 108 else { throw SystemError(call: "connect", path: path, code: .fileNameTooLong) }
         self.path = path
+        address = path.bytes + [0]
         let number = try SystemCall.result("socket", path) {
             socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         }
@@ -76,14 +86,16 @@ package final class JournalSocket: Sendable {
         let bytes = message.bytes
         do throws(SystemError) {
             _ = try SystemCall.result("sendto", path) {
-                withAddress { sendto(descriptor.number, bytes, bytes.count, CInt(MSG_NOSIGNAL), $0, $1) }
+                withSocketAddress(address) {
+                    sendto(descriptor.number, bytes, bytes.count, CInt(MSG_NOSIGNAL), $0, $1)
+                }
             }
         } catch {
             guard error.code == .messageTooLong || error.code == .noBufferSpace else { throw error }
             let file = Descriptor(
                 owning: try SystemCall.result("memfd_create", path) { inlet_sealed_file(bytes, bytes.count) })
             _ = try SystemCall.result("sendmsg", path) {
-                withAddress { Self.hand(file.number, to: descriptor.number, $0, $1) }
+                withSocketAddress(address) { Self.hand(file.number, to: descriptor.number, $0, $1) }
             }
         }
     }
@@ -107,21 +119,6 @@ package final class JournalSocket: Sendable {
             message.msg_control = room.baseAddress
             message.msg_controllen = room.count
             return sendmsg(socket, &message, CInt(MSG_NOSIGNAL))
-        }
-    }
-
-    private func withAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
-        var target = sockaddr_un()
-        target.sun_family = sa_family_t(AF_UNIX)
-        path.withPlatformString { text in
-            withUnsafeMutableBytes(of: &target.sun_path) {
-                $0.copyBytes(from: UnsafeRawBufferPointer(start: text, count: path.length))
-            }
-        }
-        return withUnsafePointer(to: &target) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
         }
     }
 }

@@ -112,9 +112,9 @@ package enum TerminalInput {
     private static func typed(unless signals: HeldSignals) -> Answer {
         var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
         // poll(2) fails for want of memory only: what was typed until then counts.
-        while let ready = try? Poll.wait(STDIN_FILENO, signals.number, until: nil) {
-            if ready.second, let number = signals.take() { return .signal(number) }
-            guard ready.first else { continue }
+        while let ready = try? Poll.wait([STDIN_FILENO, signals.number], until: nil) {
+            if ready[1], let number = signals.take() { return .signal(number) }
+            guard ready[0] else { continue }
             let count = read(STDIN_FILENO, &buffer, buffer.count)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
             guard count > 0 else { break }

@@ -10,27 +10,14 @@ import SystemPackage
 package final class LoopThread: Sendable {
     private let thread: Mutex<pthread_t?>
 
-    private static let stackSize = 512 * 1024
-
     /// Starts a thread that runs `body` once. The kernel shows the first 15 bytes of `name`.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setstacksize(&attributes, Self.stackSize)
-        let start = Unmanaged.passRetained(Start(name: name, body: body))
         // The new thread inherits the mask, so that not one signal can slip in before it has set its own.
         var (all, former) = (sigset_t(), sigset_t())
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &former)
-        var created = pthread_t()
-        let code = pthread_create(&created, &attributes, Self.main, start.toOpaque())
-        pthread_sigmask(SIG_SETMASK, &former, nil)
-        guard code == 0 else {
-            start.release()
-            throw SystemError(call: "pthread_create", path: nil, code: Errno(rawValue: code))
-        }
-        thread = Mutex(created)
+        defer { pthread_sigmask(SIG_SETMASK, &former, nil) }
+        thread = Mutex(try ThreadStart(name, body).begin())
     }
 
     /// What `body` comes to on a thread of its own, which has ended then. Blocks.
@@ -38,14 +25,7 @@ package final class LoopThread: Sendable {
         name: String, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value {
         let outcome = Outcome<Value>()
-        try LoopThread(name: name) {
-            do throws(SystemError) {
-                let value = try body()
-                outcome.result.withLock { $0 = .success(value) }
-            } catch {
-                outcome.result.withLock { $0 = .failure(error) }
-            }
-        }.join()
+        try LoopThread(name: name) { outcome.set(body) }.join()
         return try outcome.result.withLock { $0 }.get()
     }
 
@@ -55,12 +35,7 @@ package final class LoopThread: Sendable {
     ) throws(SystemError) -> Value? {
         let (outcome, waker) = (Outcome<Value>(), try Waker())
         _ = try LoopThread(name: name) {
-            do throws(SystemError) {
-                let value = try body()
-                outcome.result.withLock { $0 = .success(value) }
-            } catch {
-                outcome.result.withLock { $0 = .failure(error) }
-            }
+            outcome.set(body)
             waker.wake()
         }
         guard try waker.wait(until: .now.advanced(by: patience)) else { return nil }
@@ -71,6 +46,12 @@ package final class LoopThread: Sendable {
         /// What it is when a thread has ended without saying anything, which none does.
         let result = Mutex<Result<Value, SystemError>>(
             .failure(SystemError(call: "pthread_join", path: nil, code: .noSuchProcess)))
+
+        func set(_ body: () throws(SystemError) -> Value) {
+            let result: Result<Value, SystemError>
+            do throws(SystemError) { result = .success(try body()) } catch { result = .failure(error) }
+            self.result.withLock { $0 = result }
+        }
     }
 
     /// Waits for the end of `body`; at once when somebody has waited already. Not to be called from `body`. Blocks.
@@ -86,23 +67,35 @@ package final class LoopThread: Sendable {
         // Never joined: the thread's resources go when its body ends.
         if let left = thread.withLock({ $0 }) { pthread_detach(left) }
     }
+}
+
+/// What a new thread begins with.
+private final class ThreadStart: Sendable {
+    private let name: String
+    private let body: @Sendable () -> Void
+
+    init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
+
+    /// Starts it, with a stack of 512 KiB. Whoever has the thread joins or detaches it.
+    func begin() throws(SystemError) -> pthread_t {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        pthread_attr_setstacksize(&attributes, 512 << 10)
+        let start = Unmanaged.passRetained(self)
+        var thread = pthread_t()
+        let code = pthread_create(&thread, &attributes, Self.main, start.toOpaque())
+        if code == 0 { return thread }
+        start.release()
+        throw SystemError(call: "pthread_create", code: Errno(rawValue: code))
+    }
 
     private static let main: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
         guard let context else { return nil }
-        let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+        let start = Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue()
         inlet_name_thread(start.name)
         start.body()
         return nil
-    }
-
-    private final class Start: Sendable {
-        let name: String
-        let body: @Sendable () -> Void
-
-        init(name: String, body: @escaping @Sendable () -> Void) {
-            self.name = name
-            self.body = body
-        }
     }
 }
 
@@ -158,53 +151,31 @@ package final class BlockingPool: TaskExecutor, Sendable {
     package func shutdown() { queue.close() }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        let queued = JobQueue.Entry(job: UnownedJob(job), pool: self)
+        let job = UnownedJob(job)
         // Only when the system gives no thread at all: late is better than never.
-        if !queue.append(queued) { queued.run() }
+        if !queue.append(job, self) { job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 }
 
 /// First in, first out, for detached threads that sleep on a condition.
 ///
-/// Unchecked, because the condition of pthreads has no counterpart in `Synchronization`: `state` is only touched
-/// between `lock` and `unlock` of `mutex`.
+/// Unchecked, because the condition of pthreads has no counterpart in `Synchronization`: what varies is only touched between
+/// `lock` and `unlock` of `mutex`.
 private final class JobQueue: @unchecked Sendable {
     /// A job holds its pool, so that the pool lives until the job has returned.
-    struct Entry: Sendable {
-        let job: UnownedJob
-        let pool: BlockingPool
-
-        func run() { job.runSynchronously(on: pool.asUnownedTaskExecutor()) }
-    }
-
-    private struct State {
-        var entries: [Entry] = []
-        var head = 0
-        var threads = 0
-        var idle = 0
-        var isClosed = false
-
-        var waiting: Int { entries.count - head }
-
-        mutating func takeFirst() -> Entry? {
-            guard head < entries.count else { return nil }
-            defer {
-                head += 1
-                if head == entries.count || head > 1024 {
-                    entries.removeFirst(head)
-                    head = 0
-                }
-            }
-            return entries[head]
-        }
-    }
+    private typealias Entry = (job: UnownedJob, pool: BlockingPool)
 
     private let name: String
     private let limit: Int
     private let patience: Duration
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var state = State()
+    private var entries: [Entry] = []
+    /// The first of them that waits; those before it have been taken.
+    private var head = 0
+    private var threads = 0
+    private var idle = 0
+    private var isClosed = false
 
     init(name: String, threads: Int, idle: Duration) {
         self.name = name
@@ -226,20 +197,20 @@ private final class JobQueue: @unchecked Sendable {
     }
 
     /// False when no thread runs and none could be started; the entry is then not queued.
-    func append(_ entry: Entry) -> Bool {
+    func append(_ job: UnownedJob, _ pool: BlockingPool) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        if state.idle <= state.waiting, state.threads < limit {
-            if startThread() { state.threads += 1 } else if state.threads == 0 { return false }
+        if idle <= entries.count - head, threads < limit {
+            if startThread() { threads += 1 } else if threads == 0 { return false }
         }
-        state.entries.append(entry)
+        entries.append((job, pool))
         pthread_cond_signal(condition)
         return true
     }
 
     func close() {
         pthread_mutex_lock(mutex)
-        state.isClosed = true
+        isClosed = true
         pthread_cond_broadcast(condition)
         pthread_mutex_unlock(mutex)
     }
@@ -251,15 +222,27 @@ private final class JobQueue: @unchecked Sendable {
         var end = deadline()
         var isOver = false
         while true {
-            if let entry = state.takeFirst() { return entry }
-            if state.isClosed || isOver {
-                state.threads -= 1
+            if let entry = takeFirst() { return entry }
+            if isClosed || isOver {
+                threads -= 1
                 return nil
             }
-            state.idle += 1
+            idle += 1
             isOver = pthread_cond_timedwait(condition, mutex, &end) == ETIMEDOUT
-            state.idle -= 1
+            idle -= 1
         }
+    }
+
+    private func takeFirst() -> Entry? {
+        guard head < entries.count else { return nil }
+        defer {
+            head += 1
+            if head == entries.count || head > 1024 {
+                entries.removeFirst(head)
+                head = 0
+            }
+        }
+        return entries[head]
     }
 
     private func deadline() -> timespec {
@@ -272,26 +255,17 @@ private final class JobQueue: @unchecked Sendable {
     }
 
     private func startThread() -> Bool {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setstacksize(&attributes, 512 << 10)
-        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
-        let context = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread, &attributes,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<JobQueue>.fromOpaque(context).takeRetainedValue().work()
-                return nil
-            }, context.toOpaque())
-        if code != 0 { context.release() }
-        return code == 0
-    }
-
-    private func work() {
-        inlet_name_thread(name)
-        while let entry = next() { entry.run() }
+        do throws(SystemError) {
+            let thread = try ThreadStart(
+                name,
+                { [self] in
+                    while let (job, pool) = next() { job.runSynchronously(on: pool.asUnownedTaskExecutor()) }
+                }
+            ).begin()
+            pthread_detach(thread)
+            return true
+        } catch {
+            return false
+        }
     }
 }

@@ -27,7 +27,7 @@ package final class Waker: Sendable {
 
     /// Blocks until woken (true) or `deadline` has passed (false); nil: no deadline. The wake-up is taken.
     package func wait(until deadline: ContinuousClock.Instant?) throws(SystemError) -> Bool {
-        let isWoken = try Poll.wait(descriptor.number, -1, until: deadline).first
+        let isWoken = try Poll.wait([descriptor.number], until: deadline)[0]
         if isWoken { drain() }
         return isWoken
     }
@@ -40,22 +40,18 @@ package struct WaitSource: Sendable {
 
 /// `poll(2)` with a deadline of the continuous clock.
 enum Poll {
-    /// Which of the two can be read; neither when the deadline passed. A negative number is left out.
-    static func wait(
-        _ first: CInt, _ second: CInt, until deadline: ContinuousClock.Instant?
-    ) throws(SystemError) -> (first: Bool, second: Bool) {
-        let ready = try wait([first, second], until: deadline)
-        return (ready[0], ready[1])
-    }
-
-    /// The same for any number of them: one answer each, in their order.
+    /// Which of them can be read, one answer each in their order; none when the deadline passed. A negative number is left out.
     static func wait(_ numbers: [CInt], until deadline: ContinuousClock.Instant?) throws(SystemError) -> [Bool] {
         var requests = numbers.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        try wait(for: &requests, until: deadline)
+        return requests.map { $0.revents != 0 }
+    }
+
+    /// The same for what is asked of each.
+    static func wait(for requests: inout [pollfd], until deadline: ContinuousClock.Instant?) throws(SystemError) {
         while true {
             let ready = poll(&requests, nfds_t(requests.count), timeout(until: deadline))
-            if ready > 0 || (ready == 0 && deadline.map { ContinuousClock.now >= $0 } == true) {
-                return requests.map { $0.revents != 0 }
-            }
+            if ready > 0 || (ready == 0 && deadline.map { ContinuousClock.now >= $0 } == true) { return }
             if ready < 0, errno != EINTR { throw SystemError.last("poll") }
         }
     }

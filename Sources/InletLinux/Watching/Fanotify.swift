@@ -45,7 +45,7 @@ package struct Fanotify: ~Copyable, Sendable {
 
     /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
     package func read() throws(SystemError) -> [FanotifyRecord] {
-        try KernelRecords.read(descriptor.number, Self.parse)
+        try descriptor.readRecords(Self.parse)
     }
 
     /// Whether all records have been read that the kernel has queued until now.
@@ -65,12 +65,6 @@ package struct FileHandle: Sendable, Hashable {
     /// Which form the bytes have; each file system has its own.
     package var type: Int32
     package var bytes: [UInt8]
-
-    package init(fileSystem: UInt64, type: Int32, bytes: [UInt8]) {
-        self.fileSystem = fileSystem
-        self.type = type
-        self.bytes = bytes
-    }
 }
 
 /// One record that the kernel wrote to a fanotify descriptor (fanotify(7)).
@@ -79,11 +73,6 @@ package struct FanotifyRecord: Sendable, Hashable {
     package struct Place: Sendable, Hashable {
         package var directory: FileHandle
         package var name: [UInt8]
-
-        package init(directory: FileHandle, name: [UInt8]) {
-            self.directory = directory
-            self.name = name
-        }
     }
 
     /// The `FAN_*` bits that inotify has too, under the same values. Those of several records about one name may come as one,
@@ -93,12 +82,6 @@ package struct FanotifyRecord: Sendable, Hashable {
     package var place: Place?
     /// Where a renamed file or folder went from `place`.
     package var target: Place?
-
-    package init(mask: InotifyRecord.Mask, place: Place? = nil, target: Place? = nil) {
-        self.mask = mask
-        self.place = place
-        self.target = target
-    }
 
     /// The record says that others were lost.
     package var isOverflow: Bool { mask.contains(.overflow) }
@@ -140,13 +123,6 @@ extension Fanotify {
     private static let metadataLength = 24
     private static let metadataVersion: UInt8 = 3
 
-    /// `FAN_EVENT_INFO_TYPE_*` of a folder and a name in it.
-    private enum Info {
-        static let name: UInt8 = 2
-        static let oldName: UInt8 = 10
-        static let newName: UInt8 = 12
-    }
-
     private static func addPlaces(to record: inout FanotifyRecord, _ bytes: UnsafeRawBufferPointer) {
         var rest = bytes[...]
         while rest.count >= 4 {
@@ -154,9 +130,10 @@ extension Fanotify {
             let length = Int(info.number(at: 2) as UInt16)
             guard length >= 4, length <= info.count else { return }
             let body = UnsafeRawBufferPointer(rebasing: info[4..<length])
+            // `FAN_EVENT_INFO_TYPE_*` of a folder and a name in it.
             switch info[0] {
-            case Info.name, Info.oldName: record.place = place(body)
-            case Info.newName: record.target = place(body)
+            case 2, 10: record.place = place(body)
+            case 12: record.target = place(body)
             default: break
             }
             rest = rest.dropFirst(length)
@@ -261,18 +238,14 @@ package struct HandleReader: ~Copyable {
     private static func found(_ folder: borrowing Descriptor) throws(SystemError) -> Found {
         let identity = try folder.status(nil).identity
         let link = FilePath("/proc/self/fd/\(folder.number)")
-        let limit = Int(PATH_MAX)
-        var room = [CChar](repeating: 0, count: limit)
-        let length = try SystemCall.result("readlink", link) { link.withPlatformString { readlink($0, &room, limit) } }
-        return Found(path: FilePath(bytes: room.prefix(length).map(UInt8.init(bitPattern:))), identity: identity)
+        return Found(path: try SystemCall.target(ofLink: link), identity: identity)
     }
 }
 
-/// Which mount a path is on.
-package enum MountNumber {
-    /// Its number in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of one file system have two. It may
+extension MountTable {
+    /// The number of the mount that a path is on, in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of one file system have two. It may
     /// come again once the mount is gone. Symlinks are not followed.
-    package static func of(_ path: FilePath) throws(SystemError) -> UInt64 {
+    package static func number(of path: FilePath) throws(SystemError) -> UInt64 {
         var number: UInt64 = 0
         _ = try SystemCall.result("statx", path) {
             path.withPlatformString { inlet_mount_number($0, &number) }

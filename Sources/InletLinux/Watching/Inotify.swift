@@ -78,12 +78,12 @@ package struct Inotify: ~Copyable, Sendable {
 
     /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
     package func read() throws(SystemError) -> [InotifyRecord] {
-        try KernelRecords.read(descriptor.number, Self.parse)
+        try descriptor.readRecords(Self.parse)
     }
 
     /// Whether all records have been read that the kernel has queued until now.
     package var isDrained: Bool {
-        get throws(SystemError) { try !Poll.wait(descriptor.number, descriptor.number, until: .now).first }
+        get throws(SystemError) { try !Poll.wait([descriptor.number], until: .now)[0] }
     }
 
     /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
@@ -205,15 +205,12 @@ extension Inotify {
     }
 }
 
-/// The queue of inotify(7) or fanotify(7): whole records, as many as fit, and never a part of one.
-enum KernelRecords {
-    private static let room = 64 << 10
-
-    /// The records that wait in the queue `number`, as `parse` understands them; empty when there are none. Does not block.
-    static func read<Record>(
-        _ number: CInt, _ parse: (UnsafeRawBufferPointer) -> [Record]
-    ) throws(SystemError) -> [Record] {
-        try withUnsafeTemporaryAllocation(byteCount: room, alignment: 8) { (buffer) throws(SystemError) in
+extension Descriptor {
+    /// The records that wait in the queue of inotify(7) or fanotify(7), as `parse` understands them: whole ones, as many as fit in
+    /// 64 KiB; empty when there are none. Does not block.
+    func readRecords<Record>(_ parse: (UnsafeRawBufferPointer) -> [Record]) throws(SystemError) -> [Record] {
+        let number = number
+        return try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { (buffer) throws(SystemError) in
             do throws(SystemError) {
                 let count = try SystemCall.result("read") { Glibc.read(number, buffer.baseAddress, buffer.count) }
                 return parse(UnsafeRawBufferPointer(rebasing: buffer[..<count]))

@@ -41,15 +41,10 @@ package struct MountWatch: ~Copyable, Sendable {
             pollfd(fd: inotify.number, events: Int16(POLLIN), revents: 0),
             pollfd(fd: waker.number, events: Int16(POLLIN), revents: 0),
         ]
-        while true {
-            let ready = poll(&requests, 3, Poll.timeout(until: deadline))
-            if ready < 0, errno != EINTR { throw SystemError.last("poll") }
-            if ready == 0, let deadline, ContinuousClock.now >= deadline { return false }
-            if ready <= 0 { continue }
-            if requests[2].revents != 0 { waker.drain() }
-            if requests[1].revents == 0 { return requests[0].revents != 0 }
-            return try hasFolders() || requests[0].revents != 0
-        }
+        try Poll.wait(for: &requests, until: deadline)
+        if requests[2].revents != 0 { waker.drain() }
+        if requests[1].revents == 0 { return requests[0].revents != 0 }
+        return try hasFolders() || requests[0].revents != 0
     }
 
     /// Reads what inotify has. - Returns: whether any of it is about a folder.

@@ -2,20 +2,20 @@ import Testing
 
 @testable import InletLinux
 
-@Suite struct WatchRoomTests {
+@Suite struct WatchNeedTests {
     private func lines(
         _ directories: Int, of limit: Int?, _ instances: Int, of instanceLimit: Int?
-    ) -> [WatchRoom.Line] {
-        let need = WatchNeed(directories: directories, limit: limit)
-        return WatchRoom(watches: need, instances: instances, instanceLimit: instanceLimit).lines
+    ) -> [(isMet: Bool, text: String)] {
+        WatchNeed(directories: directories, limit: limit).findings(instances: instances, instanceLimit: instanceLimit)
     }
 
     @Test func `what there is room for is counted, up to the last one`() {
+        let found = lines(8192, of: 8192, 128, of: 128)
+        #expect(found.allSatisfy(\.isMet))
         #expect(
-            lines(8192, of: 8192, 128, of: 128) == [
-                WatchRoom.Line(isMet: true, text: "8192 of 8192 needed (fs.inotify.max_user_watches)"),
-                WatchRoom.Line(
-                    isMet: true, text: "128 of 128 inotify instances needed (fs.inotify.max_user_instances)"),
+            found.map(\.text) == [
+                "8192 of 8192 needed (fs.inotify.max_user_watches)",
+                "128 of 128 inotify instances needed (fs.inotify.max_user_instances)",
             ])
     }
 
