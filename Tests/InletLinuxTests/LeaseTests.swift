@@ -18,9 +18,7 @@ struct LeaseTests {
     }
 
     @Test func `a file that is open for writing is busy until it is closed`() async throws {
-        let source = try SourceFile(opening: path)
         let writer = try #require(FileHandle(forWritingAtPath: path.string))
-        #expect(Lease.probe(path: path) == .busy)
         #expect(Lease.probe(path: path) == .busy)
         try writer.close()
         try await eventually("free") { Lease.probe(path: path) == .free }
@@ -50,7 +48,6 @@ struct LeaseTests {
     }
 
     @Test func `the probe holds nothing afterwards`() async throws {
-        let source = try SourceFile(opening: path)
         try await eventually("free") { Lease.probe(path: path) == .free }
         // Would hang until the lease break time (45 s) if the lease were still there, and fail when not blocking.
         let writer = try FileDescriptor.open(path, .writeOnly, options: [.nonBlocking, .closeOnExec])

@@ -28,14 +28,7 @@ struct HostMessage: Sendable, Equatable {
         if size > Self.most { throw SystemError(call: ProcessHost.call, code: .fileTooLarge) }
         var bytes = Self.length(size)
         for field in fields { bytes += Self.length(field.count) + field }
-        let result: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                return .success(try Descriptor.write(bytes, to: number, nil))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try result.get()
+        try Descriptor.write(bytes, to: number, nil)
     }
 
     /// The next message; nil when the other side has ended, or says what cannot be understood. Blocks.
