@@ -124,7 +124,8 @@ struct FolderTests {
     }
 
     @Test(.timeLimit(.minutes(2)), arguments: ways)
-    func `ten thousand opens never leave the tree while a folder and a symlink change places`(way: PathResolver) throws {
+    func `ten thousand opens never leave the tree while a folder and a symlink change places`(way: PathResolver) throws
+    {
         try link(root.appending("link"), to: outside)
         let isOver = Atomic(false)
         let (one, other) = (root.appending("sub"), root.appending("link"))

@@ -5,7 +5,8 @@ import SystemPackage
 /// What a confined agent and its process host say to each other: byte strings, each behind its length, on a stream socket.
 /// Either side is of the same build; what cannot be read ends the conversation.
 struct HostMessage: Sendable, Equatable {
-    var fields: [[UInt8]] = []
+    /// Added at the end, taken from the beginning.
+    var fields: ArraySlice<[UInt8]> = []
 
     /// Of one message: a notice's body with all of its unit's files is far below.
     static let most = 64 << 20
@@ -76,12 +77,8 @@ struct HostMessage: Sendable, Equatable {
 }
 
 /// Takes a message's fields in their order; nil for what is not there or no number.
-struct HostFields {
-    private var rest: ArraySlice<[UInt8]>
-
-    init(_ message: HostMessage) { rest = message.fields[...] }
-
-    mutating func bytes() -> [UInt8]? { rest.popFirst() }
+extension HostMessage {
+    mutating func bytes() -> [UInt8]? { fields.popFirst() }
     mutating func text() -> String? { bytes().map { String(decoding: $0, as: UTF8.self) } }
     mutating func number<Number: FixedWidthInteger>(_: Number.Type = Number.self) -> Number? {
         text().flatMap { Number($0) }
@@ -89,8 +86,8 @@ struct HostFields {
     mutating func time() -> Duration? { number(Int64.self).map { .milliseconds($0) } }
     mutating func texts() -> [String]? { list { $0.text() } }
 
-    mutating func list<Item>(_ item: (inout HostFields) -> Item?) -> [Item]? {
-        guard let count = number(Int.self), count >= 0, count <= rest.count else { return nil }
+    mutating func list<Item>(_ item: (inout HostMessage) -> Item?) -> [Item]? {
+        guard let count = number(Int.self), count >= 0, count <= fields.count else { return nil }
         var items: [Item] = []
         for _ in 0..<count {
             guard let next = item(&self) else { return nil }
@@ -142,7 +139,7 @@ enum HostRequest: Sendable {
     }
 
     init?(_ message: HostMessage) {
-        var fields = HostFields(message)
+        var fields = message
         switch fields.text() {
         case "commands":
             let patterns = fields.list { fields in
@@ -196,7 +193,7 @@ enum HostAnswer: Sendable {
     }
 
     static func parse(_ message: HostMessage) -> (number: UInt64, answer: HostAnswer)? {
-        var fields = HostFields(message)
+        var fields = message
         guard let number = fields.number(UInt64.self), let kind = fields.text() else { return nil }
         switch kind {
         case "ended":
@@ -208,7 +205,7 @@ enum HostAnswer: Sendable {
         }
     }
 
-    private static func holder(_ fields: inout HostFields) -> OpenWriters.Holder?? {
+    private static func holder(_ fields: inout HostMessage) -> OpenWriters.Holder?? {
         guard let process = fields.number(Int32.self), let name = fields.text(), let isMapping = fields.number(Int.self)
         else { return nil }
         return .some(process == 0 ? nil : OpenWriters.Holder(process: process, name: name, isMapping: isMapping == 1))
@@ -222,7 +219,7 @@ struct HeldFile: Sendable, Equatable {
 
     init(_ identity: FileIdentity, _ path: FilePath) { (self.identity, self.path) = (identity, path) }
 
-    init?(_ fields: inout HostFields) {
+    init?(_ fields: inout HostMessage) {
         guard let path = fields.bytes(), let size = fields.number(Int64.self), let modified = fields.number(Int64.self),
             let changed = fields.number(Int64.self), let inode = fields.number(UInt64.self),
             let device = fields.number(UInt64.self)
@@ -277,7 +274,7 @@ extension HostMessage {
 }
 
 extension ChildProcess.End {
-    fileprivate init?(_ fields: inout HostFields) {
+    fileprivate init?(_ fields: inout HostMessage) {
         guard let kind = fields.text(), let value = fields.number(Int32.self) else { return nil }
         switch kind {
         case "exited": self = .exited(value)
@@ -291,7 +288,7 @@ extension ChildProcess.End {
 }
 
 extension ChildProcess {
-    fileprivate init?(_ fields: inout HostFields) {
+    fileprivate init?(_ fields: inout HostMessage) {
         guard let arguments = fields.texts(),
             let environment = fields.list({ fields in
                 fields.text().flatMap { name in fields.bytes().map { (name: name, value: $0) } }

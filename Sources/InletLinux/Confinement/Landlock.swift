@@ -28,7 +28,7 @@ package enum Landlock {
     /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
     package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
         let known = try Rights.known()
-        let ruleset = try ruleset(known, Scopes.known(usesAbstractSockets: usesAbstractSockets))
+        let ruleset = try ruleset(known, scopes(usesAbstractSockets: usesAbstractSockets))
         for rule in rules {
             try add(rule.path, (rule.mayWrite ? Rights.writing : .reading).intersection(known), to: ruleset.number)
         }
@@ -45,7 +45,7 @@ package enum Landlock {
         let writes = try Rights.known().subtracting(.notWriting)
         let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
         let opened = try PathResolver.here.open(folder, below: start.number, base)
-        let ruleset = try ruleset(writes, Scopes.known(usesAbstractSockets: false))
+        let ruleset = try ruleset(writes, scopes(usesAbstractSockets: false))
         try allow(base.pushing(folder), writes.subtracting(.makingDevices), opened, in: ruleset.number)
         for device in devices() { try add(device, writes.intersection(.ofFiles), to: ruleset.number) }
         try restrict(to: ruleset)
@@ -67,10 +67,10 @@ package enum Landlock {
         return found.map { FilePath("/dev").appending($0) }
     }
 
-    private static func ruleset(_ handled: Rights, _ scopes: Scopes) throws(SystemError) -> Descriptor {
+    private static func ruleset(_ handled: Rights, _ scopes: UInt64) throws(SystemError) -> Descriptor {
         Descriptor(
             owning: try SystemCall.result("landlock_create_ruleset") {
-                inlet_landlock_ruleset(handled.rawValue, scopes.rawValue)
+                inlet_landlock_ruleset(handled.rawValue, scopes)
             })
     }
 
@@ -100,17 +100,11 @@ package enum Landlock {
         }
     }
 
-    /// linux/landlock.h, `LANDLOCK_SCOPE_…`: what reaches processes outside.
-    private struct Scopes: OptionSet {
-        let rawValue: UInt64
-
-        static let abstractSockets = Scopes(rawValue: 1 << 0)
-        static let signals = Scopes(rawValue: 1 << 1)
-
-        static func known(usesAbstractSockets: Bool) -> Scopes {
-            if version ?? 0 < 6 { return [] }
-            return usesAbstractSockets ? [.signals] : [.signals, .abstractSockets]
-        }
+    /// linux/landlock.h, `LANDLOCK_SCOPE_…`: what reaches processes outside, by abstract sockets and by signals.
+    private static func scopes(usesAbstractSockets: Bool) -> UInt64 {
+        let (abstractSockets, signals): (UInt64, UInt64) = (1 << 0, 1 << 1)
+        if version ?? 0 < 6 { return 0 }
+        return usesAbstractSockets ? signals : signals | abstractSockets
     }
 
     /// linux/landlock.h, `LANDLOCK_ACCESS_FS_…`.

@@ -76,6 +76,7 @@ package struct AppendFile: ~Copyable, Sendable {
             _ = pread(reader.number, &last, 1, off_t(status.size - 1))
             return last == UInt8(ascii: "\n")
         } catch {
+            // It is not known to end within a line.
             return true
         }
     }

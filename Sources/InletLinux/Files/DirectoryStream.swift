@@ -109,11 +109,6 @@ extension UnsafeRawPointer {
 ///
 /// Only so many are held at once, so that memory does not grow with the folder: a bigger one comes in several such runs.
 package struct NameRun: Sendable {
-    private struct Item {
-        var start: UInt32
-        var kind: DirectoryEntry.Kind
-    }
-
     package static let most = 131_072
     /// Usual names of so many files; a quarter of that many of the longest.
     private static let mostBytes = 8 << 20
@@ -122,7 +117,7 @@ package struct NameRun: Sendable {
     /// Each with its NUL.
     private var bytes: [CChar] = []
     /// Descending once they are sorted: the next is the last.
-    private var items: [Item] = []
+    private var items: [(start: UInt32, kind: DirectoryEntry.Kind)] = []
     private var isSorted = false
 
     package init(most: Int = Self.most) { self.most = most }
@@ -130,7 +125,7 @@ package struct NameRun: Sendable {
     package var isFull: Bool { items.count >= most || bytes.count >= Self.mostBytes }
 
     mutating func add(_ name: UnsafePointer<CChar>, _ kind: DirectoryEntry.Kind) {
-        items.append(Item(start: UInt32(bytes.count), kind: kind))
+        items.append((UInt32(bytes.count), kind))
         bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: strlen(name) + 1))
     }
 

@@ -74,12 +74,7 @@ package enum FileCopy {
     private struct Target {
         let number: CInt
         let path: FilePath
-        private var synced: Int64 = 0
-
-        init(number: CInt, path: FilePath) {
-            self.number = number
-            self.path = path
-        }
+        var synced: Int64 = 0
 
         /// Keeps the last fsync short, which no cancel can interrupt: at most 64 MiB wait for the device at any time.
         mutating func advance(to copied: Int64) throws(SystemError) {
@@ -89,7 +84,7 @@ package enum FileCopy {
         }
 
         func finish(like source: SourceFile) throws(SystemError) {
-            try FileAttributes.copy(from: source, to: number, path)
+            try FileCopy.copyAttributes(of: source, to: number, path)
             _ = try SystemCall.result("fsync", path) { fsync(number) }
         }
     }
@@ -142,9 +137,7 @@ package enum FileCopy {
     ) throws(FileCopyError) -> Value {
         do { return try body() } catch { throw .target(error) }
     }
-}
 
-extension FileCopy {
     /// The same copy in an open folder. - Returns: the temporary file's name there.
     package static func copy(
         _ source: SourceFile, toTemporaryIn folder: Folder, name: FilePath.Component,
@@ -171,9 +164,7 @@ extension FileCopy {
     package static func removeLeftovers(of name: FilePath.Component, in folder: Folder) {
         folder.apart { removeLeftovers(of: name, in: $0) }
     }
-}
 
-extension FileCopy {
     /// Removes the temporary files that copies of `name` left in `directory` when their process died. Best effort; the
     /// caller knows that no such copy runs. Blocks.
     package static func removeLeftovers(of name: FilePath.Component, in directory: FilePath) {
@@ -193,12 +184,13 @@ extension FileCopy {
     }
 }
 
-/// What a copy keeps of its source besides the content.
-enum FileAttributes {
+extension FileCopy {
     /// Copies permissions, extended attributes and mtime onto the descriptor `target`.
     ///
     /// Set-user-ID and set-group-ID are left out: the copy belongs to the agent's user, and would lend its rights.
-    static func copy(from source: SourceFile, to target: CInt, _ path: FilePath) throws(SystemError) {
+    private static func copyAttributes(
+        of source: SourceFile, to target: CInt, _ path: FilePath
+    ) throws(SystemError) {
         for name in extendedNames(source.descriptor.number) { copyExtended(name, source.descriptor.number, target) }
         _ = try SystemCall.result("chmod", path) { fchmod(target, mode_t(source.mode & 0o777)) }
         let times = [

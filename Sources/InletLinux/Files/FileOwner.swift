@@ -3,14 +3,14 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// Whose files are, and who may use them. Root that works in another user's folder would leave files there that this user's own processes can
-/// neither read nor write.
+/// Whose files are, and who may use them. Root that works in another user's folder would leave files there that this user's
+/// own processes can neither read nor write.
 package enum FileOwner {
     /// Gives the file or folder at `path` to the owner of `folder`, where we are root and he is not. As far as the system
     /// lets us: what was made is worth more than whose it is. Blocks.
     ///
-    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place meanwhile, be it
-    /// a link to a file that is not his.
+    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place
+    /// meanwhile, be it a link to a file that is not his.
     package static func give(_ path: FilePath, toOwnerOf folder: FilePath) {
         // What cannot be opened was not made, or has gone: it needs no owner.
         guard let owner = heir(of: folder),

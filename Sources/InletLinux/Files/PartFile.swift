@@ -57,8 +57,11 @@ package final class PartFile: Sendable {
 
     package func synchronize() throws(SystemError) { try descriptor.synchronize(path) }
 
-    /// The note, at most 64 KiB; nil when there is none, or none that can be read: the bytes are fetched once more then.
-    package func note() -> [UInt8]? { try? folder.read(noteName, limit: 64 << 10) }
+    /// The note, at most 64 KiB; nil when there is none.
+    package func note() -> [UInt8]? {
+        // Without one that can be read, the bytes are fetched once more.
+        try? folder.read(noteName, limit: 64 << 10)
+    }
 
     /// Replaces the note. Not synced: after a power cut it may be missing, empty, or newer than the file's bytes; after a
     /// killed process it is missing, empty or whole.
@@ -71,7 +74,7 @@ package final class PartFile: Sendable {
     }
 
     /// Best effort: a note that stays is in the way of the next, which says so, and counts for nothing without its bytes.
-    package func removeNote() { try? folder.remove(noteName) }
+    package func removeNote() { folder.apart { DurableFile.discard($0.appending(noteName)) } }
 
     /// Gives the synced file its final name, in the same folder, and `mode`, durably, and drops the note.
     ///

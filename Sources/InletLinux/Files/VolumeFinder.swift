@@ -41,7 +41,7 @@ package struct VolumeFinder: Sendable {
         let block = Self.isAnonymous(device) ? Self.blockDevice(identity.source) : device
         if let block { (identity.uuid, identity.label) = try names(of: block) }
         if !kind.isNetwork, identity.uuid == nil || identity.label == nil {
-            let names = try VolumeNames(of: path)
+            let names = try Self.kernelNames(of: path)
             identity.uuid = identity.uuid ?? names.uuid
             identity.label = identity.label ?? names.label
         }
@@ -63,9 +63,14 @@ package struct VolumeFinder: Sendable {
     /// What udev calls the file system on the block device `number`.
     private func names(of number: UInt64) throws(SystemError) -> (uuid: String?, label: String?) {
         let names = (uuid: try name(of: number, in: "by-uuid"), label: try name(of: number, in: "by-label"))
-        guard names.uuid == nil || names.label == nil, let record = try UdevRecord(of: number, in: udev) else {
-            return names
+        if names.uuid != nil, names.label != nil { return names }
+        // Unlike `/dev/disk` udev's own record needs no device node, so it is also there for a service with a `/dev` of its own,
+        // and in a container that is given `/run/udev`.
+        let minor = (number & 0xFF) | (number >> 12 & 0xFFFF_FF00)
+        let text = try Self.ifKnown { () throws(SystemError) in
+            try DurableFile.read(udev.appending("b\(Self.major(number)):\(minor)"), limit: 1 << 20)
         }
+        let record = Self.udevNames(in: text ?? [])
         return (names.uuid ?? record.uuid, names.label ?? record.label)
     }
 
@@ -128,35 +133,50 @@ package struct VolumeFinder: Sendable {
     private static func isAnonymous(_ device: UInt64) -> Bool { major(device) == 0 }
 }
 
-/// What a mounted file system says of itself, where the kernel can be asked: also in containers, which have no `/dev/disk`.
-struct VolumeNames {
-    /// As `/dev/disk/by-uuid` writes it.
-    var uuid: String?
-    var label: String?
+extension VolumeFinder {
+    /// What udev found out about a block device, as `/dev/disk` writes it.
+    ///
+    /// - Parameter record: a file of `/run/udev/data`; its properties are the lines `E:NAME=value`.
+    static func udevNames(in record: some Collection<UInt8>) -> (uuid: String?, label: String?) {
+        var names: (uuid: String?, label: String?)
+        for line in record.split(separator: UInt8(ascii: "\n")) {
+            let line = String(decoding: line, as: UTF8.self)
+            names.uuid = value(of: "E:ID_FS_UUID_ENC=", in: line) ?? names.uuid
+            names.label = value(of: "E:ID_FS_LABEL_ENC=", in: line) ?? names.label
+        }
+        return names
+    }
 
-    /// Asks by any folder of the file system. What it does not know is nil; nothing is read of the disk.
-    init(of folder: FilePath) throws(SystemError) {
+    private static func value(of name: String, in line: String) -> String? {
+        guard line.hasPrefix(name), line.count > name.count else { return nil }
+        return unescaped(String(line.dropFirst(name.count)))
+    }
+
+    /// What a mounted file system says of itself, where the kernel can be asked: also in containers, which have no `/dev/disk`.
+    /// What it does not know is nil; nothing is read of the disk.
+    ///
+    /// - Parameter folder: any one of it.
+    private static func kernelNames(of folder: FilePath) throws(SystemError) -> (uuid: String?, label: String?) {
         let descriptor: Descriptor
         do throws(SystemError) {
             descriptor = try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
-        } catch {
-            if error.isPermission { return }
-            throw error
+        } catch  where error.isPermission {
+            return (nil, nil)
         }
+        var names: (uuid: String?, label: String?)
         var number: UInt32 = 0
+        var answer = [UInt8](repeating: 0, count: 17)
         if inlet_fat_volume(descriptor.number, &number) == 0 {
-            uuid = Self.short(number)
-        } else {
-            var answer = [UInt8](repeating: 0, count: 17)
-            if inlet_file_system_uuid(descriptor.number, &answer) == 0 {
-                uuid = Self.uuid(answer.dropFirst().prefix(Int(answer[0])))
-            }
+            names.uuid = short(number)
+        } else if inlet_file_system_uuid(descriptor.number, &answer) == 0 {
+            names.uuid = uuid(answer.dropFirst().prefix(Int(answer[0])))
         }
         var label = [CChar](repeating: 0, count: 257)
         if inlet_file_system_label(descriptor.number, &label) == 0 {
             let bytes = label.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-            self.label = bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+            names.label = bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
         }
+        return names
     }
 
     /// Sixteen bytes as RFC 9562 writes them, the four of FAT and exFAT as their tools do; nil for others, and for none.
@@ -165,7 +185,7 @@ struct VolumeNames {
         let bytes = Array(bytes)
         if bytes.count == 4 { return short(bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
         guard bytes.count == 16 else { return nil }
-        let digits = bytes.map(Self.hexadecimal)
+        let digits = bytes.map(hexadecimal)
         return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
     }
 
@@ -177,38 +197,5 @@ struct VolumeNames {
 
     private static func hexadecimal(_ byte: UInt8) -> String {
         (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }
-}
-
-/// What udev found out about a block device, from its own record of it: unlike `/dev/disk` that needs no device node, so it
-/// is also there for a service with a `/dev` of its own, and in a container that is given `/run/udev`.
-struct UdevRecord {
-    /// As `/dev/disk/by-uuid` writes it.
-    var uuid: String?
-    var label: String?
-
-    /// - Parameter text: a file of `/run/udev/data`; its properties are the lines `E:NAME=value`.
-    init(parsing text: some Collection<UInt8>) {
-        for line in text.split(separator: UInt8(ascii: "\n")) {
-            let line = String(decoding: line, as: UTF8.self)
-            uuid = Self.value(of: "E:ID_FS_UUID_ENC=", in: line) ?? uuid
-            label = Self.value(of: "E:ID_FS_LABEL_ENC=", in: line) ?? label
-        }
-    }
-
-    /// The record of a block device; nil without one.
-    init?(of device: UInt64, in folder: FilePath) throws(SystemError) {
-        let major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
-        let minor = (device & 0xFF) | (device >> 12 & 0xFFFF_FF00)
-        let text = try VolumeFinder.ifKnown { () throws(SystemError) in
-            try DurableFile.read(folder.appending("b\(major):\(minor)"), limit: 1 << 20)
-        }
-        guard let text else { return nil }
-        self.init(parsing: text)
-    }
-
-    private static func value(of name: String, in line: String) -> String? {
-        guard line.hasPrefix(name), line.count > name.count else { return nil }
-        return VolumeFinder.unescaped(String(line.dropFirst(name.count)))
     }
 }

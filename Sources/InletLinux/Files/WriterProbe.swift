@@ -7,13 +7,8 @@ package import SystemPackage
 /// Whether anybody on this machine may still write to a file: the kernel is asked for a lease and, where it does not say, the
 /// processes are looked through.
 package enum WriterProbe {
-    private struct Recent {
-        var writers: OpenWriters
-        /// Files that changed after that are not judged by it.
-        var begin: WallTime
-        var end: ContinuousClock.Instant
-        var cost: Duration
-    }
+    /// The last look at the processes. Files that changed after `begin` are not judged by it.
+    private typealias Recent = (writers: OpenWriters, begin: WallTime, end: ContinuousClock.Instant, cost: Duration)
 
     private static let recent = Mutex<Recent?>(nil)
     /// A look at all processes stands for so many times what it cost: no more than a tenth of the time is spent on it.
@@ -42,7 +37,7 @@ package enum WriterProbe {
     private static func look(
         _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
     ) -> (writer: LeaseProbe, file: FileLook?) {
-        let (answer, found, isOverlay) = Lease.look(open)
+        let (answer, found, isOverlay) = LeaseProbe.look(open)
         // Where even the look fails the lease's answer stays, and whoever reads the file next meets the error.
         guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
         else { return (answer, found) }
@@ -95,13 +90,17 @@ package enum WriterProbe {
             let begin = WallTime.now
             let writers = OpenWriters()
             let end = ContinuousClock.now
-            recent = Recent(writers: writers, begin: begin, end: end, cost: now.duration(to: end))
+            recent = (writers, begin, end, now.duration(to: end))
             return writers.holder(of: identity, at: path)
         }
     }
 }
 
-/// What the kernel says about writers of a file.
+/// What the kernel says about writers of a file: a read lease (`F_SETLEASE`, fcntl(2)) is granted only while nobody has the file
+/// open for writing.
+///
+/// A writer that opens while the lease is held raises `SIGIO`, whose default ends the process: see
+/// `ProcessSetup.ignoreSignals`. The lease is given back at once and on the same thread.
 package enum LeaseProbe: Sendable, Hashable {
     /// Nobody has it open or mapped for writing.
     case free
@@ -109,16 +108,10 @@ package enum LeaseProbe: Sendable, Hashable {
     case busy
     /// The kernel cannot tell here; the text says why.
     case unknown(String)
-}
 
-/// The writer check: a read lease (`F_SETLEASE`, fcntl(2)) is granted only while nobody has the file open for writing.
-///
-/// A writer that opens while the lease is held raises `SIGIO`, whose default ends the process: see
-/// `ProcessSetup.ignoreSignals`. The lease is given back at once and on the same thread.
-package enum Lease {
     /// Probes the file at `path`. A file that cannot be opened is `.unknown` with the error's text; one whose opening a
     /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe {
+    package static func of(_ path: FilePath) -> LeaseProbe {
         look { () throws(SystemError) in try SourceFile(opening: path) }.probe
     }
 
@@ -142,9 +135,7 @@ package enum Lease {
         }
     }
 
-    /// Probes through a descriptor that is open for reading only (the kernel would count a writing one as a writer).
-    static func probe(_ descriptor: CInt) -> LeaseProbe { probe(descriptor, on: FileSystemKind(of: descriptor)) }
-
+    /// Through a descriptor that is open for reading only: the kernel would count a writing one as a writer.
     private static func probe(_ descriptor: CInt, on kind: FileSystemKind?) -> LeaseProbe {
         // NFS and CIFS answer EAGAIN for want of a delegation or oplock too: a file there would stay busy for ever.
         if let kind, kind.isNetwork, !kind.isFUSE {

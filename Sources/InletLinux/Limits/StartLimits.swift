@@ -76,8 +76,8 @@ package enum StartNeed {
     }
 }
 
-/// A bound for the first step of a process: where the system gives no thread for it, nothing of ours would ever run.
-package enum StartDeadline {
+// A bound for the first step of a process: where the system gives no thread for it, nothing of ours would ever run.
+extension StartNeed {
     private static let seconds: UInt32 = 10
     private static let words: StaticString = """
         inlet: the system gave no thread to begin on within 10 s: raise TasksMax=, LimitNPROC=, 'ulimit -u', 'ulimit -v' or \
@@ -85,17 +85,17 @@ package enum StartDeadline {
 
         """
 
-    /// Ends the process with 75 and says why unless `ends` is called in time.
-    package static func begins() {
+    /// Ends the process with 75 and says why unless `endDeadline` is called in time.
+    package static func beginDeadline() {
         signal(SIGALRM) { _ in
             // Only what signal-safety(7) allows.
-            _ = write(STDERR_FILENO, StartDeadline.words.utf8Start, StartDeadline.words.utf8CodeUnitCount)
+            _ = write(STDERR_FILENO, StartNeed.words.utf8Start, StartNeed.words.utf8CodeUnitCount)
             _exit(75)
         }
         alarm(seconds)
     }
 
-    package static func ends() {
+    package static func endDeadline() {
         alarm(0)
         signal(SIGALRM, SIG_DFL)
     }

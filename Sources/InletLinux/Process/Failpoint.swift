@@ -135,11 +135,15 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
 #if DEBUG
     extension Failpoint {
+        private typealias Armed = (point: Failpoint, note: String?, passing: Int)
+
         /// What the environment names, read once; nil for text that names no failpoint.
-        private static let armed: (point: Failpoint, note: String?, passing: Int)? = {
+        private static let armed: Armed? = {
             let words = ProcessSetup.environment("INLET_FAILPOINT")?.split(separator: ":").map(String.init) ?? []
             guard let first = words.first, let point = Failpoint(rawValue: first) else { return nil }
-            let (numbers, notes) = (words.dropFirst().compactMap { Int($0) }, words.dropFirst().filter { Int($0) == nil })
+            let (numbers, notes) = (
+                words.dropFirst().compactMap { Int($0) }, words.dropFirst().filter { Int($0) == nil }
+            )
             return (point, notes.last, numbers.last ?? 1)
         }()
         private static let passed = Atomic<Int>(0)

@@ -85,6 +85,7 @@ package enum ProcessSetup {
             while try names.next() != nil { count += 1 }
             return count
         } catch {
+            // Not known, where /proc is not to be seen.
             return nil
         }
     }

@@ -1,5 +1,7 @@
 import CLinux
 import Glibc
+import Synchronization
+import SystemPackage
 
 /// The process's own output.
 extension ProcessSetup {
@@ -41,21 +43,16 @@ package enum StandardStream: Int32, Sendable, CustomStringConvertible {
     /// - Returns: how many were written, and why not all of them were.
     package func write(_ bytes: [UInt8]) -> (written: Int, error: SystemError?) {
         bytes.withUnsafeBytes { all in
-            var rest = all[...]
-            while !rest.isEmpty {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let written = Glibc.write(rawValue, piece.baseAddress, piece.count)
-                if written >= 0 {
-                    rest = rest.dropFirst(written)
-                } else if errno == EAGAIN {
-                    // The descriptor may have come to us non-blocking, from a shell or a supervisor.
-                    var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
-                    poll(&request, 1, -1)
-                } else if errno != EINTR {
-                    return (all.count - rest.count, SystemError.last("write"))
-                }
+            var written = 0
+            while true {
+                let rest = UnsafeRawBufferPointer(rebasing: all[written...])
+                let (count, error) = Descriptor.writeAll(rest, to: rawValue, nil)
+                written += count
+                guard error?.code == .resourceTemporarilyUnavailable else { return (written, error) }
+                // The descriptor may have come to us non-blocking, from a shell or a supervisor.
+                var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+                poll(&request, 1, -1)
             }
-            return (all.count, nil)
         }
     }
 
@@ -92,36 +89,31 @@ package enum TerminalInput {
             // Flushing: what was typed before the question is no secret's beginning.
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
             ask()
-            let answer = typed(unless: signals)
+            let (line, signal) = typed(unless: signals)
             tcsetattr(STDIN_FILENO, TCSADRAIN, &shown)
-            switch answer {
-            case .line(let line): return line
-            case .end: return nil
-            case .signal(let number): signals.deliver(number)
-            }
+            guard let signal else { return line }
+            signals.deliver(signal)
         }
     }
 
-    private enum Answer {
-        case line(String)
-        case end
-        case signal(CInt)
-    }
-
-    /// Not by `readLine`, which goes on after a signal.
-    private static func typed(unless signals: HeldSignals) -> Answer {
+    /// Not by `readLine`, which goes on after a signal. - Returns: neither at the end.
+    private static func typed(unless signals: HeldSignals) -> (line: String?, signal: CInt?) {
         var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-        // poll(2) fails for want of memory only: what was typed until then counts.
-        while let ready = try? Poll.wait([STDIN_FILENO, signals.number], until: nil) {
-            if ready[1], let number = signals.take() { return .signal(number) }
-            guard ready[0] else { continue }
-            let count = read(STDIN_FILENO, &buffer, buffer.count)
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            guard count > 0 else { break }
-            line += buffer.prefix(count)
-            if line.last == UInt8(ascii: "\n") { return .line(String(decoding: line.dropLast(), as: UTF8.self)) }
+        do throws(SystemError) {
+            while true {
+                let ready = try Poll.wait([STDIN_FILENO, signals.number], until: nil)
+                if ready[1], let number = signals.take() { return (nil, number) }
+                guard ready[0] else { continue }
+                let count = read(STDIN_FILENO, &buffer, buffer.count)
+                if count < 0, errno == EINTR || errno == EAGAIN { continue }
+                guard count > 0 else { break }
+                line += buffer.prefix(count)
+                if line.last == UInt8(ascii: "\n") { return (String(decoding: line.dropLast(), as: UTF8.self), nil) }
+            }
+        } catch {
+            // poll(2) fails for want of memory only: what was typed until then counts.
         }
-        return line.isEmpty ? .end : .line(String(decoding: line, as: UTF8.self))
+        return (line.isEmpty ? nil : String(decoding: line, as: UTF8.self), nil)
     }
 }
 
@@ -186,14 +178,109 @@ package final class TerminalKeys: Sendable {
     private static func read(_ input: CInt, _ waker: Waker, _ signals: HeldSignals, _ body: (Event) -> Void) {
         var buffer = [UInt8](repeating: 0, count: 64)
         var input = input
-        // poll(2) fails for want of memory only: the keys are dead then, and the screen goes on.
-        while let ready = try? Poll.wait([input, waker.number, signals.number], until: nil), !ready[1] {
-            if ready[2], signals.take() != nil { body(.stop) }
-            guard ready[0] else { continue }
-            let count = Glibc.read(input, &buffer, buffer.count)
-            if count > 0 { body(.typed(Array(buffer.prefix(count)))) }
-            // A terminal that has gone reads as its end; stops are still asked for.
-            if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { input = -1 }
+        do throws(SystemError) {
+            while true {
+                let ready = try Poll.wait([input, waker.number, signals.number], until: nil)
+                if ready[1] { return }
+                if ready[2], signals.take() != nil { body(.stop) }
+                guard ready[0] else { continue }
+                let count = Glibc.read(input, &buffer, buffer.count)
+                if count > 0 { body(.typed(Array(buffer.prefix(count)))) }
+                // A terminal that has gone reads as its end; stops are still asked for.
+                if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { input = -1 }
+            }
+        } catch {
+            // poll(2) fails for want of memory only: the keys are dead then, and the screen goes on.
         }
+    }
+}
+
+/// Signals that would end or stop the process, kept back until what was changed of the terminal is as it was: `take` says
+/// which has come, `deliver` has it do what it is for. One of them at a time in a process.
+final class HeldSignals: Sendable {
+    /// What a signal handler may touch: which have come, a bit each, and the eventfd that says so.
+    private static let come = Atomic<UInt64>(0)
+    private static let bell = Atomic<CInt>(-1)
+
+    private let numbers: [CInt]
+    /// What was to happen at each of them before, which is nobody's to decide here. nil once it is so again.
+    private let former: Mutex<[CInt: sigaction]?>
+    private let waker: Waker
+
+    /// A signal that is ignored, as `nohup` has it, stays so.
+    init(_ numbers: [CInt]) throws(SystemError) {
+        waker = try Waker()
+        var former: [CInt: sigaction] = [:]
+        for number in numbers {
+            var action = sigaction()
+            sigaction(number, nil, &action)
+            if unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) != Self.ignored {
+                former[number] = action
+            }
+        }
+        self.numbers = numbers.filter { former[$0] != nil }
+        self.former = Mutex(former)
+        Self.come.store(0, ordering: .relaxed)
+        Self.bell.store(waker.number, ordering: .releasing)
+        for number in self.numbers { Self.hold(number) }
+    }
+
+    /// Can be read, for `poll(2)`, when one has come.
+    var number: CInt { waker.number }
+
+    func take() -> CInt? {
+        waker.drain()
+        let come = Self.come.exchange(0, ordering: .acquiring)
+        let found = numbers.filter { come & Self.bit($0) != 0 }
+        // Of several the others are for later.
+        for other in found.dropFirst() { Self.note(other) }
+        return found.first
+    }
+
+    /// What the signal does without this. Returns when a process that was stopped goes on.
+    func deliver(_ number: CInt) {
+        putBack(number)
+        var (mask, former) = (sigset_t(), sigset_t())
+        sigemptyset(&mask)
+        sigaddset(&mask, number)
+        pthread_sigmask(SIG_UNBLOCK, &mask, &former)
+        raise(number)
+        pthread_sigmask(SIG_SETMASK, &former, nil)
+        Self.hold(number)
+    }
+
+    /// Gives the signals back, once: what somebody has them do later stays.
+    func release() {
+        if former.withLock({ $0 == nil }) { return }
+        for number in numbers { putBack(number) }
+        former.withLock { $0 = nil }
+        Self.bell.store(-1, ordering: .releasing)
+    }
+
+    private func putBack(_ number: CInt) {
+        guard var action = former.withLock({ $0?[number] }) else { return }
+        sigaction(number, &action, nil)
+    }
+
+    deinit { release() }
+
+    private static let ignored = unsafeBitCast(SIG_IGN, to: Int.self)
+    private static func bit(_ number: CInt) -> UInt64 { 1 << UInt64(number) }
+
+    private static func hold(_ number: CInt) {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { HeldSignals.note($0) }
+        // Reads and writes of other threads go on.
+        action.sa_flags = SA_RESTART
+        sigaction(number, &action, nil)
+    }
+
+    /// For signal handlers too: nothing is allocated, and errno stays.
+    private static func note(_ number: CInt) {
+        let former = errno
+        come.bitwiseOr(bit(number), ordering: .releasing)
+        var one: UInt64 = 1
+        _ = write(bell.load(ordering: .acquiring), &one, 8)
+        errno = former
     }
 }

@@ -256,15 +256,13 @@ private final class JobQueue: @unchecked Sendable {
 
     private func startThread() -> Bool {
         do throws(SystemError) {
-            let thread = try ThreadStart(
-                name,
-                { [self] in
-                    while let (job, pool) = next() { job.runSynchronously(on: pool.asUnownedTaskExecutor()) }
-                }
-            ).begin()
-            pthread_detach(thread)
+            let start = ThreadStart(name) { [self] in
+                while let (job, pool) = next() { job.runSynchronously(on: pool.asUnownedTaskExecutor()) }
+            }
+            pthread_detach(try start.begin())
             return true
         } catch {
+            // The caller has the job done by the threads that there are, or by its own.
             return false
         }
     }

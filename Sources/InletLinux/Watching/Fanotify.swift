@@ -243,8 +243,8 @@ package struct HandleReader: ~Copyable {
 }
 
 extension MountTable {
-    /// The number of the mount that a path is on, in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of one file system have two. It may
-    /// come again once the mount is gone. Symlinks are not followed.
+    /// The number of the mount that a path is on, in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of
+    /// one file system have two. It may come again once the mount is gone. Symlinks are not followed.
     package static func number(of path: FilePath) throws(SystemError) -> UInt64 {
         var number: UInt64 = 0
         _ = try SystemCall.result("statx", path) {

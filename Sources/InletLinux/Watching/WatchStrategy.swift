@@ -31,7 +31,8 @@ package struct WatchStrategy: Sendable, Hashable {
     /// The decision where the mounts cannot be listed.
     package static func decide(_ kind: FileSystemKind?, mode: WatchSettings.Mode) -> WatchStrategy {
         let name = kind?.name ?? "unknown"
-        return WatchStrategy(mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
+        return WatchStrategy(
+            mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
     }
 
     private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollBook.Times) {
@@ -139,21 +140,7 @@ package struct WatchModes: Sendable, Hashable {
     /// By the folder that a mount is at, relative to the root; the empty path is the root itself.
     package private(set) var places: [FilePath: WatchStrategy]
     /// Which mount is at each place; empty where that cannot be known.
-    private var mounts: [FilePath: Sign] = [:]
-
-    /// What tells one mount at a place from the next one there.
-    private struct Sign: Hashable {
-        var id: Int
-        var major: UInt32
-        var minor: UInt32
-        var root: FilePath
-        var source: FilePath
-
-        init(_ mount: MountTable.Mount) {
-            (id, major, minor) = (mount.id, mount.major, mount.minor)
-            (root, source) = (mount.root, mount.source)
-        }
-    }
+    private var mounts: [FilePath: MountTable.Mount] = [:]
 
     package init(_ places: [FilePath: WatchStrategy]) { self.places = places }
 
@@ -199,15 +186,22 @@ package struct WatchModes: Sendable, Hashable {
         kind: (FilePath) -> FileSystemKind?
     ) {
         places = ["": WatchStrategy.decide(mount, in: table, mode: watch.mode, kind: { kind(root) })]
-        mounts = ["": Sign(mount)]
+        mounts = ["": Self.sign(of: mount)]
         guard watch.recursive else { return }
         for mount in table.below(root) {
             var relative = mount.point
             guard relative.removePrefix(root), !IgnoreList(user: watch.ignore).ignores(relative, isDirectory: true)
             else { continue }
             places[relative] = WatchStrategy.decide(mount, in: table, mode: watch.mode, kind: { kind(mount.point) })
-            mounts[relative] = Sign(mount)
+            mounts[relative] = Self.sign(of: mount)
         }
+    }
+
+    /// What tells one mount at a place from the next one there: its number, device, folder and source.
+    private static func sign(of mount: MountTable.Mount) -> MountTable.Mount {
+        var sign = mount
+        (sign.parent, sign.point, sign.type, sign.options) = (0, "", "", [])
+        return sign
     }
 
     /// How `directory` is watched, and the place whose mount it is on.
