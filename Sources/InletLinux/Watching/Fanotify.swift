@@ -65,6 +65,10 @@ package struct FileHandle: Sendable, Hashable {
     /// Which form the bytes have; each file system has its own.
     package var type: Int32
     package var bytes: [UInt8]
+
+    package init(fileSystem: UInt64, type: Int32, bytes: [UInt8]) {
+        (self.fileSystem, self.type, self.bytes) = (fileSystem, type, bytes)
+    }
 }
 
 /// One record that the kernel wrote to a fanotify descriptor (fanotify(7)).
