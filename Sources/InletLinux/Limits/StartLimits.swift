@@ -66,7 +66,7 @@ package enum StartNeed {
                     try LoopThread(name: "start") {
                         // Nobody takes the wake-up, so that it is for all of them. It fails for want of memory only, and then
                         // there is one thread less at a time.
-                        _ = try? Poll.wait([gate.number], until: nil)
+                        do throws(SystemError) { _ = try Poll.wait([gate.number], until: nil) } catch {}
                     })
             }
         } catch {

@@ -163,14 +163,14 @@ package final class BlockingPool: TaskExecutor, Sendable {
 /// `lock` and `unlock` of `mutex`.
 private final class JobQueue: @unchecked Sendable {
     /// A job holds its pool, so that the pool lives until the job has returned.
-    private typealias Entry = (job: UnownedJob, pool: BlockingPool)
+    private typealias QueuedJob = (job: UnownedJob, pool: BlockingPool)
 
     private let name: String
     private let limit: Int
     private let patience: Duration
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var entries: [Entry] = []
+    private var entries: [QueuedJob] = []
     /// The first of them that waits; those before it have been taken.
     private var head = 0
     private var threads = 0
@@ -216,7 +216,7 @@ private final class JobQueue: @unchecked Sendable {
     }
 
     /// The next job, waiting for one; nil when the calling thread shall end.
-    private func next() -> Entry? {
+    private func next() -> QueuedJob? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         var end = deadline()
@@ -233,7 +233,7 @@ private final class JobQueue: @unchecked Sendable {
         }
     }
 
-    private func takeFirst() -> Entry? {
+    private func takeFirst() -> QueuedJob? {
         guard head < entries.count else { return nil }
         defer {
             head += 1

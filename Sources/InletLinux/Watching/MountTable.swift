@@ -208,7 +208,7 @@ package struct MountWatch: ~Copyable, Sendable {
             inotify.remove(watch)
             watched[folder] = nil
         }
-        // Each of them again: what is mounted there now may be another.
+        // Each of them again: what is mounted there now may be another. One that cannot be watched is seen at the next change.
         for folder in folders { watched[folder] = try? inotify.add(folder) }
     }
 
