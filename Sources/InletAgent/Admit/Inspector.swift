@@ -32,13 +32,13 @@ struct Inspector: Sendable {
     /// The time that looks have taken, for who sets it.
     var looking = Duration.zero
     /// The folders of the files that are looked at in this turn.
-    var turn: FolderTurn
+    var turn: FolderCache
     /// What is being fetched in them.
     private var parts = PartNames()
 
     init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
         (self.settings, self.volume, self.admission, self.skipBefore) = (settings, volume, admission, skipBefore)
-        turn = FolderTurn(settings.path)
+        turn = FolderCache(settings.path)
     }
 
     private var root: FilePath { settings.path }
@@ -217,14 +217,14 @@ private struct PartNames: Sendable {
     private static let most = 100_000
 
     /// The name, to be shown, under which the file at `path` is being fetched; nil where none is seen. Blocks.
-    mutating func part(of path: FilePath, _ turn: inout FolderTurn) -> String? {
+    mutating func part(of path: FilePath, _ turn: inout FolderCache) -> String? {
         let folder = path.removingLastComponent()
         if known?.folder != folder { known = (folder, Self.parts(in: folder, &turn)) }
         let name = FileName(path)
         return known?.parts.first { $0.isPart(of: name) }.map { DisplayText.escape($0.bytes) }
     }
 
-    private static func parts(in folder: FilePath, _ turn: inout FolderTurn) -> [FileName] {
+    private static func parts(in folder: FilePath, _ turn: inout FolderCache) -> [FileName] {
         var parts: [FileName] = []
         do throws(SystemError) {
             var names = try turn.folder(folder).list()

@@ -225,7 +225,7 @@ extension RootLoop {
                 of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
             guard let next = files.last else { break }
             last = next.path
-            var turn = FolderTurn(root)
+            var turn = FolderCache(root)
             for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
@@ -291,7 +291,7 @@ struct EarlierFiles: Sendable {
             isOver = true
             return nil
         }
-        var turn = FolderTurn(root)
+        var turn = FolderCache(root)
         let there = files.filter { file in
             guard file.isDelivered, file.deliveredAt < before else { return false }
             // Silence is right: what is not there, or cannot be looked at, is not said to be delivered.

@@ -78,7 +78,7 @@ package struct ControlServer: Service {
             if reply.closes { try await channel.close() }
         } onServerRunning: { _ in
             // Without it the mask holds, by which others may not write to it, nor perhaps its group.
-            try? FileMode.set(path, 0o660)
+            try? FileOwner.setMode(path, 0o660)
             isBound()
             whenOpen()
         }
