@@ -4,14 +4,14 @@ internal import InletCore
 internal import InletJournal
 
 /// Which files of the queue a question or a command is about: those for which everything that is given holds.
-package struct JobSelection: Codable, Sendable {
+package struct JobSelection: Codable, Sendable, Described {
     /// nil = any.
     package var jobs: [Int64]?
     /// States of files; empty = any.
     package var states: [String] = []
     package var destination: String?
     package var route: String?
-    /// A path below its root, by the rules of routes (gitignore's).
+    /// Of the path below its root.
     package var path: String?
     package var labels: [String: String] = [:]
     package var code: String?
@@ -20,6 +20,12 @@ package struct JobSelection: Codable, Sendable {
     package var batch: Int64?
     /// At most so many; nil = all.
     package var limit: Int?
+
+    static var schemaName: String { "Selection" }
+    static let notes: [String: SchemaNote] = [
+        "states": .schema(.list(.fileState)), "path": "A pattern by gitignore's rules.",
+        "older_ms": .schema(.from(0, to: nil)), "limit": .schema(.from(0, to: nil)),
+    ]
 
     package init() {}
 
@@ -78,13 +84,16 @@ package struct JobSelection: Codable, Sendable {
 }
 
 /// What came of a command on a selection, or with `dry_run` what would.
-package struct SelectionReport: Codable, Sendable {
+package struct SelectionReport: Codable, Sendable, Described {
     /// One of the first files of the selection.
-    package struct File: Codable, Sendable {
+    package struct File: Codable, Sendable, Described {
         package var job: Int64
         package var path: String
         package var size: Int64
         package var state: String
+
+        static var schemaName: String { "SelectedFile" }
+        static let notes: [String: SchemaNote] = ["state": .schema(.fileState)]
     }
 
     package var matched: Int
@@ -94,10 +103,13 @@ package struct SelectionReport: Codable, Sendable {
     package var hurried: Int
     /// What keeps some of them.
     package var waits_for: [String]?
-    /// How many files nothing was done to, by the reason.
+    /// Those that nothing was done to.
     package var skipped: [String: Int]
     package var files: [File]
     package var dry_run: Bool
+
+    static var schemaName: String { "SelectionAnswer" }
+    static let notes: [String: SchemaNote] = ["skipped": "Files by the reason."]
 
     init(_ outcome: SelectionOutcome, dryRun: Bool) {
         matched = outcome.matched

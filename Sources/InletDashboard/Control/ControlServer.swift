@@ -24,7 +24,7 @@ package struct ControlServer: Service {
     private let path: FilePath
     private let responder: APIResponder
     private let whenOpen: @Sendable () -> Void
-    private let gate = PeerGate(owner: ProcessSetup.userID)
+    private let filter = PeerFilter(owner: ProcessSetup.userID)
 
     /// - Parameters:
     ///   - pulse: what is told of what happened lately.
@@ -52,7 +52,7 @@ package struct ControlServer: Service {
     }
 
     private func server(_ isBound: @escaping @Sendable () -> Void) throws -> any Service {
-        let (path, responder, gate, whenOpen) = (path, responder, gate, whenOpen)
+        let (path, responder, filter, whenOpen) = (path, responder, filter, whenOpen)
         let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: Self.head, maxHeaderListSize: Self.head, maxHeaderFieldCount: 100)
@@ -66,10 +66,10 @@ package struct ControlServer: Service {
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
         ) { request, writer, channel in
             let peer = await PeerCredentials.of(channel)
-            let visitor = Visitor(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
+            let principal = Principal(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
             let deadline = ConnectionDeadline(channel: channel)
-            let reply = await responder.respond(to: request, from: visitor, deadline) { endpoint in
-                if let fault = gate.fault(peer, endpoint.need) { throw fault }
+            let reply = await responder.respond(to: request, from: principal, deadline) { endpoint in
+                if let fault = filter.fault(peer, endpoint.need) { throw fault }
             }
             // A stream looks after each of its pieces.
             let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
@@ -86,7 +86,7 @@ package struct ControlServer: Service {
 }
 
 /// Who may do what through the socket.
-struct PeerGate: Sendable {
+struct PeerFilter: Sendable {
     /// The user that the agent runs as.
     let owner: UInt32
 
@@ -111,7 +111,7 @@ struct PeerCredentials: Sendable {
     static func of(_ channel: any Channel) async -> PeerCredentials? {
         guard let provider = channel as? any SocketOptionProvider else { return nil }
         let option = NIOBSDSocket.Option(rawValue: 17)
-        // The gate refuses whom the kernel does not name.
+        // The filter refuses whom the kernel does not name.
         return try? await provider.unsafeGetSocketOption(level: .socket, name: option).get()
     }
 }

@@ -6,7 +6,7 @@ internal import NIOCore
 /// What the port answers: the page's files to everybody, the API to those who may.
 struct DashboardHandler: Sendable {
     let responder: APIResponder
-    let door: Door
+    let authenticator: Authenticator
     let assets: WebAssets
     let bounds: DashboardServer.Bounds
 
@@ -32,27 +32,29 @@ struct DashboardHandler: Sendable {
             let fault = APIFault.tooLarge("the path is longer than \(Self.longestPath) bytes")
             return await request.refuse(.fault(fault), deadline)
         }
-        let head = Gate.Head(request)
-        let hostFault = door.gate.hostFault(head)
+        let head = RequestFilter.Head(request)
+        let hostFault = authenticator.filter.hostFault(head)
         if let hostFault, !Self.openToAllHosts.contains(request.uri.path) {
             return await request.refuse(.fault(hostFault), deadline)
         }
         if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
-        let visitor: Visitor
+        let principal: Principal
         // Whoever asks whether we live needs no secret; by a wrong host's name none is looked at.
         if hostFault != nil || request.uri.path == "/healthz" {
-            visitor = Visitor(access: .none, name: "dashboard")
+            principal = Principal(access: .none, name: "dashboard")
         } else {
             do throws(APIFault) {
-                if let fault = door.gate.proxyFault(head) ?? door.gate.crossFault(head) { throw fault }
-                visitor = try door.visitor(head, request, from: peer)
+                if let fault = authenticator.filter.proxyFault(head) ?? authenticator.filter.crossFault(head) {
+                    throw fault
+                }
+                principal = try authenticator.principal(head, request, from: peer)
             } catch {
                 return await request.refuse(.fault(error), deadline)
             }
         }
-        let access = visitor.access
-        return await responder.respond(to: request, from: visitor, deadline) { endpoint in
-            if let fault = Gate.accessFault(access, endpoint.need) { throw fault }
+        let access = principal.access
+        return await responder.respond(to: request, from: principal, deadline) { endpoint in
+            if let fault = RequestFilter.accessFault(access, endpoint.need) { throw fault }
         }
     }
 
@@ -75,7 +77,7 @@ struct DashboardHandler: Sendable {
     ]
 }
 
-extension Gate.Head {
+extension RequestFilter.Head {
     init(_ request: Request) {
         let headers = request.headers
         let hosts = (request.head.authority.map { [$0] } ?? []) + headers[values: .host]

@@ -37,21 +37,21 @@ package struct DashboardServer: Service {
     private let listen: ListenAddress
     private let handler: DashboardHandler
     private let bounds: Bounds
-    private let standing: DashboardStanding
+    private let status: DashboardStatus
     private let log: EventLog
 
     package init(
-        _ settings: DashboardSettings, control: LocalControl, pulse: Pulse, standing: DashboardStanding, log: EventLog,
+        _ settings: DashboardSettings, control: LocalControl, pulse: Pulse, status: DashboardStatus, log: EventLog,
         bounds: Bounds = Bounds()
     ) {
         listen = settings.listen
         handler = DashboardHandler(
             responder: APIResponder(
-                context: APIContext(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
+                context: APIContext(control: control, pulse: pulse, largeAnswers: Semaphore(bounds.largeAnswers)),
                 table: Endpoints.all.filter { $0.need != .socket }),
-            door: Door(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
+            authenticator: Authenticator(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
         self.bounds = bounds
-        self.standing = standing
+        self.status = status
         self.log = log
     }
 
@@ -69,7 +69,7 @@ package struct DashboardServer: Service {
             } catch {
                 if Task.isCancelled { return }
                 let reason = ListenFault(error, listen).words
-                if standing.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
+                if status.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
             }
             let pause = wait
             // It fails only when the service is to end, which the loop asks next.
@@ -80,13 +80,14 @@ package struct DashboardServer: Service {
 
     private func server() throws -> any Service {
         let quiet = Logger(label: "dashboard") { _ in SwiftLogNoOpLogHandler() }
-        let (handler, standing, log, listen) = (handler, standing, log, listen)
+        let (handler, status, log, listen) = (handler, status, log, listen)
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
-        let book = ConnectionBook(most: bounds.connectionsOfOne)
-        let isOpen = handler.door.gate.isOpen
+        let limiter = ConnectionLimiter(most: bounds.connectionsOfOne)
+        let isOpen = handler.authenticator.filter.isOpen
         let channel = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [PeerBound(book, refusesOldProtocol: isOpen)], idleTimeout: .init(bounds.idle),
+            additionalChannelHandlers: [ConnectionGuard(limiter, refusesOldProtocol: isOpen)],
+            idleTimeout: .init(bounds.idle),
             httpDecoderConfiguration: decoder)
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
         return try HTTPServerBuilder.http1(configuration: channel).buildServer(
@@ -105,7 +106,7 @@ package struct DashboardServer: Service {
             if reply.closes { try await channel.close() }
         } onServerRunning: { channel in
             let url = Self.url(listen, port: channel.localAddress?.port)
-            standing.listens(at: url)
+            status.listens(at: url)
             log.emit(.dashboardReady(url: url))
         }
     }

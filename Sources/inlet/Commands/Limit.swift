@@ -44,9 +44,9 @@ struct Limit: AsyncParsableCommand {
         defer { agent.shutdown() }
         do {
             if let rate {
-                try Pausing.tell(try await agent.limit(LimitWish(limit: rate, destination: to)))
+                try Pausing.tell(try await agent.ask(Endpoints.setLimit, body: LimitWish(limit: rate, destination: to)))
             } else {
-                let limits = try await agent.limits()
+                let limits = try await agent.ask(Endpoints.limits)
                 let shown = limits.filter { $0.destination == nil || $0.isNotable }
                 Console.print(shown.map(\.text).joined(separator: "\n"))
             }

@@ -62,7 +62,7 @@ struct Verify: AsyncParsableCommand {
         while true {
             // A page at a time: without a running agent the journal is open only that long, and one may start.
             let asked = wish
-            let page = try await ControlAccess.use(config) { try await $0.proofs(asked) }
+            let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
             await verifying.run(page.proofs) { tally.add($0) }
             guard let next = page.next else { break }
             wish.after = next
