@@ -125,18 +125,26 @@ import Testing
     {
         try await serving { client, journal in
             let local = LocalControl(AgentControl(journal: journal) { _ in nil })
-            for control in [client, local] as [any ControlAPI] {
-                #expect(try await control.find(Endpoints.job, [.id: "17"])?.job == nil)
-                #expect(try await control.find(Endpoints.offload, [.id: Endpoints.lastBatch])?.host == nil)
-                #expect(try await control.find(Endpoints.config) == nil)
-                // As "inlet receipts" with --limit 0 and 20000 asks.
-                for limit in ["0", "20000"] {
-                    #expect(try await control.ask(Endpoints.receipts, [.limit: limit]).isEmpty)
-                }
-                #expect(try await !control.ask(Endpoints.setPaused(true), [.destination: "no such"]).done)
-                #expect(try await control.ask(Endpoints.setPaused(true), [.destination: nil]).done)
-            }
+            for control in [client, local] as [any ControlAPI] { try await Self.askForNothing(control) }
         }
+    }
+
+    private static func askForNothing(_ control: any ControlAPI) async throws {
+        let (job, batch) = (
+            try await control.find(Endpoints.job, [.id: "17"]),
+            try await control.find(Endpoints.offload, [.id: Endpoints.lastBatch])
+        )
+        let config = try await control.find(Endpoints.config)
+        #expect(job?.job == nil && batch?.host == nil && config == nil)
+        // As "inlet receipts" with --limit 0 and 20000 asks.
+        for limit in ["0", "20000"] {
+            let receipts = try await control.ask(Endpoints.receipts, [.limit: limit])
+            #expect(receipts.isEmpty)
+        }
+        let unknown = try await control.ask(Endpoints.setPaused(true), [.destination: "no such"])
+        #expect(!unknown.done && unknown.message.contains("no such"))
+        let all = try await control.ask(Endpoints.setPaused(true), [.destination: nil])
+        #expect(all.done)
     }
 
     @Test func `status shows what destinations work on, and when they are asked again`() async throws {

@@ -65,6 +65,8 @@ final class SchemaReader: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     private var fields: [Schema.Field] = []
+    /// Whether a member was asked for that is decoded next: how the standard library decodes a text or a number if it is there.
+    private var isOptional = false
 
     /// What a member of `type` is described as; anything where the type does not tell.
     static func schema(of type: Any.Type) -> Schema {
@@ -94,6 +96,12 @@ final class SchemaReader: Decoder {
         KeyedDecodingContainer(Members(reader: self))
     }
 
+    private func add(_ key: any CodingKey, _ type: Any.Type, isRequired: Bool) {
+        let schema = Self.schema(of: type)
+        fields.append(Schema.Field(name: key.stringValue, schema: schema, isRequired: isRequired))
+        isOptional = false
+    }
+
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Self.untold }
     func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Self.untold }
 
@@ -105,18 +113,22 @@ final class SchemaReader: Decoder {
         var codingPath: [any CodingKey] { [] }
         var allKeys: [Key] { [] }
 
-        func contains(_ key: Key) -> Bool { true }
+        func contains(_ key: Key) -> Bool {
+            reader.isOptional = true
+            return true
+        }
+
         func decodeNil(forKey key: Key) -> Bool { false }
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-            reader.fields.append(.must(key.stringValue, SchemaReader.schema(of: type)))
+            reader.add(key, type, isRequired: !reader.isOptional)
             guard let sample = type as? any SchemaSample.Type else { return try Value(from: SchemaReader()) }
             guard let value = sample.sample as? Value else { throw SchemaReader.untold }
             return value
         }
 
         func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) -> Value? {
-            reader.fields.append(.may(key.stringValue, SchemaReader.schema(of: type)))
+            reader.add(key, type, isRequired: false)
             return nil
         }
 
