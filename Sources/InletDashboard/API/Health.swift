@@ -3,7 +3,7 @@ internal import InletCore
 
 /// In a few words: is it healthy, what is moving, what needs a person.
 package struct Health: Codable, Sendable, Equatable, Described {
-    package enum State: String, Codable, Sendable, SchemaWords {
+    package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         /// Nothing needs anybody.
         case ok
         /// It goes on, and something of it waits for a person.
@@ -64,7 +64,7 @@ package struct Health: Codable, Sendable, Equatable, Described {
 /// One thing that a person should know.
 package struct HealthFinding: Codable, Sendable, Equatable, Described {
     /// What it is about: where there is more of it.
-    package enum Subject: String, Codable, Sendable, SchemaWords {
+    package enum Subject: String, Codable, Sendable, CaseIterable, SchemaSample {
         case agent, journal, dashboard, destination, root, files, queue, notices, limit
     }
 

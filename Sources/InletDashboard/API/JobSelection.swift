@@ -51,7 +51,7 @@ package struct JobSelection: Codable, Sendable, Described {
         limit = try values.decodeIfPresent(Int.self, forKey: .limit)
     }
 
-    /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`; `APIFault` for what is out of bounds.
+    /// - Throws: `PatternError` for a path that is no pattern; `APIFault` for what is out of bounds.
     func filter(at now: WallTime) throws -> FileFilter {
         if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' is less than nothing") }
         if let jobs, jobs.count > Self.mostJobs {
@@ -63,7 +63,7 @@ package struct JobSelection: Codable, Sendable, Described {
         if states.count > FileState.allCases.count { throw APIFault.badRequest("a selection names each state once") }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
-            guard let state = FileState(rawValue: name) else { throw UnknownState(name: name) }
+            guard let state = FileState(rawValue: name) else { throw APIFault.badRequest("'\(name)' is not a state") }
             return state
         }
         filter.ids = jobs
@@ -74,12 +74,6 @@ package struct JobSelection: Codable, Sendable, Described {
         filter.before = older_ms.map { now + .milliseconds(-$0) }
         filter.batch = batch
         return filter
-    }
-
-    /// A selection names a state that there is not.
-    package struct UnknownState: Error, Sendable, CustomStringConvertible {
-        let name: String
-        package var description: String { "'\(name)' is not a state" }
     }
 }
 

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// What somebody may do.
-enum Access: String, Codable, Sendable, SchemaWords, Comparable {
+enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
     /// Nothing but log in.
     case none
     /// Look, and change nothing.
@@ -14,7 +14,7 @@ enum Access: String, Codable, Sendable, SchemaWords, Comparable {
 }
 
 /// What is asked of those who want in.
-enum LoginKind: String, Codable, Sendable, SchemaWords {
+enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     /// Nothing.
     case none
     case token
@@ -47,7 +47,7 @@ struct ErrorReport: Codable, Sendable, Described {
 
 /// Where the page and the API listen, and if they cannot, why.
 package struct DashboardReport: Codable, Sendable, Equatable, Described {
-    package enum State: String, Codable, Sendable, SchemaWords {
+    package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         case starting
         case listening
         /// Tried again until it works.

@@ -7,10 +7,8 @@ protocol SchemaSample {
     static var sample: Self? { get }
 }
 
-/// An enumeration of words, all of which the document names.
-protocol SchemaWords: SchemaSample, CaseIterable, RawRepresentable where RawValue == String {}
-
-extension SchemaWords {
+/// An enumeration of words: the document names all.
+extension SchemaSample where Self: CaseIterable & RawRepresentable, RawValue == String {
     static var schema: Schema { .word(allCases.map(\.rawValue)) }
     static var sample: Self? { allCases.first }
 }
@@ -81,6 +79,7 @@ final class SchemaReader: Decoder {
         do {
             _ = try Value(from: reader)
         } catch {
+            // It does not tell its members.
             return .anything
         }
         return .object(

@@ -92,7 +92,7 @@ struct HTTPExchange: Sendable {
 }
 
 /// Why a request is not answered as it wants: a status, a stable code, and a sentence with what to do.
-struct APIFault: Error, Sendable, Equatable {
+struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     var status: Int
     var code: String
     var message: String
@@ -100,6 +100,9 @@ struct APIFault: Error, Sendable, Equatable {
     var wait: Duration?
     /// Methods that the path knows.
     var allowed: [String] = []
+
+    /// What a command without an agent prints.
+    var description: String { message }
 
     init(_ status: Int, _ code: String, _ message: String, wait: Duration? = nil, allowed: [String] = []) {
         self.status = status
@@ -120,7 +123,6 @@ struct APIFault: Error, Sendable, Equatable {
         case let fault as APIFault: self = fault
         case let error as JournalError: self.init(503, "journal", "the journal does not answer: \(error)")
         case let error as PatternError: self = .badRequest("'path' is no pattern: \(error.message)")
-        case let error as JobSelection.UnknownState: self = .badRequest("\(error)")
         case let error as DecodingError: self = .badRequest("the body is not what is asked for: \(Self.text(error))")
         default: self.init(500, "internal", "this was not to happen: \(error)")
         }

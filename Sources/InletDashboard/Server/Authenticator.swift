@@ -8,16 +8,12 @@ internal import Synchronization
 /// Says who asks on the port, and remembers who has logged in. What it decides by are `RequestFilter`, `Credentials`, `LoginThrottle` and
 /// `LoginSessions`; all that is remembered is forgotten with the process.
 final class Authenticator: Sendable {
-    private struct State {
-        var throttle = LoginThrottle()
-        var sessions = LoginSessions()
-    }
-
     let filter: RequestFilter
     private let credentials: Credentials
     private let believesProxy: Bool
     private let log: EventLog
-    private let state = Mutex(State())
+    private let throttle = Mutex(LoginThrottle())
+    private let sessions = Mutex(LoginSessions())
 
     init(_ settings: DashboardSettings, log: EventLog) {
         filter = RequestFilter(settings)
@@ -40,20 +36,20 @@ final class Authenticator: Sendable {
         if let token = head.bearer {
             principal.access = try access(by: token, asToken: true, address)
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
-            principal.access = state.withLock { $0.sessions.access(of: id, at: .now) } ?? .none
+            principal.access = sessions.withLock { $0.access(of: id, at: .now) } ?? .none
             principal.isStillIn = { [weak self] in
-                self?.state.withLock { $0.sessions.access(of: id, at: .now) } != nil
+                self?.sessions.withLock { $0.access(of: id, at: .now) } != nil
             }
         }
         let isSecure = Self.isLoopback(peer) && request.headers[HTTPField.Name.forwardedProto] == "https"
         principal.logIn = { [self] secret in
             let access = try access(by: secret.reveal(), asToken: false, address)
             let (text, id) = Credentials.newCookie()
-            state.withLock { $0.sessions.open(id, access, at: .now) }
+            sessions.withLock { $0.open(id, access, at: .now) }
             return (access, Self.setCookie(text, isSecure: isSecure))
         }
         principal.logOut = { [self] in
-            if let cookie { state.withLock { $0.sessions.close(Credentials.id(of: cookie)) } }
+            if let cookie { sessions.withLock { $0.close(Credentials.id(of: cookie)) } }
             return Self.setCookie(nil, isSecure: isSecure)
         }
         return principal
@@ -61,7 +57,7 @@ final class Authenticator: Sendable {
 
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
-        if let wait = state.withLock({ $0.throttle.wait(network, at: .now) }) {
+        if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
             // Somebody else's wrong tries must not keep out the programs of his address. Only a token that nobody can guess
             // is looked at meanwhile: for passwords and short ones that would be the guesser's way around the wait.
             guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
@@ -72,10 +68,10 @@ final class Authenticator: Sendable {
         if let access = credentials.access(secret, asToken: asToken) {
             // Programs that know a token, and readers, share addresses with others: only a person who logs in with the
             // whole secret makes its wrong tries good.
-            if access == .full, !asToken { state.withLock { $0.throttle.succeeded(network) } }
+            if access == .full, !asToken { throttle.withLock { $0.succeeded(network) } }
             return access
         }
-        switch state.withLock({ $0.throttle.failed(network, at: .now) }) {
+        switch throttle.withLock({ $0.failed(network, at: .now) }) {
         case .none: break
         case .wait(let wait): log.emit(.dashboardRefused(address: address, wait: wait))
         case .waitTogether(let wait): log.emit(.dashboardRefused(address: nil, wait: wait))

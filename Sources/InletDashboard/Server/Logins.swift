@@ -4,34 +4,23 @@ internal import InletCore
 /// The token, the password and the reader's token. What is compared are keyed hashes, and always all of them: how long that
 /// takes says nothing.
 struct Credentials: Sendable {
-    private struct Known: Sendable {
-        var hash: [UInt8]
-        var access: Access
-        /// Whether programs send it with each request; a password is for logging in only.
-        var isToken: Bool
-        /// Too long to be found by trying, however fast: as `openssl rand -hex 16` makes them, and some shorter ones.
-        var isUnguessable: Bool { isToken && length >= Credentials.unguessable }
-        var length: Int
-    }
-
-    /// Characters of a token for programs.
+    /// Characters of a token that is too long to be found by trying, however fast: as `openssl rand -hex 16` makes them, and
+    /// some shorter ones.
     static let unguessable = 24
 
     private let key = MessageCode(key: [UInt8].unforeseeable(32))
-    private let known: [Known]
+    /// `isToken`: whether programs send it with each request; a password is for logging in only.
+    private let known: [(hash: [UInt8], access: Access, isToken: Bool, isUnguessable: Bool)]
     let login: LoginKind
 
     init(_ settings: DashboardSettings) {
         let all: [(Secret?, Access, Bool)] = [
             (settings.token, .full, true), (settings.password, .full, false), (settings.readOnlyToken, .read, true),
         ]
-        var known: [Known] = []
-        for case (let secret?, let access, let isToken) in all {
-            let text = secret.reveal()
-            known.append(
-                Known(hash: key.code(of: text.utf8), access: access, isToken: isToken, length: text.utf8.count))
+        known = all.compactMap { [key] secret, access, isToken in
+            guard let text = secret?.reveal().utf8 else { return nil }
+            return (key.code(of: text), access, isToken, isToken && text.count >= Self.unguessable)
         }
-        self.known = known
         login =
             settings.isOpen
             ? .none : settings.password == nil ? .token : settings.token == nil ? .password : .either
@@ -71,19 +60,14 @@ struct LoginSessions: Sendable {
     /// The one that was used longest ago gives way.
     static let most = 64
 
-    private struct Record {
-        var access: Access
-        var used: Instant
-    }
-
-    private var records: [[UInt8]: Record] = [:]
+    private var records: [[UInt8]: (access: Access, used: Instant)] = [:]
 
     mutating func open(_ id: [UInt8], _ access: Access, at now: Instant) {
         records = records.filter { $0.value.used.advanced(by: Self.life) > now }
         if records.count >= Self.most, let oldest = records.min(by: { $0.value.used < $1.value.used })?.key {
             records[oldest] = nil
         }
-        records[id] = Record(access: access, used: now)
+        records[id] = (access, now)
     }
 
     /// nil for one that there is not, or not any more; a session that is asked for lives on.
@@ -105,12 +89,6 @@ struct LoginSessions: Sendable {
 struct LoginThrottle: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    private struct Record {
-        var failures: Int
-        var last: Instant
-        var until: Instant
-    }
-
     /// Wrong tries of one address that cost nothing.
     static let free = 5
     static let firstWait = Duration.seconds(30)
@@ -123,7 +101,7 @@ struct LoginThrottle: Sendable {
     /// Addresses that are remembered; the one that tried longest ago gives way.
     static let most = 1000
 
-    private var records: [[UInt8]: Record] = [:]
+    private var records: [[UInt8]: (failures: Int, last: Instant, until: Instant)] = [:]
     private var together = 0
     private var spanBegan: Instant?
 
@@ -149,7 +127,7 @@ struct LoginThrottle: Sendable {
         if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
         spanBegan = spanBegan ?? now
         together += 1
-        var record = records[network] ?? Record(failures: 0, last: now, until: now)
+        var record = records[network] ?? (failures: 0, last: now, until: now)
         if record.last.advanced(by: Self.memory) <= now { record.failures = 0 }
         record.failures += 1
         record.last = now
