@@ -68,7 +68,7 @@ import Testing
             #expect(report.token?.reveal() == "token-1" && report.message.isEmpty)
             #expect(!"\(report)".contains("token-1"))
             let next = try await client.ask(
-                Endpoints.accessToken, [.destination: "here"], body: report.token.map { TokenWish(refused: $0) })
+                Endpoints.accessToken, [.destination: "here"], body: report.token.map { TokenRequest(refused: $0) })
             #expect(next.token?.reveal() == "token-2")
         }
     }

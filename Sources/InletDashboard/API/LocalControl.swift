@@ -172,14 +172,14 @@ package struct LocalControl: ControlAPI {
         return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
-    func limit(_ wish: LimitWish) -> CommandReport {
-        let (order, fault) = LimitWish.order(wish.limit)
-        guard let order else { return CommandReport(done: false, message: "'\(wish.limit)' \(fault)") }
+    func limit(_ request: LimitRequest) -> CommandReport {
+        let (order, fault) = LimitRequest.order(request.limit)
+        guard let order else { return CommandReport(done: false, message: "'\(request.limit)' \(fault)") }
         guard agent.live != nil else {
             return CommandReport(done: false, message: "no agent is running; what it may send is in its configuration")
         }
-        guard let standing = agent.limit(order, for: wish.destination) else {
-            return unknownDestination(wish.destination ?? "")
+        guard let standing = agent.limit(order, for: request.destination) else {
+            return unknownDestination(request.destination ?? "")
         }
         return CommandReport(done: true, message: LimitReport(standing).text)
     }
@@ -193,13 +193,13 @@ package struct LocalControl: ControlAPI {
         }
     }
 
-    func setLogLevel(_ wish: LogLevelWish) -> CommandReport {
-        guard let level = LogSettings.Level(rawValue: wish.level) else {
+    func setLogLevel(_ request: LogLevelRequest) -> CommandReport {
+        guard let level = LogSettings.Level(rawValue: request.level) else {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
-            let hint = Suggestion.nearest(to: wish.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.nearest(to: request.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
             return CommandReport(
                 done: false,
-                message: "'\(DisplayText.escape(wish.level))' is none of \(levels.joined(separator: ", "))\(hint)")
+                message: "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }
         guard agent.setLogLevel(level, by: by), let report = logLevel else {
             return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")

@@ -64,10 +64,11 @@ package struct WindowReport: Codable, Sendable, Described {
 }
 
 /// What `inlet limit` posts.
-package struct LimitWish: Codable, Sendable, Described {
+package struct LimitRequest: Codable, Sendable, Described {
     package var limit: String
     package var destination: String?
 
+    static var schemaName: String { "LimitWish" }
     static let notes: [String: SchemaNote] = [
         "limit": "20MiB/s, 160Mbit/s, 0 (nothing is sent), off, or auto (what is configured)",
         "destination": "Without it, all together.",
@@ -108,7 +109,7 @@ package struct LogLevelReport: Codable, Sendable, Described {
 }
 
 /// What `inlet log level` posts.
-package struct LogLevelWish: Codable, Sendable, Described {
+package struct LogLevelRequest: Codable, Sendable, Described {
     package var level: String
 
     static var schemaName: String { "LogLevelOrder" }

@@ -46,8 +46,8 @@ extension Endpoints {
     }
 
     package static let setLimit = TypedEndpoint.post(
-        "limits", "Sets that, until auto or the next start.", LimitWish.self
-    ) { call, wish in call.control.limit(wish) }
+        "limits", "Sets that, until auto or the next start.", LimitRequest.self
+    ) { call, request in call.control.limit(request) }
 
     static let rates = TypedEndpoint.get("rates", "Bytes per second of the last hour, in steps of ten seconds.") {
         call in try pulse(call).rates(call.control.agent.live?.inFlight ?? [])
@@ -89,8 +89,8 @@ extension Endpoints {
     }
 
     package static let setLogLevel = TypedEndpoint.post(
-        "log/level", "Sets that, until the next start or reload.", LogLevelWish.self
-    ) { call, wish in call.control.setLogLevel(wish) }
+        "log/level", "Sets that, until the next start or reload.", LogLevelRequest.self
+    ) { call, request in call.control.setLogLevel(request) }
 
     static let log = TypedEndpoint.get("log", "The newest events, newest last.", query: [.level, .job, before, .limit])
     {

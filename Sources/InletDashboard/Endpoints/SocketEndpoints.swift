@@ -13,12 +13,12 @@ extension Endpoints {
 
     package static let accessToken = TypedEndpoint.post(
         "tokens/{destination}", "A token for requests to a destination; after a refused one, another.",
-        TokenWish?.self, need: .socket, within: .seconds(150)
-    ) { call, wish throws -> TokenReport in
+        TokenRequest?.self, need: .socket, within: .seconds(150)
+    ) { call, request throws -> TokenReport in
         do throws(DeliveryError) {
             return TokenReport(
                 token: try await call.control.agent.accessToken(
-                    call.text(.destination) ?? "", after: wish.map { Secret($0.refused) }, by: call.principal.name))
+                    call.text(.destination) ?? "", after: request.map { Secret($0.refused) }, by: call.principal.name))
         } catch {
             return TokenReport(message: "\(error)")
         }
@@ -56,11 +56,11 @@ extension Endpoints {
 
     // Asked for by POST, because there can be many numbers; they change nothing.
     package static let proofs = TypedEndpoint.post(
-        "proofs", "The proofs of what was delivered, a page at a time.", ProofWish.self, need: .socket,
+        "proofs", "The proofs of what was delivered, a page at a time.", ProofRequest.self, need: .socket,
         limit: Endpoint.largeBody
-    ) { call, wish throws -> ProofPage in
+    ) { call, request throws -> ProofPage in
         let (page, next) = try await call.control.agent.journal.delivered(
-            wish.filter, after: wish.after, limit: ProofPage.size)
+            request.filter, after: request.after, limit: ProofPage.size)
         return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
     }
 
@@ -121,8 +121,10 @@ package struct RootOrder: Codable, Sendable, Described {
 }
 
 /// What asks for a token where the last one was refused. Text only in the request on the control socket.
-package struct TokenWish: Codable, Sendable, Described {
+package struct TokenRequest: Codable, Sendable, Described {
     package var refused: String
+
+    static var schemaName: String { "TokenWish" }
 
     package init(refused: Secret) { self.refused = refused.reveal() }
 }
@@ -175,7 +177,7 @@ extension ContentQuestion: Described {
 }
 
 /// Which proofs are asked for.
-package struct ProofWish: Codable, Sendable, Equatable, Described {
+package struct ProofRequest: Codable, Sendable, Equatable, Described {
     /// Numbers of files; empty = all.
     package var jobs: [Int64]
     /// Milliseconds since 1970; only what arrived then or later.
@@ -184,6 +186,8 @@ package struct ProofWish: Codable, Sendable, Equatable, Described {
     package var batch: Int64?
     /// The delivery that the last page ended with; 0 for the first.
     package var after: Int64
+
+    static var schemaName: String { "ProofWish" }
 
     package init(
         jobs: [Int64] = [], since: WallTime? = nil, destination: String? = nil, batch: Int64? = nil, after: Int64 = 0

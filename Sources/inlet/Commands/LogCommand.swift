@@ -45,7 +45,7 @@ struct LogCommand: AsyncParsableCommand {
             defer { agent.shutdown() }
             do {
                 if let level {
-                    try Pausing.tell(try await agent.ask(Endpoints.setLogLevel, body: LogLevelWish(level: level)))
+                    try Pausing.tell(try await agent.ask(Endpoints.setLogLevel, body: LogLevelRequest(level: level)))
                 } else {
                     Console.print(try await agent.ask(Endpoints.logLevel).text)
                 }

@@ -55,7 +55,7 @@ struct Verify: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let verifying = Verifying(try config.makeDestinations(factory), readsBytes: read)
-        var wish = ProofWish(
+        var wish = ProofRequest(
             jobs: jobs, since: since.flatMap { DurationText.parse($0) }.map { WallTime.now + (.zero - $0) },
             destination: destination, batch: batch)
         var tally = VerifyTally(isJSON: json)

@@ -4,7 +4,7 @@ import InletDashboard
 /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
 struct Undelivered {
     /// What was asked for; one of `jobs` and `batch` is.
-    let wish: ProofWish
+    let wish: ProofRequest
     /// The jobs of which something has arrived.
     let seen: Set<Int64>
 

@@ -55,7 +55,7 @@ struct VOPI: AsyncParsableCommand {
             let report: TokenReport
             do {
                 report = try await agent.ask(
-                    Endpoints.accessToken, [.destination: destination], body: refused.map { TokenWish(refused: $0) })
+                    Endpoints.accessToken, [.destination: destination], body: refused.map { TokenRequest(refused: $0) })
             } catch {
                 throw DeliveryError(.outage(after: nil), .connectFailed, "the running agent gave no token: \(error)")
             }
