@@ -4,9 +4,9 @@ import Testing
 @testable import InletDashboard
 
 /// What may come in, by a request's head alone.
-@Suite struct GateTests {
-    private static func gate(_ host: String, hosts: [String] = []) -> Gate {
-        Gate(DashboardSettings(listen: ListenAddress(host: host, port: 8844), hosts: hosts))
+@Suite struct RequestFilterTests {
+    private static func gate(_ host: String, hosts: [String] = []) -> RequestFilter {
+        RequestFilter(DashboardSettings(listen: ListenAddress(host: host, port: 8844), hosts: hosts))
     }
 
     @Test(
@@ -25,16 +25,16 @@ import Testing
         ] as [(String, String?, Bool)])
     func `a name that is not ours is not answered`(listen: String, host: String?, isFine: Bool) {
         let gate = Self.gate(listen, hosts: ["inlet.example", "nas.lan:8844"])
-        let fault = gate.hostFault(Gate.Head(host: host))
+        let fault = gate.hostFault(RequestFilter.Head(host: host))
         #expect((fault == nil) == isFine, "\(fault as Any)")
         #expect(fault == nil || fault?.status == 421 && fault?.code == "host")
     }
 
-    private static let fine = Gate.Head(
+    private static let fine = RequestFilter.Head(
         method: "POST", host: "127.0.0.1:8844", origin: "http://127.0.0.1:8844", fetchSite: "same-origin",
         contentType: "application/json; charset=utf-8", mark: "1")
 
-    private static let changes: [(change: @Sendable (inout Gate.Head) -> Void, isFine: Bool)] = [
+    private static let changes: [(change: @Sendable (inout RequestFilter.Head) -> Void, isFine: Bool)] = [
         ({ _ in }, true),
         ({ $0.contentType = "application/x-www-form-urlencoded" }, false),
         ({ $0.contentType = "text/plain" }, false),
@@ -75,7 +75,7 @@ import Testing
             (.none, .socket, "not_found"),
         ] as [(Access, Endpoint.Need, String?)])
     func `each role has what it may have`(access: Access, need: Endpoint.Need, code: String?) {
-        #expect(Gate.accessFault(access, need)?.code == code)
+        #expect(RequestFilter.accessFault(access, need)?.code == code)
     }
 
     @Test(
@@ -86,19 +86,19 @@ import Testing
         ])
     func `a request names one host`(host: String) {
         let gate = Self.gate("127.0.0.1", hosts: [host])
-        #expect(gate.hostFault(Gate.Head(host: host))?.status == 400)
-        #expect(gate.hostFault(Gate.Head(host: "127.0.0.1", hasMoreHosts: true))?.status == 400)
+        #expect(gate.hostFault(RequestFilter.Head(host: host))?.status == 400)
+        #expect(gate.hostFault(RequestFilter.Head(host: "127.0.0.1", hasMoreHosts: true))?.status == 400)
     }
 
     @Test func `without a secret nobody comes through a proxy`() {
-        let marked = Gate.Head(proxyMark: "x-forwarded-for")
+        let marked = RequestFilter.Head(proxyMark: "x-forwarded-for")
         let fault = Self.gate("127.0.0.1").proxyFault(marked)
         #expect(fault?.status == 403 && fault?.code == "proxy")
         #expect(fault?.message.contains("'x-forwarded-for'") == true && fault?.message.contains("token") == true)
-        #expect(Self.gate("127.0.0.1").proxyFault(Gate.Head()) == nil)
+        #expect(Self.gate("127.0.0.1").proxyFault(RequestFilter.Head()) == nil)
         let guarded = DashboardSettings(
             listen: ListenAddress(host: "127.0.0.1", port: 1), password: Secret("the-password"))
-        #expect(Gate(guarded).proxyFault(marked) == nil)
+        #expect(RequestFilter(guarded).proxyFault(marked) == nil)
     }
 
     @Test(arguments: [("localhost", "127.0.0.1"), ("LOCALHOST", "127.0.0.1"), ("::1", "::1"), ("nas.lan", "nas.lan")])
@@ -107,8 +107,8 @@ import Testing
     }
 
     @Test func `a token is read out of its header`() {
-        #expect(Gate.Head(authorization: "Bearer abc").bearer == "abc")
-        #expect(Gate.Head(authorization: "bearer  abc ").bearer == "abc")
-        #expect(Gate.Head(authorization: "Basic abc").bearer == nil && Gate.Head().bearer == nil)
+        #expect(RequestFilter.Head(authorization: "Bearer abc").bearer == "abc")
+        #expect(RequestFilter.Head(authorization: "bearer  abc ").bearer == "abc")
+        #expect(RequestFilter.Head(authorization: "Basic abc").bearer == nil && RequestFilter.Head().bearer == nil)
     }
 }

@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import InletCore
 
 /// What may come in through the port, by a request's head alone. Pure.
-struct Gate: Sendable {
+struct RequestFilter: Sendable {
     /// What it looks at.
     struct Head: Sendable {
         var method = "GET"

@@ -5,22 +5,18 @@ internal import InletCore
 internal import NIOCore
 internal import Synchronization
 
-/// Lets visitors of the port in, and remembers who is. What it decides by are `Gate`, `Credentials`, `LoginTries` and
+/// Says who asks on the port, and remembers who has logged in. What it decides by are `RequestFilter`, `Credentials`, `LoginThrottle` and
 /// `LoginSessions`; all that is remembered is forgotten with the process.
-final class Door: Sendable {
-    private struct State {
-        var tries = LoginTries()
-        var sessions = LoginSessions()
-    }
-
-    let gate: Gate
+final class Authenticator: Sendable {
+    let filter: RequestFilter
     private let credentials: Credentials
     private let believesProxy: Bool
     private let log: EventLog
-    private let state = Mutex(State())
+    private let throttle = Mutex(LoginThrottle())
+    private let sessions = Mutex(LoginSessions())
 
     init(_ settings: DashboardSettings, log: EventLog) {
-        gate = Gate(settings)
+        filter = RequestFilter(settings)
         credentials = Credentials(settings)
         believesProxy = settings.proxy
         self.log = log
@@ -29,37 +25,39 @@ final class Door: Sendable {
     /// Who asks. A wrong token is a wrong try.
     ///
     /// - Throws: `APIFault` where there were too many of these.
-    func visitor(_ head: Gate.Head, _ request: Request, from peer: String?) throws(APIFault) -> Visitor {
+    func principal(
+        _ head: RequestFilter.Head, _ request: Request, from peer: String?
+    ) throws(APIFault) -> Principal {
         let address = address(request, peer)
         let name = "dashboard (\(address))"
-        guard credentials.login != .none else { return Visitor(access: .full, name: name) }
+        guard credentials.login != .none else { return Principal(access: .full, name: name) }
         let cookie = Self.cookie(request)
-        var visitor = Visitor(access: .none, login: credentials.login, name: name)
+        var principal = Principal(access: .none, login: credentials.login, name: name)
         if let token = head.bearer {
-            visitor.access = try access(by: token, asToken: true, address)
+            principal.access = try access(by: token, asToken: true, address)
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
-            visitor.access = state.withLock { $0.sessions.access(of: id, at: .now) } ?? .none
-            visitor.isStillIn = { [weak self] in
-                self?.state.withLock { $0.sessions.access(of: id, at: .now) } != nil
+            principal.access = sessions.withLock { $0.access(of: id, at: .now) } ?? .none
+            principal.isStillIn = { [weak self] in
+                self?.sessions.withLock { $0.access(of: id, at: .now) } != nil
             }
         }
         let isSecure = Self.isLoopback(peer) && request.headers[HTTPField.Name.forwardedProto] == "https"
-        visitor.logIn = { [self] secret in
+        principal.logIn = { [self] secret in
             let access = try access(by: secret.reveal(), asToken: false, address)
             let (text, id) = Credentials.newCookie()
-            state.withLock { $0.sessions.open(id, access, at: .now) }
+            sessions.withLock { $0.open(id, access, at: .now) }
             return (access, Self.setCookie(text, isSecure: isSecure))
         }
-        visitor.logOut = { [self] in
-            if let cookie { state.withLock { $0.sessions.close(Credentials.id(of: cookie)) } }
+        principal.logOut = { [self] in
+            if let cookie { sessions.withLock { $0.close(Credentials.id(of: cookie)) } }
             return Self.setCookie(nil, isSecure: isSecure)
         }
-        return visitor
+        return principal
     }
 
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
-        if let wait = state.withLock({ $0.tries.wait(network, at: .now) }) {
+        if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
             // Somebody else's wrong tries must not keep out the programs of his address. Only a token that nobody can guess
             // is looked at meanwhile: for passwords and short ones that would be the guesser's way around the wait.
             guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
@@ -70,10 +68,10 @@ final class Door: Sendable {
         if let access = credentials.access(secret, asToken: asToken) {
             // Programs that know a token, and readers, share addresses with others: only a person who logs in with the
             // whole secret makes its wrong tries good.
-            if access == .full, !asToken { state.withLock { $0.tries.succeeded(network) } }
+            if access == .full, !asToken { throttle.withLock { $0.succeeded(network) } }
             return access
         }
-        switch state.withLock({ $0.tries.failed(network, at: .now) }) {
+        switch throttle.withLock({ $0.failed(network, at: .now) }) {
         case .none: break
         case .wait(let wait): log.emit(.dashboardRefused(address: address, wait: wait))
         case .waitTogether(let wait): log.emit(.dashboardRefused(address: nil, wait: wait))

@@ -6,25 +6,26 @@ internal import SystemPackage
 
 /// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
 /// journal's. Keys may be added, never renamed.
-package struct StatusReport: Codable, Sendable {
-    package struct Destination: Codable, Sendable {
+package struct StatusReport: Codable, Sendable, Described {
+    package struct Destination: Codable, Sendable, Described {
         package var name: String
         package var type: String
-        /// `up`, `down`, `credentials refused`, `asks for time`, `not asked yet`, `paused`.
         package var state: String
         package var last_error: String?
         package var next_probe: String?
         package var waiting: Int
+
+        static let notes: [String: SchemaNote] = [
+            "state": "up, down, credentials refused, asks for time, not asked yet, paused, or not running",
+            "next_probe": .time, "waiting": "Deliveries.",
+        ]
     }
 
-    package struct Root: Codable, Sendable {
+    package struct Root: Codable, Sendable, Described {
         package var path: String
         package var state: String
-        /// `inotify`, `fanotify`, `poll` or `mixed`; nil before any folder of it was entered.
         package var mode: String?
-        /// Of inotify.
         package var watches: Int?
-        /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
         package var last_event: String?
         package var directories: Int
         /// Those of them whose changes raise no events.
@@ -32,11 +33,18 @@ package struct StatusReport: Codable, Sendable {
         package var settling: Int
         package var ignored: Int
         package var unsettled: [Unsettled]
-        /// Files that cannot be taken now, with folders that cannot be listed.
         package var stuck: Stuck?
+
+        static let notes: [String: SchemaNote] = [
+            "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
+            "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
+            "watches": "Of inotify.",
+            "last_event": .time("The kernel's last news of it, or, where it is polled, the last file found complete."),
+            "stuck": "Files that cannot be taken now, and folders that cannot be listed.",
+        ]
     }
 
-    package struct Unsettled: Codable, Sendable {
+    package struct Unsettled: Codable, Sendable, Described {
         package var path: String
         package var writer: Bool
         /// What it waits for besides writers and its quiet time.
@@ -46,7 +54,7 @@ package struct StatusReport: Codable, Sendable {
         package var waiting_ms: Int64?
     }
 
-    package struct Transfer: Codable, Sendable {
+    package struct Transfer: Codable, Sendable, Described {
         package var job: Int64
         package var path: String
         package var destination: String
@@ -58,11 +66,12 @@ package struct StatusReport: Codable, Sendable {
         package var step: String?
         /// When the destination, which works on it, is asked again; nil while we work on it.
         package var next_look: String?
+
+        static let notes: [String: SchemaNote] = ["since": .time, "next_look": .time]
     }
 
     /// Where open deliveries are, and what needs somebody; a file has one delivery for each destination.
-    package struct Queue: Codable, Sendable {
-        /// All open deliveries.
+    package struct Queue: Codable, Sendable, Described {
         package var total: Int
         package var in_flight: Int
         /// That wait for a worker or for their time.
@@ -73,42 +82,50 @@ package struct StatusReport: Codable, Sendable {
         package var held: Int
         /// Whose destination is not configured.
         package var parked: Int
-        /// Files, as in `files`.
         package var failed: Int
         package var expired: Int
         /// When the file that has waited longest was admitted.
         package var oldest_waiting: String?
         package var oldest_waiting_ms: Int64?
+
+        static let notes: [String: SchemaNote] = [
+            "total": "Open deliveries.", "failed": "Files.", "expired": "Files.", "oldest_waiting": .time,
+        ]
     }
 
     /// A part of the agent that has ended unasked.
-    package struct Incident: Codable, Sendable {
+    package struct Incident: Codable, Sendable, Described {
         package var service: String
         package var reason: String
+
+        static let notes: [String: SchemaNote] = ["service": "What it does."]
     }
 
     /// Why the log is not written as it should be.
-    package struct Log: Codable, Sendable {
+    package struct Log: Codable, Sendable, Described {
         package var reason: String
-        /// Lines that were lost since it began.
         package var lost: Int
+
+        static let notes: [String: SchemaNote] = ["lost": "Lines that were lost since it began."]
     }
 
     /// Files with which something cannot be done now.
-    package struct Stuck: Codable, Sendable {
-        /// At most 10,000.
+    package struct Stuck: Codable, Sendable, Described {
         package var files: Int
-        /// Of the oldest.
         package var reason: String
+
+        static let notes: [String: SchemaNote] = ["files": "At most 10,000.", "reason": "Of the oldest."]
     }
 
     /// A removable volume that files wait for.
-    package struct AwayVolume: Codable, Sendable {
-        /// By what it is known: its UUID, label or device, and the folder on it.
+    package struct AwayVolume: Codable, Sendable, Described {
         package var volume: String
-        /// Where it was last.
         package var path: String
         package var files: Int
+
+        static let notes: [String: SchemaNote] = [
+            "volume": "Its UUID, label or device, and the folder on it.", "path": "Where it was last.",
+        ]
     }
 
     /// What needs somebody; nil from an agent of an older version.
@@ -120,11 +137,9 @@ package struct StatusReport: Codable, Sendable {
     package var journal_failing: Bool
     /// Why, as the log has it.
     package var journal_reason: String?
-    /// Files seen; equal to the sum of `files` and `ignored`.
     package var seen: Int
     package var pending: Int
     package var ignored: Int
-    /// Files by state.
     package var files: [String: Int]
     package var bytes: [String: Int64]
     package var oldest_pending: String?
@@ -135,14 +150,11 @@ package struct StatusReport: Codable, Sendable {
     package var notices_waiting: Int?
     package var notices_failed: Int?
     package var stuck: Stuck?
-    /// Files that wait because they may not be read.
     package var forbidden: Stuck?
-    /// Files that ended as gone within seconds of their admission, since yesterday.
     package var gone_soon: Int?
     package var away: [AwayVolume]?
     /// nil while the log is written.
     package var log: Log?
-    /// Parts of the agent that have ended unasked, and begin anew.
     package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
@@ -154,6 +166,16 @@ package struct StatusReport: Codable, Sendable {
     package var dashboard: DashboardReport?
     /// What the running agent has given up of the file system.
     package var confinement: ConfinementReport?
+
+    static let notes: [String: SchemaNote] = [
+        "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
+        "bytes": "Their bytes by state.", "oldest_pending": .time,
+        "incidents": "Parts of the agent that have ended unasked, and begin again.",
+        "away": "Removable volumes that files wait for.", "log": "Why the log is not written as it should be.",
+        "stuck": "Files that could not be archived, deleted or quarantined at their end.",
+        "forbidden": "Files that wait because they may not be read.",
+        "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
+    ]
 
     /// What is so now.
     package init(_ agent: AgentControl) async throws(JournalError) {
@@ -286,4 +308,18 @@ package struct StatusReport: Codable, Sendable {
             size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,
             step: (delivery.saying ?? step?.step).map { DisplayText.escape($0) }, next_look: delivery.until.rfc3339)
     }
+}
+
+extension ResumeSummary: Described {
+    static var schemaName: String { "Resuming" }
+}
+
+extension ConfinementReport: Described {
+    static let notes: [String: SchemaNote] = [
+        "landlock": "The version of Landlock that holds the agent.",
+        "denied_calls": "System calls that it has given up.",
+        "calls_reason": "Why it has given up none, though Landlock holds it.", "reason": "Why nothing holds it.",
+        "readable": "Folders that the agent may read, with all that is below them.",
+        "writable": "Those of them in which it may make, change and remove files.",
+    ]
 }

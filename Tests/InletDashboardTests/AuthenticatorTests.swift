@@ -5,7 +5,7 @@ import Testing
 @testable import InletDashboard
 
 /// Who is let in while somebody guesses, and through proxies.
-@Suite(.serialized) struct DoorTests {
+@Suite(.serialized) struct AuthenticatorTests {
     private static let long = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
     private static func logIn(_ client: RawClient, _ secret: String) async throws -> Int {
@@ -25,7 +25,7 @@ import Testing
         let scene = try DashboardScene(token: Self.long, password: "a password of more than 24", reader: "the-reader")
         try await scene.serving { port in
             let client = try RawClient(port: port)
-            for _ in 0..<LoginTries.free { #expect(try await Self.logIn(client, "not it") == 401) }
+            for _ in 0..<LoginThrottle.free { #expect(try await Self.logIn(client, "not it") == 401) }
             #expect(try await Self.look(client, Self.long) == 200)
             #expect(try await Self.logIn(client, Self.long) == 200)
             #expect(try await Self.look(client, "the-reader") == 429)
@@ -38,7 +38,7 @@ import Testing
     func `whom a proxy names is believed only where one is configured`(isConfigured: Bool) async throws {
         try await DashboardScene(token: "full-token", proxy: isConfigured).serving { port in
             let client = try RawClient(port: port)
-            for number in 0..<LoginTries.free {
+            for number in 0..<LoginThrottle.free {
                 let from = ["X-Forwarded-For": "203.0.113.\(number)"]
                 #expect(try await Self.look(client, "no-token", from) == 401)
             }
