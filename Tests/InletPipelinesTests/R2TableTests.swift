@@ -89,11 +89,12 @@ import Testing
     ])
     func `an opened upload is read by the names of each generation, and not by halves`(
         _ text: String, _ wanted: String?
-    ) throws {
-        let json = try JSONValue(parsing: text.utf8)
+    ) {
         // Of another kind or missing: neither is an upload.
-        let created = try? SpiralAPI.Created(json)
-        let words = created.map { [$0.id, $0.key ?? "-"] + $0.parts.map { "\($0.number)\($0.url)" } }
+        let created = JSON.message(text.utf8, as: SpiralAPI.Created.self)
+        let words = created.map {
+            [$0.uploadId, $0.key ?? "-"] + ($0.partUrls ?? $0.parts ?? []).map { "\($0.partNumber)\($0.url)" }
+        }
         #expect(words?.joined(separator: " ") == wanted)
     }
 
@@ -111,7 +112,7 @@ import Testing
         for number in 1...plan.count where Bool.random(using: &generator) {
             let md5 = Bool.random(using: &generator) ? Checksum.md5([UInt8(number & 255)]).hex : nil
             proved[number] = UploadRecord.ProvedPart(etag: "\"\(number)\"", md5: md5)
-            notes[UploadRecord.partName(number)] = proved[number].map { JSONNote.write($0) }
+            notes[UploadRecord.partName(number)] = proved[number].map { JSON.note(of: $0) }
         }
         let record = try #require(UploadRecord(notes, fileSize: size))
         #expect(record.upload == upload)

@@ -149,11 +149,11 @@ package struct GigHiveKind: DestinationKind {
 
     /// Without the token that deletes the file.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSONNote.read(note),
+        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSON.note(note),
             reply.deleteToken != nil || reply.statusNonce != nil
         else { return nil }
         (reply.deleteToken, reply.statusNonce) = (nil, nil)
-        return JSONNote.write(reply)
+        return JSON.note(of: reply)
     }
 
     package var setup: DestinationSetup {
@@ -191,13 +191,13 @@ extension GigHivePipeline: DeliveryVerifying {
         }
         if api.isGuest { return .cannotTell("guests may not look at assets") }
         guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
-        if let size = asset.size, size != order.proof.size {
+        if let size = asset.sizeBytes?.value, size != order.proof.size {
             return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
         }
         let wanted =
             ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
             .first { $0.algorithm == .sha256 }
-        guard let wanted, let said = asset.checksum?.lowercased() else {
+        guard let wanted, let said = asset.checksumSha256?.lowercased() else {
             return .same("the server's record of asset \(id)")
         }
         return said == wanted.hex

@@ -156,7 +156,8 @@ struct GigHiveSaid: Sendable {
     let isJSON: Bool
 
     init(_ response: HTTPResponse) {
-        let said = Self.members(response)
+        // What is not JSON of the server's kind is shown as it is.
+        let said = response.isJSON ? JSON.message(response.body.prefix(64 << 10), as: Words.self) : nil
         isJSON = said != nil
         error = response.redactor.redacted(said?.error ?? "")
         text =
@@ -164,12 +165,9 @@ struct GigHiveSaid: Sendable {
             ?? response.plainText(64 << 10)
     }
 
-    /// nil for what is not JSON of the server's kind, which is shown as it is.
-    private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
-        guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
-        else { return nil }
-        // As said above.
-        return try? (json.text("error"), json.text("message"))
+    private struct Words: Decodable {
+        var error: String?
+        var message: String?
     }
 }
 
@@ -188,20 +186,23 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     var statusNonce: String?
     var isDuplicate: Bool
 
+    private struct Message: Decodable {
+        var assetId: JSONInteger?
+        var id: JSONInteger?
+        var existingAssetId: JSONInteger?
+        var checksumSha256: String?
+        var deleteToken: String?
+        var statusNonce: String?
+    }
+
     /// nil when the answer is not the JSON it should be.
     init?(_ response: HTTPResponse, request: String) {
-        guard response.isJSON, let json = response.jsonBody else { return nil }
-        do throws(JSONMismatch) {
-            let ids = [try json.number("asset_id"), try json.number("id"), try json.number("existing_asset_id")]
-            guard let id = ids.compactMap(\.self).first else { return nil }
-            assetID = id
-            checksum = try json.text("checksum_sha256")?.lowercased()
-            deleteToken = try json.text("delete_token")
-            statusNonce = try json.text("status_nonce")
-        } catch {
-            // As said above.
-            return nil
-        }
+        guard response.isJSON, let said = JSON.message(response.body, as: Message.self),
+            let id = said.assetId ?? said.id ?? said.existingAssetId
+        else { return nil }
+        assetID = id.value
+        checksum = said.checksumSha256?.lowercased()
+        (deleteToken, statusNonce) = (said.deleteToken, said.statusNonce)
         status = response.status
         self.request = request
         isDuplicate = response.status == 409

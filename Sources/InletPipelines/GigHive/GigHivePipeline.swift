@@ -186,7 +186,7 @@ struct GigHiveJob: Sendable {
         }
         // A duplicate gives nothing that is not there the next time, and may be another file than ours.
         if !reply.isDuplicate {
-            await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSONNote.write(reply)])
+            await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSON.note(of: reply)])
         }
         return reply
     }

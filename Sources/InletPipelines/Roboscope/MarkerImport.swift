@@ -181,12 +181,12 @@ struct MarkerImport: Sendable {
     }
 
     /// The texts of the next markers: as many as go into one request.
-    private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [String] {
-        var markers: [String] = []
+    private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [[UInt8]] {
+        var markers: [[UInt8]] = []
         var size = 0
         for number in numbers.prefix(chunk) {
-            let text = JSONValue.object(file.marker(number, session: session)).text
-            size += text.utf8.count + 1
+            let text = JSONValue.object(file.marker(number, session: session)).bytes
+            size += text.count + 1
             if size > Self.largestRequest, !markers.isEmpty { break }
             markers.append(text)
         }
@@ -195,7 +195,7 @@ struct MarkerImport: Sendable {
 
     /// - Parameter numbers: of the markers, in the same order.
     private func send(
-        _ markers: [String], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
+        _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
     ) async throws(DeliveryError) {
         if !job.memory.lacks(.bulk) {
             do throws(DeliveryError) {

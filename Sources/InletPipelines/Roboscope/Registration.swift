@@ -29,10 +29,10 @@ struct Registration: Sendable {
 
     /// What was there before, in the notes from before the PATCH: a later attempt finds its own URL in the space.
     private func noted(previous: [String: String]) async throws(DeliveryError) -> [String: String] {
-        let known = job.attempt.checkpoint.entries[Self.previousNote].flatMap { try? JSONValue(parsing: $0).object }
+        let known = JSON.object(job.attempt.checkpoint.entries[Self.previousNote])
         if let known { return known.compactMapValues(\.string) }
-        let text = JSONValue.object(previous.mapValues { .string($0) }).text
-        try await job.attempt.checkpoint.put([Self.previousNote: Array(text.utf8)])
+        let note = JSONValue.object(previous.mapValues { .string($0) }).bytes
+        try await job.attempt.checkpoint.put([Self.previousNote: note])
         return previous
     }
 

@@ -92,15 +92,15 @@ package struct RoboscopeAPI: Sendable {
     }
 
     /// `POST /markers/bulk`: all of them or none. `markers` are JSON texts.
-    func create(markers: [String]) async throws(DeliveryError) -> [RoboscopeMarker] {
+    func create(markers: [[UInt8]]) async throws(DeliveryError) -> [RoboscopeMarker] {
         let what = "creating \(markers.count) markers"
-        let body = "{\"markers\":[" + markers.joined(separator: ",") + "]}"
+        let body = Array("{\"markers\":[".utf8) + markers.joined(separator: ",".utf8) + "]}".utf8
         let response = try await send(request("POST", "markers/bulk", body: body, limit: Self.longList), what)
         return try RoboscopeAnswer.list(response, what).map { RoboscopeMarker(fields: $0) }
     }
 
     /// `POST /markers` with a JSON text: for servers without the other call.
-    func create(marker: String) async throws(DeliveryError) {
+    func create(marker: [UInt8]) async throws(DeliveryError) {
         _ = try await send(request("POST", "markers", body: marker, limit: 4 << 20), "creating a marker")
     }
 
@@ -135,11 +135,11 @@ package struct RoboscopeAPI: Sendable {
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, _ what: String,
         limit: Int = 4 << 20
     ) async throws(DeliveryError) -> HTTPResponse {
-        try await send(request(method, path, query: query, body: body?.text, limit: limit), what)
+        try await send(request(method, path, query: query, body: body?.bytes, limit: limit), what)
     }
 
     func request(
-        _ method: String, _ path: String, query: [(String, String)] = [], body: String? = nil, limit: Int
+        _ method: String, _ path: String, query: [(String, String)] = [], body: [UInt8]? = nil, limit: Int
     ) -> HTTPRequest {
         var request = service.request(
             method, path, query: query.map { ($0.0, $0.1) }, json: body, limit: limit, patience: patience)

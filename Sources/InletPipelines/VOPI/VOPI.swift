@@ -169,7 +169,7 @@ package struct VOPIKind: DestinationKind {
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""
         if isSigned { upload.publicURL = "" }
-        return JSONNote.write(upload)
+        return JSON.note(of: upload)
     }
 
     package var setup: DestinationSetup {

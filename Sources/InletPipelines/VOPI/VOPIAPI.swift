@@ -243,7 +243,7 @@ package final class VOPIAPI: Sendable {
         _ method: String, _ path: String, query: HTTPFields = [], body: JSONValue? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(30)
     ) -> HTTPRequest {
-        service.request(method, path, query: query, json: body?.text, limit: limit, patience: patience)
+        service.request(method, path, query: query, json: body?.bytes, limit: limit, patience: patience)
     }
 
     /// A request about one job.

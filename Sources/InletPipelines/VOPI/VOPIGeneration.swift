@@ -101,7 +101,7 @@ final class VOPIServerBook: Sendable {
         if known != nil || isForgotten { return known }
         let path = path
         // What cannot be read was not asked: it is asked again.
-        let page: Page? = JSONNote.read(await pool.run { try? DurableFile.read(path, limit: 4096) })
+        let page: Page? = JSON.note(await pool.run { try? DurableFile.read(path, limit: 4096) })
         guard let page, page.server == server else { return nil }
         state.withLock { $0.generation = page.generation }
         return page.generation
@@ -112,7 +112,7 @@ final class VOPIServerBook: Sendable {
         let (folder, path) = (folder, path)
         let page = Page(server: server, generation: generation)
         do {
-            let bytes = Array(try JSONEncoder().encode(page))
+            let bytes = try JSON.encode(page)
             try await pool.run {
                 try VOPITokenStore.make(folder)
                 try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
