@@ -210,6 +210,16 @@ extension DeliveryError {
     }
 }
 
+extension KeyedMutex {
+    /// - Throws: `.cancelled` when the task is cancelled before its turn; what `body` throws.
+    func alone<Value>(
+        _ name: String, _ body: () async throws(DeliveryError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        guard let value = try await holding(name, body) else { throw .stopping }
+        return value
+    }
+}
+
 extension Result {
     init(of call: @autoclosure () async throws(Failure) -> Success) async {
         do { self = .success(try await call()) } catch { self = .failure(error) }
