@@ -125,8 +125,7 @@ extension DeliveryError {
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
     init(_ response: HTTPResponse, _ what: String, in form: AnswerForm, secretsMatter: Bool, now: WallTime) {
         let heard = form.heard(response, secretsMatter: secretsMatter)
-        let said = Self.said(response)
-        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let text = Self.answered(what, response, Self.said(response))
         let check = heard.word == .credentials ? "; check this destination's credentials" : ""
         self.init(response, text + Self.remedy(heard, response) + check, secretsMatter, now)
         self.heard = heard
@@ -153,6 +152,24 @@ extension DeliveryError {
         case 401, 403: self.init(.retry(after: after), .unauthorized, text)
         default: self.init(.giveUp, .badRequest, text)
         }
+    }
+
+    /// The sentence that every error of an answer begins with.
+    static func answered(_ what: String, _ response: HTTPResponse, _ said: String) -> String {
+        "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+    }
+
+    /// The same error as a service's own rules have it: in whose words it was said, and what to do about it.
+    func heard(_ heard: Heard, _ response: HTTPResponse, hasRemedy: Bool = true) -> DeliveryError {
+        var error = self
+        error.heard = heard
+        if hasRemedy { error.reason += Self.remedy(heard, response) }
+        return error
+    }
+
+    /// Behind the reason of an answer that leads elsewhere; empty for every other.
+    static func redirect(_ code: ErrorCode) -> String {
+        code == .redirected ? " (a redirect, which is never followed; correct the url)" : ""
     }
 
     /// What to do about an answer, most of all one of something in the service's place; empty where nothing is known.

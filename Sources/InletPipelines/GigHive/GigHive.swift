@@ -123,6 +123,7 @@ package struct GigHiveSettings: Sendable {
 package struct GigHiveKind: DestinationKind {
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }
+    package var addressKey: String? { "url" }
 
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     package func make(
@@ -140,11 +141,6 @@ package struct GigHiveKind: DestinationKind {
         made.serverPin = { () async throws(DeliveryError) in try await client.serverPin(of: settings.url) }
         made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try GigHiveSettings(destination.values)
-        return (settings.url, settings.trust)
     }
 
     /// Without the token that deletes the file.

@@ -81,11 +81,7 @@ enum GigHiveVerdict: Sendable, Equatable {
 
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        var error = plainError(response, what)
-        let heard = heard(response)
-        error.heard = heard
-        if response.status != 413 { error.reason += DeliveryError.remedy(heard, response) }
-        return error
+        plainError(response, what).heard(heard(response), response, hasRemedy: response.status != 413)
     }
 
     /// In whose words the server speaks: JSON of its own, or tusd's plain text.
@@ -105,16 +101,15 @@ enum GigHiveVerdict: Sendable, Equatable {
 
     private func plainError(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         let said = DeliveryError.excerpt(Array(GigHiveSaid(response).text.utf8))
-        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let text = DeliveryError.answered(what, response, said)
         let after = response.retryAfter(now: .now)
         switch self {
         case .credentials:
             return DeliveryError(.credentials, .unauthorized, "\(text); check this destination's credentials")
         case .outage: return DeliveryError(.outage(after: after), .serverError, text + Self.cloudflare(response))
         case .retry(let code): return DeliveryError(.retry(after: after), code, text + Self.cloudflare(response))
-        case .giveUp(.redirected):
-            return DeliveryError(.giveUp, .redirected, "\(text) (a redirect, which is never followed; correct the url)")
-        case .giveUp(let code): return DeliveryError(.giveUp, code, text + Self.cloudflare(response))
+        case .giveUp(let code):
+            return DeliveryError(.giveUp, code, text + DeliveryError.redirect(code) + Self.cloudflare(response))
         case .useTus where response.status == 413:
             return DeliveryError(.giveUp, .tooLarge, text + Self.cloudflare(response) + "; 'transport: tus' gets by")
         case .useTus: return DeliveryError(.retry(after: after), .serverError, text)

@@ -22,18 +22,18 @@ package struct GigHivePipeline: Pipeline {
         if notes.sent != nil {
             // What was admitted is at the server, whatever has become of the file since.
             try await takeUp(job, &notes)
-            return try await TusUpload(job: job).deliver(notes)
+            return try await job.deliverByTus(notes)
         }
         try job.checkSource()
         try checkFile(job)
         if !usesTus(job.size, notes) {
-            if let proof = try await FormUpload(job: job).deliver() { return .delivered(proof) }
+            if let proof = try await job.deliverForm() { return .delivered(proof) }
             notes.needsTus = true
             notes.mayBeVisible = notes.mayBeVisible || attempt.meter.hasStarted
             try await attempt.checkpoint.put(notes.lasting)
             try job.checkSource()
         }
-        return try await TusUpload(job: job).deliver(notes)
+        return try await job.deliverByTus(notes)
     }
 
     package func conclude(
@@ -45,7 +45,7 @@ package struct GigHivePipeline: Pipeline {
         let job = try job(path, nil, order, attempt)
         if let reply = notes.reply { return .delivered(try await filed(job, notes, reply)) }
         try await takeUp(job, &notes)
-        return try await Finalizing(job: job).finish(&notes)
+        return try await job.finish(&notes)
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
@@ -160,6 +160,7 @@ struct GigHiveJob: Sendable {
     /// Where SHA-256s are computed, beside the sockets' threads.
     let hashing: BlockingPool
 
+    var tus: Tus { Tus(api: api) }
     var size: Int64 { order.source.size }
     var name: FileName { FileName(path) }
     var mediaType: String { GigHiveMedia.declaredType(name.plainExtension, mediaType: order.mediaType) }

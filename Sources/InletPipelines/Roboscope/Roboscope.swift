@@ -59,6 +59,7 @@ package struct RoboscopeSettings: Sendable {
 package struct RoboscopeKind: DestinationKind {
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
+    package var addressKey: String? { "url" }
 
     /// Nothing of size goes there but markers, which share the connections.
     package func make(
@@ -81,11 +82,6 @@ package struct RoboscopeKind: DestinationKind {
         made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try RoboscopeSettings(destination.values)
-        return (settings.url, settings.trust)
     }
 
     package var setup: DestinationSetup {
