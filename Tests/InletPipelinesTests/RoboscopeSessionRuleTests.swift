@@ -81,6 +81,6 @@ struct RoboscopeSessionRuleTests {
         ].map(Self.session)
         #expect(RoboscopeSession.standing(for: "x", among: sessions)?.id == "b")
         #expect(RoboscopeSession.standing(for: "z", among: sessions) == nil)
-        #expect(SessionKeeping.stamp(Self.batch, host: "nas") == "nas:card#7")
+        #expect(RoboscopeJob.stamp(Self.batch, host: "nas") == "nas:card#7")
     }
 }

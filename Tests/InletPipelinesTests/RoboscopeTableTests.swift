@@ -112,7 +112,7 @@ struct RoboscopeTableTests {
     @Test func `a file and the picture beside it become fields of a space`() {
         for (role, path, upstream, fields) in Self.wanted {
             do throws(DeliveryError) {
-                let found = try Registration.wanted(role, Self.order(path, upstream), storage: "spiral")
+                let found = try RoboscopeJob.wanted(role, Self.order(path, upstream), storage: "spiral")
                 #expect(found == fields)
             } catch {
                 #expect(fields == nil)
@@ -126,7 +126,7 @@ struct RoboscopeTableTests {
             "model_glb_url": .string("old"), "scan_url": .null, "preview_url": .string("same"), "x": .string("y"),
         ])
         let wanted = ["model_glb_url": "new", "scan_url": "new", "preview_url": "same"]
-        #expect(Registration.replaced(in: space, by: wanted) == ["model_glb_url": "old"])
+        #expect(RoboscopeJob.replaced(in: space, by: wanted) == ["model_glb_url": "old"])
     }
 
     // MARK: - Answers

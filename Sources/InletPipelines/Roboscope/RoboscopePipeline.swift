@@ -57,13 +57,13 @@ package struct RoboscopePipeline: Pipeline {
 
     private func run(_ job: RoboscopeJob) async throws(DeliveryError) -> DeliveryOutcome {
         if let batch = job.order.batch, batch.role == .closing {
-            return try await SessionKeeping(job: job).close(batch)
+            return try await job.closeSession(batch)
         }
         return switch job.fields.role {
-        case .model, .scan, .preview: try await Registration(job: job).deliver()
-        case .markers: try await MarkerDelivery(job: job).deliver()
-        case .session: try await SessionKeeping(job: job).apply(job.order.batch)
-        case .file: try await SessionKeeping(job: job).join(job.order.batch)
+        case .model, .scan, .preview: try await job.register()
+        case .markers: try await job.importMarkers()
+        case .session: try await job.applySessionFile(job.order.batch)
+        case .file: try await job.joinSession(job.order.batch)
         }
     }
 
@@ -156,7 +156,7 @@ struct RoboscopeJob: Sendable {
     /// - Parameter content: where it was read here; otherwise it is what the storage has proved.
     func proof(_ details: [String: String], url: String? = nil, content: ContentHash? = nil) -> DeliveryOutcome {
         let redactor = Redactor([api.settings.token].compactMap(\.self))
-        let stored = opened == nil ? nil : Registration.own(order)?.proof.content
+        let stored = opened == nil ? nil : Self.own(order)?.proof.content
         return .delivered(
             Proof(
                 key: order.key, size: order.source.size, method: .registered, content: content ?? stored, url: url,
