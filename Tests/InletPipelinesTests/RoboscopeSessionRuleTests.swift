@@ -28,8 +28,8 @@ struct RoboscopeSessionRuleTests {
         #expect(fault?.field == field)
     }
 
-    private static func session(_ text: String) throws -> RoboscopeSession {
-        RoboscopeSession(fields: try #require(try JSONValue(parsing: text.utf8).object))
+    private static func session(_ text: String) throws -> RoboscopeObject {
+        RoboscopeObject(fields: try #require(try JSONValue(parsing: text.utf8).object))
     }
 
     private static let first = WallTime(milliseconds: 1_760_954_400_000)
@@ -54,7 +54,7 @@ struct RoboscopeSessionRuleTests {
                 "completed_at": .string("2025-10-20T11:00:00Z"),
                 "meta": .object(["a": JSONValue(1), "ingest_files": JSONValue(3)]),
             ])
-        let after = RoboscopeSession(fields: session.fields.merging(change) { $1 })
+        let after = RoboscopeObject(fields: session.fields.merging(change) { $1 })
         #expect(Self.end().change(of: after) == nil)
         #expect(Self.end(failed: 2).change(of: session)?["meta"]?["ingest_failed"]?.integer == 2)
     }
@@ -79,8 +79,8 @@ struct RoboscopeSessionRuleTests {
             #"{"id":"a","created_at":"2025-10-20T10:00:00Z","meta":{"ingest_batch":"y"}}"#, #"{"id":"d","meta":null}"#,
             #"{"id":"../e","created_at":"2020-10-20T10:00:00Z","meta":{"ingest_batch":"x"}}"#,
         ].map(Self.session)
-        #expect(RoboscopeSession.standing(for: "x", among: sessions)?.id == "b")
-        #expect(RoboscopeSession.standing(for: "z", among: sessions) == nil)
+        #expect(RoboscopeObject.standing(for: "x", among: sessions)?.id == "b")
+        #expect(RoboscopeObject.standing(for: "z", among: sessions) == nil)
         #expect(RoboscopeJob.stamp(Self.batch, host: "nas") == "nas:card#7")
     }
 }

@@ -50,13 +50,13 @@ extension RoboscopeJob {
     /// The id of the session that the markers go to: the one that the file names, the unit's, or one for this content.
     private func resolve(_ file: MarkerFile) async throws(DeliveryError) -> String {
         if let id = file.session {
-            let there = try await api.get(RoboscopeSession.self, id)
+            let there = try await api.object(.sessions, id)
             return there.id.isEmpty ? id : there.id
         }
         if let noted = MarkerTally.session(attempt.checkpoint.entries) {
             // Only a server that says so has lost a session: with any other error its markers would go to a second one.
             let there = try await DeliveryError.ignoring(
-                .notFound, in: await api.get(RoboscopeSession.self, noted))
+                .notFound, in: await api.object(.sessions, noted))
             if there != nil { return noted }
             if let batch = order.batch { memory.remember(nil, of: Self.stamp(batch)) }
         }
@@ -72,7 +72,7 @@ extension RoboscopeJob {
         guard file.session == nil, order.batch == nil || file.space != nil,
             let status = file.plan.status ?? fields.sessionStatus
         else { return }
-        _ = try await api.changing(RoboscopeSession.self, session) { current throws(DeliveryError) in
+        _ = try await api.changing(.sessions, session) { current throws(DeliveryError) in
             guard current.status != status else { return nil }
             var fields: JSONObject = ["status": .string(status)]
             if ["done", "archived"].contains(status), current.time("completed_at") == nil {
@@ -206,7 +206,7 @@ struct MarkerImport: Sendable {
             } catch {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
-                _ = try await job.api.get(RoboscopeSession.self, session)
+                _ = try await job.api.object(.sessions, session)
                 job.memory.note(lacking: .bulk)
             }
         }
@@ -240,7 +240,7 @@ struct MarkerImport: Sendable {
     /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
     private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
         var there: [Int: [Copy]] = [:]
-        try await job.api.each(RoboscopeMarker.self, [("work_session_id", session)]) { marker in
+        try await job.api.each(.markers, [("work_session_id", session)]) { marker in
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
             else { return }
@@ -255,7 +255,7 @@ struct MarkerImport: Sendable {
     /// one stamp goes.
     private func removeCopies(_ there: [Int: [Copy]]) async throws(DeliveryError) {
         for extra in there.values.flatMap(Self.extras) where !extra.isEmpty {
-            try await DeliveryError.ignoring(.notFound, in: await job.api.delete(RoboscopeMarker.self, extra))
+            try await DeliveryError.ignoring(.notFound, in: await job.api.remove(.markers, extra))
         }
     }
 

@@ -10,7 +10,7 @@ extension RoboscopeJob {
         if let batch = order.batch { _ = try await session(of: batch) }
         let previous = try await noted(previous: Self.replaced(in: space, by: wanted))
         try checkStopping()
-        let changed = try await api.changing(RoboscopeSpace.self, space.id) { current throws(DeliveryError) in
+        let changed = try await api.changing(.spaces, space.id) { current throws(DeliveryError) in
             let different = wanted.filter { current.text($0.key) != $0.value }
             return different.isEmpty ? nil : different.mapValues { .string($0) }
         }
@@ -40,7 +40,7 @@ extension RoboscopeJob {
     // MARK: - Decisions
 
     /// The URLs that are about to go.
-    static func replaced(in space: RoboscopeSpace, by wanted: [String: String]) -> [String: String] {
+    static func replaced(in space: RoboscopeObject, by wanted: [String: String]) -> [String: String] {
         wanted.compactMap { field, url in
             space.text(field).flatMap { $0.isEmpty || $0 == url ? nil : (field, $0) }
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }

@@ -120,7 +120,7 @@ extension RoboscopePipeline: DeliveryVerifying {
         let details = order.proof.details ?? [:]
         var compared: [String] = []
         if let id = details["space_id"] {
-            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSpace.self, id))
+            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.object(.spaces, id))
             else {
                 return .missing("space \(id) is not there")
             }
@@ -137,7 +137,7 @@ extension RoboscopePipeline: DeliveryVerifying {
             compared.append("space \(id)")
         }
         if let id = details["session_id"] {
-            let session = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSession.self, id))
+            let session = try await DeliveryError.ignoring(.notFound, in: await api.object(.sessions, id))
             if session == nil { return .missing("session \(id) is not there") }
             compared.append("session \(id)")
         }

@@ -121,7 +121,7 @@ struct RoboscopeJob: Sendable {
     ///
     /// - Parameter text: from the file itself; nil = the route's.
     /// - Throws: `.conflict` when several spaces have the key: nobody but a person can tell which one is meant.
-    func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeSpace {
+    func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeObject {
         guard let key = text ?? fields.space else {
             throw refusal(RoboscopeFields.noSpace)
         }
@@ -130,8 +130,8 @@ struct RoboscopeJob: Sendable {
             if let known = try await find(space: key) { return known }
             try checkStopping()
             do throws(DeliveryError) {
-                return try await api.create(
-                    RoboscopeSpace.self, ["key": .string(key), "name": .string(name ?? key)])
+                return try await api.make(
+                    .spaces, ["key": .string(key), "name": .string(name ?? key)])
             } catch {
                 // Somebody else has made it since, or just the answer was lost.
                 guard error.code != .cancelled, let known = try? await find(space: key) else { throw error }
@@ -140,8 +140,8 @@ struct RoboscopeJob: Sendable {
         }
     }
 
-    private func find(space key: String) async throws(DeliveryError) -> RoboscopeSpace? {
-        let found = try await api.list(RoboscopeSpace.self, [("key", key)]).filter { $0.key == key }
+    private func find(space key: String) async throws(DeliveryError) -> RoboscopeObject? {
+        let found = try await api.objects(.spaces, [("key", key)]).filter { $0.key == key }
         guard found.count < 2 else {
             let ids = found.map { DisplayText.escape($0.id) }.joined(separator: ", ")
             throw DeliveryError(

@@ -61,7 +61,7 @@ extension RoboscopeJob {
         try checkSource()
         let plan = self.plan(batch, file)
         let session = try await session(plan)
-        _ = try await api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
+        _ = try await api.changing(.sessions, session.id) { current throws(DeliveryError) in
             Self.difference(current, type: file.type, meta: plan.meta)
         }
         return proof(["session_id": session.id])
@@ -75,7 +75,7 @@ extension RoboscopeJob {
         let session = try await session(plan(batch, file ?? SessionFile()))
         let end = SessionEnd(batch: batch, file: file, status: fields.sessionStatus, now: .now)
         return try await SessionWatch(job: self, session: session.id).whileWriting { () async throws(DeliveryError) in
-            let closed = try await api.changing(RoboscopeSession.self, session.id) {
+            let closed = try await api.changing(.sessions, session.id) {
                 current throws(DeliveryError) in end.change(of: current)
             }
             guard closed.status == end.finalStatus(of: closed) else {
@@ -101,18 +101,18 @@ extension RoboscopeJob {
     }
 
     /// The session with the plan's stamp. A draft becomes active; everything else about one that is there is left alone.
-    func session(_ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeSession {
+    func session(_ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
         let space = try await self.space(plan.space)
         return try await KeyedMutex.shared.alone("session \(plan.stamp) at \(server)") { () throws(DeliveryError) in
             if let known = try await find(plan.stamp, in: space.id) {
                 guard known.status == "draft" else { return known }
-                return try await api.changing(RoboscopeSession.self, known.id) { current throws(DeliveryError) in
+                return try await api.changing(.sessions, known.id) { current throws(DeliveryError) in
                     current.status == "draft" ? ["status": .string("active")] : nil
                 }
             }
             try checkStopping()
             do throws(DeliveryError) {
-                let made = try await api.create(RoboscopeSession.self, Self.fields(plan, space: space.id))
+                let made = try await api.make(.sessions, Self.fields(plan, space: space.id))
                 return try await stamped(made, plan)
             } catch {
                 // The answer may be all that was lost.
@@ -125,10 +125,10 @@ extension RoboscopeJob {
     }
 
     /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
-    private func stamped(_ made: RoboscopeSession, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeSession {
+    private func stamped(_ made: RoboscopeObject, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
         let meta = plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }
         guard made.meta[SessionStamp.batch]?.string != plan.stamp else { return made }
-        let changed = try await api.changing(RoboscopeSession.self, made.id) { current throws(DeliveryError) in
+        let changed = try await api.changing(.sessions, made.id) { current throws(DeliveryError) in
             Self.difference(current, type: nil, meta: meta)
         }
         guard changed.meta[SessionStamp.batch]?.string == plan.stamp else {
@@ -139,9 +139,9 @@ extension RoboscopeJob {
         return changed
     }
 
-    private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeSession? {
-        let sessions = try await api.list(RoboscopeSession.self, [("space_id", space)])
-        return RoboscopeSession.standing(
+    private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeObject? {
+        let sessions = try await api.objects(.sessions, [("space_id", space)])
+        return RoboscopeObject.standing(
             for: stamp, among: sessions.filter { RoboscopeID.areEqual($0.spaceID, space) })
     }
 
@@ -155,7 +155,7 @@ extension RoboscopeJob {
     }
 
     /// What has to be written for the session to have this type and these members of `meta`; nil when it has.
-    static func difference(_ current: RoboscopeSession, type: String?, meta: JSONObject) -> JSONObject? {
+    static func difference(_ current: RoboscopeObject, type: String?, meta: JSONObject) -> JSONObject? {
         var fields: JSONObject = [:]
         if let type, type != current.text("session_type") { fields["session_type"] = .string(type) }
         let merged = current.meta.merging(meta) { $1 }
@@ -173,7 +173,7 @@ struct SessionEnd: Sendable {
     var now: WallTime
 
     /// The session file's word counts most: the one that is there now, then the one that was delivered.
-    func finalStatus(of session: RoboscopeSession) -> String {
+    func finalStatus(of session: RoboscopeObject) -> String {
         let told = session.meta[SessionStamp.status]?.string.flatMap {
             RoboscopeFields.statuses.contains($0) ? $0 : nil
         }
@@ -181,7 +181,7 @@ struct SessionEnd: Sendable {
     }
 
     /// nil when nothing has to be written.
-    func change(of session: RoboscopeSession) -> JSONObject? {
+    func change(of session: RoboscopeObject) -> JSONObject? {
         var meta = file?.meta ?? [:]
         meta[SessionStamp.files] = JSONValue(batch.files)
         if batch.failed > 0 { meta["ingest_failed"] = JSONValue(batch.failed) }

@@ -19,17 +19,15 @@ struct SessionWatch: Sendable {
     /// The lock's token: an agent that was killed has it still.
     private static let tokenNote = "lock_token"
 
-    private enum Entry: Sendable {
-        /// With what extends and ends the lock; nil where there is none.
-        case open(token: String?)
-        case busy
-    }
-
     /// Runs `body` with the lock. - Returns: `.waiting` without running it while somebody else has the lock.
     func whileWriting(
         _ body: () async throws(DeliveryError) -> DeliveryOutcome
     ) async throws(DeliveryError) -> DeliveryOutcome {
-        guard case .open(let token) = try await lock() else {
+        let token: String?
+        switch try await lock() {
+        case .acquired(let ours): token = ours
+        case .unavailable: token = nil
+        case .taken:
             return .waiting(until: .now + Self.wait, saying: "session \(session) is locked by somebody else")
         }
         await enter()
@@ -48,23 +46,23 @@ struct SessionWatch: Sendable {
 
     // MARK: - Lock
 
-    private func lock() async throws(DeliveryError) -> Entry {
-        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .open(token: nil) }
-        if let token = await kept() { return .open(token: token) }
+    private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockAnswer {
+        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .unavailable }
+        if let token = await kept() { return .acquired(token: token) }
         for attempt in 1...Self.tries {
             switch await answer() {
             case .acquired(let token):
-                guard !token.isEmpty else { return .open(token: nil) }
+                guard !token.isEmpty else { return .unavailable }
                 try await keep(token)
-                return .open(token: token)
-            case .unavailable: return .open(token: nil)
+                return .acquired(token: token)
+            case .unavailable: return .unavailable
             case .taken where attempt < Self.tries:
                 try job.checkStopping()
                 try await DeliveryError.sleep(for: .seconds(1), "a session's lock was waited for")
             case .taken: break
             }
         }
-        return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
+        return try await hasWaitedLongEnough() ? .unavailable : .taken
     }
 
     /// A lock that no later attempt would know of is given back. With it the wait for somebody else is over: the next one
