@@ -139,7 +139,7 @@ struct MarkerImport: Sendable {
                 // In a row, without one marker more.
                 failed += 1
                 try await Retrying.pause(
-                    after: failed, error, to: "send markers", isStopping: job.attempt.isStopping)
+                    after: failed, error, "waiting to send markers again", isStopping: job.attempt.isStopping)
             }
         }
     }
