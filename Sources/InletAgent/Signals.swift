@@ -97,7 +97,7 @@ package final class WakeSignal: Sendable {
         if let alarm { AlarmClock.shared.remove(alarm) }
         state.withLock { $0.waiting.removeAll { $0 === waiter } }
         // The machine is short of everything: the loop looks again soon, and does not spin.
-        if isClockless { try? await Task.sleep(for: Self.clocklessPause) }
+        if isClockless { await Task.rest(for: Self.clocklessPause) }
     }
 
     /// The loop of nearly every service: do what is due; else wait for the earliest time or for a signal. Goes on until the task

@@ -112,7 +112,7 @@ extension DeliveryError {
 
     /// Waits; `what` says for what, where it is cancelled.
     static func sleep(for time: Duration, _ what: String) async throws(DeliveryError) {
-        do { try await Task.sleep(for: time) } catch {
+        guard await Task.rest(for: time) else {
             throw DeliveryError(.cancelled, .cancelled, "cancelled while \(what)")
         }
     }
@@ -199,8 +199,7 @@ extension DeliveryError {
 
     /// What an answer says, without our own credentials: the Code and Message of a store, or the beginning of its text.
     static func said(_ response: HTTPResponse) -> String {
-        // What is no XML is shown as it is.
-        guard let error = try? XMLReader.read(response.body), error.name == "Error" else {
+        guard let error = response.storeError else {
             return response.isPage ? excerpt(Array(response.plainText(16 << 10).utf8)) : excerpt(response)
         }
         let words = ["Code", "Message"].compactMap { error.text(of: $0) }.map { response.redactor.redacted($0) }
@@ -237,6 +236,11 @@ extension KeyedMutex {
     }
 }
 
+/// Does what is good to do and need not succeed: the comment at each call says why nothing is lost where it fails.
+func bestEffort(_ call: @autoclosure () async throws -> Void) async {
+    do { try await call() } catch {}
+}
+
 extension Result {
     init(of call: @autoclosure () async throws(Failure) -> Success) async {
         do { self = .success(try await call()) } catch { self = .failure(error) }
@@ -255,8 +259,7 @@ enum AnswerForm: Sendable {
         switch self {
         case .json: return response.said?.object != nil
         case .words: return true
-        // What cannot be read is not in the store's form, which is the answer.
-        case .xml: return (try? XMLReader.read(response.body))?.name == "Error"
+        case .xml: return response.storeError != nil
         }
     }
 
@@ -286,6 +289,9 @@ extension HTTPResponse {
         if Self.routersWords.contains(where: head.hasPrefix) { return true }
         return header("cf-ray") != nil && said?["cloudflare_error"]?.boolean == true
     }
+
+    /// A refusal as an S3 store has it; nil for every other.
+    var storeError: XMLAnswer? { xmlBody.flatMap { $0.name == "Error" ? $0 : nil } }
 
     /// A refusal as JSON; nil for one that is longer than any is.
     fileprivate var said: JSONValue? { body.count <= 1 << 20 ? jsonBody : nil }

@@ -23,7 +23,11 @@ import Testing
             #expect(await group.next() == .some(nil))
         }
         var isMade = false
-        #expect(!waiter.resume(with: { isMade = true; return 1 }()) && !isMade)
+        #expect(
+            !waiter.resume(
+                with: {
+                    isMade = true; return 1
+                }()) && !isMade)
     }
 
     // MARK: - Turns

@@ -128,19 +128,19 @@ import Testing
         #expect(UploadRecord(notes, fileSize: size)?.parts[1] == nil)
     }
 
-    // MARK: - PresignedLife
+    // MARK: - The life of presigned URLs
 
     @Test func `a presigned URL tells when it ends`() throws {
-        let date = try #require(PresignedLife.time("20261121T072000Z"))
+        let date = try #require(WallTime(signingTime: "20261121T072000Z"))
         #expect(date.rfc3339 == "2026-11-21T07:20:00.000Z")
         for text in ["", "20261121T072000", "2026-11-21T07:20Z", "20261121T0720000", "xxxxxxxxTxxxxxxZ"] {
-            #expect(PresignedLife.time(text) == nil, "\(text)")
+            #expect(WallTime(signingTime: text) == nil, "\(text)")
         }
         let url = try Self.url("https://a.example/k?X-Amz-Date=20261121T072000Z&X-Amz-Expires=60")
-        #expect(PresignedLife.hasExpired(url, now: date + .seconds(59)) == false)
-        #expect(PresignedLife.hasExpired(url, now: date + .seconds(60)) == true)
+        #expect(url.hasExpired(now: date + .seconds(59)) == false)
+        #expect(url.hasExpired(now: date + .seconds(60)) == true)
         for silent in ["", "?X-Amz-Expires=60", "?X-Amz-Date=20261121T072000Z", "?X-Amz-Date=x&X-Amz-Expires=x"] {
-            #expect(PresignedLife.hasExpired(try Self.url("https://a.example/k" + silent), now: date) == nil)
+            #expect(try Self.url("https://a.example/k" + silent).hasExpired(now: date) == nil)
         }
     }
 

@@ -49,9 +49,12 @@ package enum JSON {
     }
 
     /// The object that was noted; nil where there is none.
-    package static func object(_ bytes: [UInt8]?) -> JSONObject? {
-        // As `note`.
-        bytes.flatMap { try? JSONValue(parsing: $0).object }
+    package static func object(_ bytes: [UInt8]?) -> JSONObject? { bytes.flatMap { value($0)?.object } }
+
+    /// nil for what is no JSON, where it does not matter why.
+    package static func value(_ bytes: some Sequence<UInt8>) -> JSONValue? {
+        // Whoever reports it shows the text itself.
+        try? JSONValue(parsing: bytes)
     }
 
     package static func note(of value: some Encodable) -> [UInt8] {
@@ -100,7 +103,9 @@ package indirect enum JSONValue: Sendable {
     }
 
     /// What is nil is left out: servers refuse null.
-    package static func members(_ members: [String: JSONValue?]) -> JSONValue { .object(members.compactMapValues(\.self)) }
+    package static func members(_ members: [String: JSONValue?]) -> JSONValue {
+        .object(members.compactMapValues(\.self))
+    }
 
     package var string: String? { if case .string(let text) = self { text } else { nil } }
     package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }

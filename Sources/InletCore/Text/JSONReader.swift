@@ -18,9 +18,9 @@ package struct JSONReader: Sendable {
     private var depth = 0
 
     /// A byte order mark is passed over.
-    package init(_ bytes: [UInt8], from offset: Int = 0) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        self.offset = offset == 0 && bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : offset
+        offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
     }
 
     // MARK: - Values

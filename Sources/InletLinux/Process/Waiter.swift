@@ -45,6 +45,15 @@ package final class Waiter<Value: Sendable>: Sendable {
     }
 }
 
+extension Task where Success == Never, Failure == Never {
+    /// Sleeps. - Returns: false when the task is cancelled, then at once.
+    @discardableResult
+    package static func rest(for time: Duration) async -> Bool {
+        do { try await sleep(for: time) } catch { return false }
+        return true
+    }
+}
+
 /// Lets one task at a time work on each name; the others wait in the order in which they came.
 ///
 /// For what is looked for first, and made where there is none: two at once would both make it.

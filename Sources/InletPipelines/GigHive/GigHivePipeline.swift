@@ -85,7 +85,9 @@ package struct GigHivePipeline: Pipeline {
     ) async throws(DeliveryError) -> Proof {
         // Bytes that another event had already stay in the upload, and the attempt that learnt so may not have come to
         // dropping it.
-        if let upload = notes.upload, reply.deleteToken == nil { try? await Tus(api: api).delete(upload) }
+        if let upload = notes.upload, reply.deleteToken == nil {
+            await bestEffort(try await Tus(api: api).delete(upload))
+        }
         return try await job.proof(ofEarlier: reply, sent: notes.sent)
     }
 

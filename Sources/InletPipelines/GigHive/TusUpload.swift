@@ -121,7 +121,7 @@ extension GigHiveJob {
             try await attempt.checkpoint.put(notes.uploadNote)
         } catch {
             // Nobody would know of it any more.
-            try? await tus.delete(upload)
+            await bestEffort(try await tus.delete(upload))
             throw error
         }
     }
@@ -198,13 +198,13 @@ extension GigHiveJob {
         case .done, .duplicate:
             let reply = try await accept(response, request)
             // Bytes that another event had already stay in the upload; what was filed is gone from it.
-            if reply.deleteToken == nil { try? await tus.delete(upload) }
+            if reply.deleteToken == nil { await bestEffort(try await tus.delete(upload)) }
             do throws(DeliveryError) {
                 return .delivered(try await proof(reply, digest))
             } catch {
                 if [.sourceChanged, .sourceGone].contains(error.verdict) || error.code == .corrupted {
                     // What cannot be dropped now ends by itself at the server; the error at hand is the one that is told.
-                    try? await tus.delete(upload)
+                    await bestEffort(try await tus.delete(upload))
                 }
                 throw error
             }
@@ -327,7 +327,7 @@ struct Tus: Sendable {
                 return try await delete(upload)
             } catch {
                 // Cancelled, it waits no longer, and the error stands.
-                guard error.code == .conflict, let wait, (try? await Task.sleep(for: wait)) != nil else { throw error }
+                guard error.code == .conflict, let wait, await Task.rest(for: wait) else { throw error }
             }
         }
     }

@@ -33,7 +33,7 @@ struct MultipartUpload: Sendable {
         }
         for (id, key) in UploadRecord.refusedUploads(record.lasting) {
             // The last time: what the store keeps now, it keeps until its own expiry of uploads.
-            try? await store.abort(id: id, key: key)
+            await bestEffort(try await store.abort(id: id, key: key))
         }
         return proof
     }
@@ -65,7 +65,7 @@ struct MultipartUpload: Sendable {
             try await attempt.checkpoint.replace(notes)
         } catch {
             // Nobody would know of it any more.
-            try? await store.abort(id: upload.id, key: upload.key)
+            await bestEffort(try await store.abort(id: upload.id, key: upload.key))
             throw error
         }
         return record
@@ -224,7 +224,7 @@ struct MultipartUpload: Sendable {
         guard error.code == .notFound || error.code == .uploadGone else { throw error }
         if error.code == .uploadGone {
             // One that only misses a part is still there.
-            try? await store.abort(id: record.upload.id, key: record.upload.key)
+            await bestEffort(try await store.abort(id: record.upload.id, key: record.upload.key))
         }
         var notes = record.lasting
         notes[UploadRecord.completingName] = []

@@ -44,7 +44,9 @@ final class UploadLane: Sendable {
         }
 
         /// Of equal ones `min` takes the first.
-        private var next: Int? { waiting.indices.min { share(of: waiting[$0].delivery) < share(of: waiting[$1].delivery) } }
+        private var next: Int? {
+            waiting.indices.min { share(of: waiting[$0].delivery) < share(of: waiting[$1].delivery) }
+        }
 
         private func share(of delivery: Int64) -> Int { shares[delivery, default: 0] }
     }

@@ -34,7 +34,8 @@ struct SpiralAPI: Sendable {
         // No store has longer ones.
         let key = created.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
         guard parts.map({ Int($0.partNumber) }) == Array(1...count), !created.uploadId.isEmpty else {
-            try? await abort(id: created.uploadId, key: key)
+            // What stays ends by itself at the store.
+            await bestEffort(try await abort(id: created.uploadId, key: key))
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
@@ -198,7 +199,7 @@ extension SpiralAPI: PartStore {
             for url in upload.partURLs { _ = try checked(url) }
         } catch {
             // What stays ends by itself at the store; the error at hand is the one that is told.
-            try? await abort(id: upload.id, key: upload.key)
+            await bestEffort(try await abort(id: upload.id, key: upload.key))
             throw error
         }
         return upload
@@ -211,7 +212,7 @@ extension SpiralAPI: PartStore {
         let hasExpired = record.missing.contains { number in
             // One that is refused now is asked for anew.
             guard let url = try? checked(record.upload.partURLs[number - 1]) else { return true }
-            return PresignedLife.hasExpired(url, now: .now) ?? false
+            return url.hasExpired(now: .now) ?? false
         }
         return hasExpired ? nil : record
     }
@@ -280,7 +281,7 @@ struct PresignedTarget: SliceTarget {
         let isPage = answer.isPage || answer.isHostsOwn
         // What the store says, and what of it may be everybody's: keys that were withdrawn refuse every URL.
         let heard = Heard(answer.status, isPage ? .foreign : .refusal)
-        let isExpired = PresignedLife.hasExpired(url, now: .now)
+        let isExpired = url.hasExpired(now: .now)
         if answer.status == 403, isExpired ?? !isPage || said.contains("expired") {
             return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired", heard: heard)
         }
@@ -296,23 +297,13 @@ struct PresignedTarget: SliceTarget {
     }
 }
 
-/// A presigned URL's own account of its life (AWS Signature Version 4, query parameters).
-enum PresignedLife {
-    /// Whether the URL has expired by our clock; nil when it does not say.
-    static func hasExpired(_ url: HTTPURL, now: WallTime) -> Bool? {
-        guard let date = url.queryItem("X-Amz-Date"), let life = url.queryItem("X-Amz-Expires").flatMap(Int64.init),
-            let signed = time(date)
+extension HTTPURL {
+    /// Whether a presigned URL has expired by our clock, by its own account (AWS Signature Version 4, query parameters); nil when
+    /// it does not say.
+    func hasExpired(now: WallTime) -> Bool? {
+        guard let life = queryItem("X-Amz-Expires").flatMap(Int64.init),
+            let signed = queryItem("X-Amz-Date").flatMap({ WallTime(signingTime: $0) })
         else { return nil }
         return signed + .seconds(life) <= now
-    }
-
-    /// Parses `20261121T072000Z`.
-    static func time(_ text: String) -> WallTime? {
-        guard text.utf8.count == 16 else { return nil }
-        var long = Array(text.utf8)
-        for (place, mark) in [(4, "-"), (7, "-"), (13, ":"), (16, ":")] {
-            long.insert(contentsOf: mark.utf8, at: place)
-        }
-        return WallTime(rfc3339: String(decoding: long, as: UTF8.self))
     }
 }

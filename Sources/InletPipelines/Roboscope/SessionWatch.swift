@@ -113,12 +113,12 @@ struct SessionWatch: Sendable {
     /// One word at each beat, until the task is cancelled; the first was said before.
     private func beat(_ token: String?) async {
         var count = 0
-        while (try? await Task.sleep(for: job.beat)) != nil {
+        while await Task.rest(for: job.beat) {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {
                 // A lock that ends is noticed by what it guards.
-                _ = try? await job.api.extend(session, token: token, for: Self.lifetime)
+                await bestEffort(_ = try await job.api.extend(session, token: token, for: Self.lifetime))
             }
         }
     }
@@ -142,13 +142,16 @@ struct SessionWatch: Sendable {
     /// Both at once, so that a server that does not answer is waited for once.
     private func leave(_ token: String?, _ api: RoboscopeAPI) async {
         async let unlocked: Void = unlock(token, api)
-        if api.settings.presence, !job.memory.lacks(.presence) { try? await api.leave(session, as: Self.user) }
+        // The server forgets who says nothing.
+        if api.settings.presence, !job.memory.lacks(.presence) {
+            await bestEffort(try await api.leave(session, as: Self.user))
+        }
         await unlocked
     }
 
     private func unlock(_ token: String?, _ api: RoboscopeAPI) async {
         // It ends by itself after its lifetime.
-        if let token { try? await api.unlock(session, token: token) }
+        if let token { await bestEffort(try await api.unlock(session, token: token)) }
     }
 
     static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)

@@ -185,4 +185,14 @@ extension WallTime {
         let digits = rfc3339.utf8.prefix(19).filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: ":") }
         return String(decoding: digits, as: UTF8.self) + "Z"
     }
+
+    /// Reads what `signingTime` writes.
+    init?(signingTime text: String) {
+        guard text.utf8.count == 16 else { return nil }
+        var long = Array(text.utf8)
+        for (place, mark) in [(4, "-"), (7, "-"), (13, ":"), (16, ":")] {
+            long.insert(contentsOf: mark.utf8, at: place)
+        }
+        self.init(rfc3339: String(decoding: long, as: UTF8.self))
+    }
 }

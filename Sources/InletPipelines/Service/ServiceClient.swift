@@ -104,10 +104,10 @@ extension HTTPResponse {
     var isJSON: Bool { header("Content-Type")?.lowercased().hasPrefix("application/json") ?? false }
 
     /// Its body as JSON that is not ours to know; nil for what is none.
-    var jsonBody: JSONValue? {
-        // What is wrong with it makes no difference: whoever reports it shows the answer's words.
-        try? JSONValue(parsing: body)
-    }
+    var jsonBody: JSONValue? { JSON.value(body) }
+
+    /// Its body as XML; nil for what is none.
+    var xmlBody: XMLAnswer? { XMLAnswer(body) }
 
     /// The beginning of its text without our own credentials, without anything between `<` and `>`, and with single blanks.
     /// - Parameter limit: how many bytes of the body are looked at.

@@ -102,7 +102,7 @@ struct VOPITokenStore: Sendable {
                 throw DeliveryError(.outage(after: nil), .timedOut, reason)
             }
             // Cancelled, it is seen above.
-            try? await Task.sleep(for: .milliseconds(50))
+            await Task.rest(for: .milliseconds(50))
         }
     }
 
