@@ -3,7 +3,7 @@ internal import Synchronization
 /// One wait of one task: it ends when it is resumed, or when the task is cancelled, whichever comes first.
 ///
 /// Whoever has tasks wait keeps their waiters in a `Mutex` with what they wait for, and resumes them while holding it: a place in
-/// a line is then given to somebody who takes it, or to the next.
+/// a line is then given to somebody who takes it, or to the next. No cancellation takes that lock.
 package final class Waiter<Value: Sendable>: Sendable {
     private enum State {
         case expected
@@ -19,10 +19,12 @@ package final class Waiter<Value: Sendable>: Sendable {
     package func wait() async -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                state.withLock { state in
-                    if case .ended(let value) = state { return continuation.resume(returning: value) }
-                    state = .waiting(continuation)
+                let before = state.withLock { state in
+                    let before = state
+                    if case .expected = before { state = .waiting(continuation) }
+                    return before
                 }
+                if case .ended(let value) = before { continuation.resume(returning: value) }
             }
         } onCancel: {
             _ = end(nil)
@@ -35,13 +37,21 @@ package final class Waiter<Value: Sendable>: Sendable {
     package func resume(with value: @autoclosure () -> Value) -> Bool { end(value()) }
 
     private func end(_ value: @autoclosure () -> Value?) -> Bool {
-        state.withLock { state in
-            if case .ended = state { return false }
-            let value = value()
-            if case .waiting(let continuation) = state { continuation.resume(returning: value) }
-            state = .ended(value)
-            return true
+        var told: Value?
+        let before = state.withLock { state in
+            let before = state
+            if case .ended = before { return before }
+            told = value()
+            state = .ended(told)
+            return before
         }
+        switch before {
+        case .expected: return true
+        // Not under the lock, which a cancellation takes while it holds the task's own.
+        case .waiting(let continuation): continuation.resume(returning: told)
+        case .ended: return false
+        }
+        return true
     }
 }
 

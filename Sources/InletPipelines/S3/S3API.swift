@@ -52,8 +52,7 @@ struct S3API: Sendable {
         // curl writes the host itself: its place is the signature's afterwards.
         headers.append(("host", authority))
         let authorization = SigV4(
-            request: SigV4.Request(
-                method: call.method, path: url.path, query: call.query, headers: headers, payload: payload),
+            method: call.method, path: url.path, query: call.query, headers: headers, payload: payload,
             scope: signer.scope
         ).authorization(accessKey: signer.credentials.accessKey.reveal(), signer.key)
         headers[headers.count - 1] = ("Authorization", authorization)
