@@ -176,7 +176,7 @@ private struct FileSearch {
     private func hasLabels(_ row: SQLRow) -> Bool {
         if filter.labels.isEmpty { return true }
         // Labels that cannot be read are none that were asked for.
-        let labels: [String: String]? = row.optionalBytes(5).flatMap { try? JournalJSON.decode($0) }
+        let labels: [String: String]? = row.optionalBytes(5).flatMap { try? JSON.decode($0) }
         return filter.labels.allSatisfy { labels?[$0.key] == $0.value }
     }
 }

@@ -43,7 +43,7 @@ extension Batch {
         generation = row.int(9)
         self.counts = counts
         // Labels are shown beside the unit; it ends by its files, with or without them.
-        labels = row.optionalBytes(10).flatMap { try? JournalJSON.decode($0) } ?? [:]
+        labels = row.optionalBytes(10).flatMap { try? JSON.decode($0) } ?? [:]
     }
 }
 
@@ -247,7 +247,7 @@ extension Journal {
     /// Gives a unit labels, and its files those of them that no sidecar has given them.
     static func label(_ batch: Int64, _ labels: [String: String], _ database: Database) throws {
         if labels.isEmpty { return }
-        let note = try JournalJSON.encode(labels)
+        let note = try JSON.encode(labels)
         try database.change("UPDATE batch SET labels = ? WHERE id = ?", note, batch)
         let files = try database.rows(
             "SELECT id, labels, policy FROM file INDEXED BY file_by_batch WHERE batch_id = ?", batch
@@ -255,9 +255,9 @@ extension Journal {
         for file in files {
             // What cannot be read is said when the file's turn comes.
             guard let policy = try? FilePolicy(note: file.policy) else { continue }
-            let old: [String: String] = file.labels.flatMap { try? JournalJSON.decode($0) } ?? [:]
+            let old: [String: String] = file.labels.flatMap { try? JSON.decode($0) } ?? [:]
             let new = old.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
-            try database.change("UPDATE file SET labels = ? WHERE id = ?", try JournalJSON.encode(new), file.id)
+            try database.change("UPDATE file SET labels = ? WHERE id = ?", try JSON.encode(new), file.id)
         }
     }
 }

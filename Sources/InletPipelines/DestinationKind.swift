@@ -19,9 +19,12 @@ package protocol DestinationKind: Sendable {
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     func make(_ destination: DestinationSettings, _ factory: PipelineFactory) throws(SettingFault) -> Destination
 
-    /// The server that its requests go to; nil for kinds that need no network.
+    /// The key of the address that its requests go to; nil for kinds that need no network.
+    var addressKey: String? { get }
+
+    /// The server at that address.
     ///
-    /// - Throws: `SettingFault` as `make` does.
+    /// - Throws: `SettingFault` for one that cannot be used.
     func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)?
 
     /// What `inlet check` says of its settings, and of the routes that lead to it, without asking it.
@@ -36,8 +39,10 @@ package protocol DestinationKind: Sendable {
 }
 
 extension DestinationKind {
+    package var addressKey: String? { nil }
     package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        nil
+        guard let addressKey else { return nil }
+        return (try HTTPURL(destination.values, addressKey), try Trust(destination.values))
     }
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] { [] }
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? { nil }

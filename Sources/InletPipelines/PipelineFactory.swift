@@ -67,7 +67,7 @@ package final class PipelineFactory: Sendable {
 
     /// How the destination is reached; nil for those that are not reached over the network.
     ///
-    /// - Throws: `SettingFault` as `make` does.
+    /// - Throws: `SettingFault` for an address or a proxy that cannot be used.
     package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
         guard let (url, trust) = try kind(of: destination)?.server(of: destination) else { return nil }
         return ProxyUse(url, try client(trust, of: destination))

@@ -9,10 +9,10 @@ import Testing
     @Test(arguments: 0..<200) func `a proof's note is read as the same proof`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let proof = Proof.random(&generator)
-        let read: Proof = try JournalJSON.decode(proof.note)
+        let read: Proof = try JSON.decode(proof.note)
         #expect(read == proof)
         // What an encoder writes is read alike: `replaceProof` has one.
-        #expect(try JournalJSON.decode(JournalJSON.encode(proof)) as Proof == proof)
+        #expect(try JSON.decode(JSON.encode(proof)) as Proof == proof)
         // No checksum has no bytes.
         if proof.content?.digest.bytes.isEmpty == true { return }
         for key in [proof.key, "other"] { #expect(try Proof(note: proof.short(of: key), of: key) == proof) }
@@ -24,7 +24,7 @@ import Testing
             for algorithm in [Digest.Algorithm.md5, .sha256, .crc32c] {
                 let content = ContentHash(digest: Digest(algorithm, [0, 127, 128, 255]), partSize: .max)
                 let proof = Proof(key: "k", size: .max, method: method, content: content)
-                #expect(try JournalJSON.decode(proof.note) as Proof == proof)
+                #expect(try JSON.decode(proof.note) as Proof == proof)
             }
         }
     }

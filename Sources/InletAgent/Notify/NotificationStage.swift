@@ -96,8 +96,7 @@ struct Notifier: Service {
         await signal.loop {
             // Nothing is to shorten this: whatever comes has to wait. It ends early only when the task is cancelled.
             if let pause = schedule.pausedUntil, pause > .now {
-                // Cancelled: so is the loop.
-                try? await Task.sleep(for: pause - .now)
+                await Task.rest(for: pause - .now)
                 return .now
             }
             do {
@@ -106,15 +105,14 @@ struct Notifier: Service {
                     try await tell(notice, receiver, &schedule)
                     return .now
                 case .blocked(let time):
-                    // As above.
-                    try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
+                    await Task.rest(for: max(time - .now, .milliseconds(10)))
                     return .now
                 case .later(let time): return .now.advanced(by: max(time - .now, .milliseconds(10)))
                 case .none: return nil
                 }
             } catch {
-                // That the journal fails is said by those who work with it all the time; notices wait in it. As above.
-                try? await Task.sleep(for: Self.journalPause)
+                // That the journal fails is said by those who work with it all the time; notices wait in it.
+                await Task.rest(for: Self.journalPause)
                 return .now
             }
         }

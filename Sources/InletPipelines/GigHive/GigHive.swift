@@ -123,6 +123,7 @@ package struct GigHiveSettings: Sendable {
 package struct GigHiveKind: DestinationKind {
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }
+    package var addressKey: String? { "url" }
 
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     package func make(
@@ -142,18 +143,13 @@ package struct GigHiveKind: DestinationKind {
         return made
     }
 
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try GigHiveSettings(destination.values)
-        return (settings.url, settings.trust)
-    }
-
     /// Without the token that deletes the file.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSONNote.read(note),
+        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSON.note(note),
             reply.deleteToken != nil || reply.statusNonce != nil
         else { return nil }
         (reply.deleteToken, reply.statusNonce) = (nil, nil)
-        return JSONNote.write(reply)
+        return JSON.note(of: reply)
     }
 
     package var setup: DestinationSetup {
@@ -191,13 +187,13 @@ extension GigHivePipeline: DeliveryVerifying {
         }
         if api.isGuest { return .cannotTell("guests may not look at assets") }
         guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
-        if let size = asset.size, size != order.proof.size {
+        if let size = asset.sizeBytes?.value, size != order.proof.size {
             return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
         }
         let wanted =
             ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
             .first { $0.algorithm == .sha256 }
-        guard let wanted, let said = asset.checksum?.lowercased() else {
+        guard let wanted, let said = asset.checksumSha256?.lowercased() else {
             return .same("the server's record of asset \(id)")
         }
         return said == wanted.hex

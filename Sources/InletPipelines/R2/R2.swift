@@ -81,6 +81,7 @@ package struct R2Settings: Sendable {
 package struct R2Kind: DestinationKind {
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
+    package var addressKey: String? { "api" }
 
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
@@ -95,11 +96,6 @@ package struct R2Kind: DestinationKind {
             connections: settings.connections, maxInFlight: settings.maxInFlight)
         made.setAddress(settings.api)
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try R2Settings(destination.values)
-        return (settings.api, settings.trust)
     }
 
     package var setup: DestinationSetup {

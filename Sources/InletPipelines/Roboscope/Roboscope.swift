@@ -59,6 +59,7 @@ package struct RoboscopeSettings: Sendable {
 package struct RoboscopeKind: DestinationKind {
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
+    package var addressKey: String? { "url" }
 
     /// Nothing of size goes there but markers, which share the connections.
     package func make(
@@ -81,11 +82,6 @@ package struct RoboscopeKind: DestinationKind {
         made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try RoboscopeSettings(destination.values)
-        return (settings.url, settings.trust)
     }
 
     package var setup: DestinationSetup {
@@ -124,7 +120,7 @@ extension RoboscopePipeline: DeliveryVerifying {
         let details = order.proof.details ?? [:]
         var compared: [String] = []
         if let id = details["space_id"] {
-            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSpace.self, id))
+            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.object(.spaces, id))
             else {
                 return .missing("space \(id) is not there")
             }
@@ -141,7 +137,7 @@ extension RoboscopePipeline: DeliveryVerifying {
             compared.append("space \(id)")
         }
         if let id = details["session_id"] {
-            let session = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSession.self, id))
+            let session = try await DeliveryError.ignoring(.notFound, in: await api.object(.sessions, id))
             if session == nil { return .missing("session \(id) is not there") }
             compared.append("session \(id)")
         }

@@ -130,6 +130,7 @@ package struct VOPISettings: Sendable {
 package struct VOPIKind: DestinationKind {
     package var type: DestinationType { VOPISettings.type }
     package var pipeline: any Pipeline.Type { VOPIPipeline.self }
+    package var addressKey: String? { "url" }
 
     /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
     package func make(
@@ -157,11 +158,6 @@ package struct VOPIKind: DestinationKind {
     /// After so long a login that was not renewed has ended; renewals are tried every day.
     private static let loginLife = Duration.seconds(7 * 86_400)
 
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try VOPISettings(destination.values)
-        return (settings.url, settings.trust)
-    }
-
     /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
         guard name == UploadRecord.openingName, var upload = VOPIRecord.Upload(note) else { return nil }
@@ -169,7 +165,7 @@ package struct VOPIKind: DestinationKind {
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""
         if isSigned { upload.publicURL = "" }
-        return JSONNote.write(upload)
+        return JSON.note(of: upload)
     }
 
     package var setup: DestinationSetup {

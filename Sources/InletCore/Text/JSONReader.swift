@@ -1,128 +1,3 @@
-internal import FoundationEssentials
-internal import InletCore
-
-/// Any JSON value (RFC 8259), kept as it came: what a server adds to its objects outlives being read, changed and sent back.
-package indirect enum JSONValue: Sendable {
-    case null
-    case boolean(Bool)
-    /// As it is written, so that no digit is lost.
-    case number(String)
-    case string(String)
-    case array([JSONValue])
-    case object(JSONObject)
-
-    /// - Throws: `JSONFault` with the place; also for anything behind the value.
-    package init(parsing bytes: some Sequence<UInt8>) throws(JSONFault) {
-        var reader = JSONReader(Array(bytes))
-        self = try reader.value()
-        try reader.end()
-    }
-
-    package init(_ number: Int) { self = .number(String(number)) }
-
-    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
-    init(_ number: Double) {
-        self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
-    }
-
-    /// What is nil is left out: servers refuse null.
-    static func members(_ members: [String: JSONValue?]) -> JSONValue { .object(members.compactMapValues(\.self)) }
-
-    package var string: String? { if case .string(let text) = self { text } else { nil } }
-    package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
-    package var array: [JSONValue]? { if case .array(let items) = self { items } else { nil } }
-    package var object: JSONObject? { if case .object(let fields) = self { fields } else { nil } }
-    /// A whole number, also one that was written as `3.0`.
-    package var integer: Int64? {
-        guard case .number(let text) = self else { return nil }
-        return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }
-    }
-    /// nil for a number that no double can hold.
-    package var double: Double? {
-        guard case .number(let text) = self, let value = Double(text), value.isFinite else { return nil }
-        return value
-    }
-
-    /// A member of an object; nil for everything else, and for `null`.
-    package subscript(name: String) -> JSONValue? {
-        guard case .object(let fields) = self, let value = fields[name], value != .null else { return nil }
-        return value
-    }
-
-    /// One line of JSON, members in the order of their names.
-    package var text: String { text(indent: nil) }
-
-    /// For people: a line for each member.
-    package var prettyText: String { text(indent: 0) }
-
-    private func text(indent: Int?) -> String {
-        var result = ""
-        write(into: &result, indent: indent)
-        return result
-    }
-
-    private func write(into text: inout String, indent: Int?) {
-        switch self {
-        case .null: text += "null"
-        case .boolean(let value): text += value ? "true" : "false"
-        case .number(let digits): text += digits
-        case .string(let value): text += JSONString.quote(value)
-        case .array(let items):
-            // Points are rows of numbers: they stay on one line.
-            let inner = items.allSatisfy(\.isScalar) ? nil : indent
-            Self.write(items.map { ("", $0) }, "[", "]", into: &text, indent: inner)
-        case .object(let fields):
-            let members = fields.sorted { $0.key < $1.key }.map { (JSONString.quote($0.key) + ":", $0.value) }
-            Self.write(members, "{", "}", into: &text, indent: indent)
-        }
-    }
-
-    private static func write(
-        _ items: [(name: String, value: JSONValue)], _ open: String, _ close: String, into text: inout String,
-        indent: Int?
-    ) {
-        text += open
-        for (index, item) in items.enumerated() {
-            if index > 0 { text += "," }
-            if let indent { text += "\n" + String(repeating: "  ", count: indent + 1) }
-            text += item.name
-            if indent != nil, !item.name.isEmpty { text += " " }
-            item.value.write(into: &text, indent: indent.map { $0 + 1 })
-        }
-        if let indent, !items.isEmpty { text += "\n" + String(repeating: "  ", count: indent) }
-        text += close
-    }
-
-    private var isScalar: Bool {
-        switch self {
-        case .array, .object: false
-        default: true
-        }
-    }
-}
-
-/// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
-extension JSONValue: Equatable {
-    package static func == (left: JSONValue, right: JSONValue) -> Bool {
-        switch (left, right) {
-        case (.null, .null): true
-        case (.boolean(let left), .boolean(let right)): left == right
-        case (.string(let left), .string(let right)): left == right
-        case (.array(let left), .array(let right)): left == right
-        case (.object(let left), .object(let right)): left == right
-        case (.number(let first), .number(let second)):
-            if let one = left.integer, let other = right.integer {
-                one == other
-            } else {
-                first == second || left.double.map { $0 == right.double } ?? false
-            }
-        default: false
-        }
-    }
-}
-
-package typealias JSONObject = [String: JSONValue]
-
 /// Where a text stops being JSON; both count from 1, columns in bytes.
 package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     package var line: Int
@@ -135,22 +10,22 @@ package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
 
 /// Reads JSON (RFC 8259) from its beginning to its end, one value at a time, so that a large list need not be in memory as
 /// values. Bounded: nesting deeper than `deepest` is refused. The last of two members with one name counts.
-struct JSONReader: Sendable {
-    static let deepest = 64
+package struct JSONReader: Sendable {
+    package static let deepest = 64
 
-    let bytes: [UInt8]
-    private(set) var offset = 0
+    private let bytes: [UInt8]
+    package private(set) var offset = 0
     private var depth = 0
 
     /// A byte order mark is passed over.
-    init(_ bytes: [UInt8], from offset: Int = 0) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        self.offset = offset == 0 && bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : offset
+        offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
     }
 
     // MARK: - Values
 
-    mutating func value() throws(JSONFault) -> JSONValue {
+    package mutating func value() throws(JSONFault) -> JSONValue {
         switch try next() {
         case UInt8(ascii: "{"):
             var fields: JSONObject = [:]
@@ -170,7 +45,7 @@ struct JSONReader: Sendable {
     }
 
     /// Reads an object: `take` reads each member's value.
-    mutating func members(_ take: (String, inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
+    package mutating func members(_ take: (String, inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
         try list(UInt8(ascii: "{"), UInt8(ascii: "}"), "an object is '{', members with commas between them, and '}'") {
             reader throws(JSONFault) in
             guard try reader.next() == UInt8(ascii: "\"") else { throw reader.fault("a member's name is in quotes") }
@@ -182,24 +57,24 @@ struct JSONReader: Sendable {
     }
 
     /// Reads an array: `take` reads each element.
-    mutating func elements(_ take: (inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
+    package mutating func elements(_ take: (inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
         try list(UInt8(ascii: "["), UInt8(ascii: "]"), "a list is '[', values with commas between them, and ']'", take)
     }
 
     /// The first byte of what comes next, which is not consumed.
-    mutating func next() throws(JSONFault) -> UInt8 {
+    package mutating func next() throws(JSONFault) -> UInt8 {
         skipSpace()
         guard let byte = peek else { throw fault("the text ends too early") }
         return byte
     }
 
     /// Makes sure that nothing but white space is left.
-    mutating func end() throws(JSONFault) {
+    package mutating func end() throws(JSONFault) {
         skipSpace()
         if peek != nil { throw fault("there is more behind the value") }
     }
 
-    func fault(_ message: String) -> JSONFault {
+    package func fault(_ message: String) -> JSONFault {
         let read = bytes.prefix(offset)
         let lineStart = read.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
         return JSONFault(line: 1 + read.count { $0 == 0x0A }, column: 1 + offset - lineStart, message: message)
@@ -324,33 +199,5 @@ struct JSONReader: Sendable {
     private func utf8(_ bytes: ArraySlice<UInt8>) throws(JSONFault) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw fault("the text before is not UTF-8") }
         return text
-    }
-}
-
-/// Notes of a checkpoint, and small files, as JSON.
-enum JSONNote {
-    static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
-        // A note of another version is none: what it would say is asked or sent again.
-        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
-    }
-
-    /// Notes are read by later builds, and by earlier ones after a step back: what a note does not have yet, or has as
-    /// something else than is wanted, is as in `other`, and what it has beside is passed over. nil for no object.
-    static func read<Value: Codable>(_ note: [UInt8]?, else other: Value) -> Value? {
-        // As above.
-        guard let note, let said = try? JSONValue(parsing: note).object,
-            let ours = try? JSONValue(parsing: write(other)).object
-        else { return nil }
-        func value(_ said: JSONObject) -> Value? {
-            read(Array(JSONValue.object(ours.merging(said) { $1 }).text.utf8))
-        }
-        return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
-    }
-
-    static func write(_ value: some Encodable) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Numbers, booleans and texts always encode.
-        return (try? encoder.encode(value)).map { Array($0) } ?? []
     }
 }

@@ -2,8 +2,6 @@ import InletCore
 import InletTestSupport
 import Testing
 
-@testable import InletPipelines
-
 /// JSON that is kept as it came.
 struct JSONTests {
     static let texts: [(String, JSONValue)] = [
@@ -79,6 +77,40 @@ struct JSONTests {
     @Test func `people get a line for each member, and points on one`() {
         let value = JSONValue.object(["p1": .array([JSONValue(0), JSONValue(1)]), "m": .object([:])])
         #expect(value.prettyText == "{\n  \"m\": {},\n  \"p1\": [0,1]\n}")
+    }
+
+    private struct Message: Decodable {
+        var someText: String?
+        var aNumber: JSONInteger?
+        var list: [Int]?
+    }
+
+    @Test func `a member of another kind makes a message unusable, a missing or unset one does not`() throws {
+        let good = [
+            #"{"some_text":"x","a_number":7,"list":[],"more":{"a":[null]}}"#, #"{"some_text":"","a_number":"8"}"#,
+            #"{"some_text":null,"a_number":null,"list":null}"#, #"{"a_number":7.0,"list":[1.0]}"#, "{}",
+        ]
+        let read = good.map { JSON.message($0.utf8, as: Message.self) }
+        #expect(read.map { $0?.someText } == ["x", "", nil, nil, nil])
+        #expect(read.map { $0?.aNumber?.value } == [7, 8, nil, 7, nil] && !read.contains { $0 == nil })
+        for value in ["7", "[]", "true", "{}"] { #expect(refuses("some_text", value)) }
+        for value in [#""x""#, #""""#, "[]", "true", "7.5", "1e30"] { #expect(refuses("a_number", value)) }
+        for value in [#""x""#, "1", "{}", #"["1"]"#] { #expect(refuses("list", value)) }
+        for text in ["", "null", "[]", "{", "{}x", "\"\"", String(repeating: "[", count: 100_000)] {
+            #expect(JSON.message(text.utf8, as: Message.self) == nil, "\(text.prefix(10))")
+        }
+    }
+
+    private func refuses(_ name: String, _ value: String) -> Bool {
+        JSON.message("{\"\(name)\":\(value)}".utf8, as: Message.self) == nil
+    }
+
+    @Test func `notes have their members in order, and say nothing where they are damaged`() {
+        let note = JSON.note(of: ["b": "/", "a": "ü"])
+        #expect(String(decoding: note, as: UTF8.self) == #"{"a":"ü","b":"/"}"#)
+        #expect(JSON.note(note) == ["a": "ü", "b": "/"])
+        #expect(JSON.note(Array(note.dropLast()), as: [String: String].self) == nil)
+        #expect(JSON.note(note, as: [String: Int].self) == nil && JSON.note(nil, as: Int.self) == nil)
     }
 
     private static func random(_ depth: Int, _ generator: inout SeededGenerator) -> JSONValue {

@@ -1,27 +1,59 @@
 internal import InletCore
 
-/// An object of the server as it came: everything in it is kept, what we understand can be asked for.
-protocol RoboscopeResource: Sendable, Equatable {
-    /// Below the API's address.
-    static var path: String { get }
-    /// What a person calls one.
-    static var noun: String { get }
-    /// Whether it carries a `version` that a change has to name.
-    static var isVersioned: Bool { get }
-    var fields: JSONObject { get }
-    init(fields: JSONObject)
+extension RoboscopeAPI {
+    /// What a server keeps.
+    package enum Kind: String, Sendable, CaseIterable {
+        case spaces
+        case sessions
+        case markers
+        /// Read only.
+        case events
+
+        /// Below the API's address.
+        var path: String { self == .sessions ? "work-sessions" : rawValue }
+
+        /// What a person calls one.
+        var noun: String { String(rawValue.dropLast()) }
+
+        /// Whether it carries a `version` that a change has to name.
+        var isVersioned: Bool { self == .sessions || self == .markers }
+    }
 }
 
-extension RoboscopeResource {
+/// An object of the server as it came: everything in it is kept, what we understand can be asked for.
+struct RoboscopeObject: Sendable, Equatable {
+    var fields: JSONObject
+
     var json: JSONValue { .object(fields) }
 
     /// Empty for an object without a usable one: ids go into paths, so they are held to what ids are made of.
-    var id: String { json["id"]?.string.flatMap { RoboscopeID.isPlausible($0) ? $0 : nil } ?? "" }
+    var id: String { text("id").flatMap { RoboscopeID.isPlausible($0) ? $0 : nil } ?? "" }
     var version: Int64? { json["version"]?.integer }
     var createdAt: WallTime? { time("created_at") }
+    var meta: JSONObject { json["meta"]?.object ?? [:] }
 
     func text(_ name: String) -> String? { json[name]?.string }
     func time(_ name: String) -> WallTime? { text(name).flatMap { WallTime(rfc3339: $0) } }
+
+    // MARK: - Of spaces
+
+    var key: String { text("key") ?? "" }
+
+    // MARK: - Of sessions
+
+    var spaceID: String { text("space_id") ?? "" }
+    var status: String { text("status") ?? "" }
+
+    /// The session that stands for `batch`, should there be several: the oldest.
+    static func standing(for batch: String, among sessions: [RoboscopeObject]) -> RoboscopeObject? {
+        sessions.filter { $0.meta[SessionStamp.batch]?.string == batch && !$0.id.isEmpty }
+            .min { ($0.createdAt?.milliseconds ?? .max, $0.id) < ($1.createdAt?.milliseconds ?? .max, $1.id) }
+    }
+
+    // MARK: - Of markers
+
+    /// `<sha256 of the file>#<index>` of those that we have sent.
+    var ingestID: String? { json["custom_props"]?[SessionStamp.ingestID]?.string }
 }
 
 enum RoboscopeID {
@@ -44,42 +76,6 @@ enum RoboscopeID {
     static func areEqual(_ left: String, _ right: String) -> Bool { left.lowercased() == right.lowercased() }
 }
 
-struct RoboscopeSpace: RoboscopeResource {
-    static let path = "spaces"
-    static let noun = "space"
-    static let isVersioned = false
-    var fields: JSONObject
-
-    var key: String { text("key") ?? "" }
-}
-
-struct RoboscopeSession: RoboscopeResource {
-    static let path = "work-sessions"
-    static let noun = "session"
-    static let isVersioned = true
-    var fields: JSONObject
-
-    var spaceID: String { text("space_id") ?? "" }
-    var status: String { text("status") ?? "" }
-    var meta: JSONObject { json["meta"]?.object ?? [:] }
-
-    /// The one that stands for `batch`, should there be several: the oldest.
-    static func standing(for batch: String, among sessions: [RoboscopeSession]) -> RoboscopeSession? {
-        sessions.filter { $0.meta[SessionStamp.batch]?.string == batch && !$0.id.isEmpty }
-            .min { ($0.createdAt?.milliseconds ?? .max, $0.id) < ($1.createdAt?.milliseconds ?? .max, $1.id) }
-    }
-}
-
-struct RoboscopeMarker: RoboscopeResource {
-    static let path = "markers"
-    static let noun = "marker"
-    static let isVersioned = true
-    var fields: JSONObject
-
-    /// `<sha256 of the file>#<index>` of those that we have sent.
-    var ingestID: String? { json["custom_props"]?[SessionStamp.ingestID]?.string }
-}
-
 /// Members of `meta` and `custom_props` that are ours.
 enum SessionStamp {
     /// The name of the unit that a session was made for.
@@ -100,18 +96,18 @@ extension RoboscopeAPI {
     ///
     /// - Parameter change: nil when the object is as it shall be already; then nothing is sent.
     /// - Returns: the object as it was read last, after the change if there was one.
-    func changing<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ id: String, _ change: (Resource) throws(DeliveryError) -> JSONObject?
-    ) async throws(DeliveryError) -> Resource {
+    func changing(
+        _ kind: Kind, _ id: String, _ change: (RoboscopeObject) throws(DeliveryError) -> JSONObject?
+    ) async throws(DeliveryError) -> RoboscopeObject {
         var tried = 0
         while true {
-            let current = try await get(type, id)
+            let current = try await object(kind, id)
             guard let fields = try change(current), !fields.isEmpty else { return current }
             do throws(DeliveryError) {
-                try await update(type, id, Self.versioned(fields, current))
-                return try await get(type, id)
+                try await patch(kind, id, Self.versioned(fields, current))
+                return try await object(kind, id)
             } catch {
-                guard error.code == .conflict, Resource.isVersioned else { throw error }
+                guard error.code == .conflict, kind.isVersioned else { throw error }
                 tried += 1
                 guard tried < Self.tries else {
                     throw DeliveryError(
@@ -122,7 +118,7 @@ extension RoboscopeAPI {
         }
     }
 
-    private static func versioned(_ fields: JSONObject, _ current: some RoboscopeResource) -> JSONObject {
+    private static func versioned(_ fields: JSONObject, _ current: RoboscopeObject) -> JSONObject {
         guard let version = current.version else { return fields }
         return fields.merging(["version": .number(String(version))]) { $1 }
     }
