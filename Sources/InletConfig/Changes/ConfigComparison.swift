@@ -32,6 +32,8 @@ package struct ConfigComparison: Sendable {
     private let types: [DestinationType]
     /// Whether what is shown is all that is known.
     private let isOfTexts: Bool
+    /// Of the key of the file that is being compared.
+    private var effect = ConfigEffect.now
     private var changes: [ConfigChange] = []
 
     /// - Parameter types: those with which both were loaded.
@@ -54,7 +56,10 @@ package struct ConfigComparison: Sendable {
 
     private static func run(_ old: Side, _ new: Side, _ comparison: ConfigComparison) -> [ConfigChange] {
         var comparison = comparison
-        comparison.compare(old, new, .section(KeyTables.top(types: comparison.types)), [])
+        for spec in ConfigKeys.all.specs {
+            comparison.effect = spec.untilRestart == nil ? .now : .restart
+            comparison.compare(old[spec.name], new[spec.name], spec.kind, [spec.name])
+        }
         return comparison.changes
     }
 
@@ -67,7 +72,7 @@ package struct ConfigComparison: Sendable {
         switch kind {
         case .section(let specs), .brief(_, let specs):
             for spec in specs { compare(old[spec.name], new[spec.name], spec.kind, keys + [spec.name]) }
-        case .map(.section(let common)): compareNamed(old, new, common, keys)
+        case .destinations: compareNamed(old, new, keys)
         case .list(.section(let specs)): compareList(old.entries, new.entries, specs, keys)
         default:
             let (from, to) = (ConfigText.leaf(old, kind), ConfigText.leaf(new, kind))
@@ -76,13 +81,11 @@ package struct ConfigComparison: Sendable {
     }
 
     /// Destinations: one that became another type is another one.
-    private mutating func compareNamed(_ old: Side, _ new: Side, _ common: [KeySpec], _ keys: [String]) {
+    private mutating func compareNamed(_ old: Side, _ new: Side, _ keys: [String]) {
         let names = Set(old.section?.values.keys.map(\.self) ?? []).union(new.section?.values.keys.map(\.self) ?? [])
         for name in names.sorted() {
             let (before, after) = (old[name], new[name])
-            let specs = [before, after].map { side in
-                common + (types.first { $0.name == side.section?.string("type") }?.keys ?? [])
-            }
+            let specs = [before, after].map { types.keys(of: $0.section?.string("type")) }
             if let one = before.section, let other = after.section, one.string("type") == other.string("type") {
                 compare(before, after, .section(specs[0]), keys + [name])
             } else {
@@ -121,7 +124,7 @@ package struct ConfigComparison: Sendable {
     }
 
     private mutating func add(_ keys: [String], _ from: String?, _ to: String?) {
-        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: .of(keys)))
+        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: effect))
     }
 }
 

@@ -26,11 +26,14 @@ package struct ManifestRule: Sendable, Hashable, Codable {
         case mhl
     }
 
+    /// Those that the lists' readers know.
+    package static let algorithms: [Digest.Algorithm] = [.xxh64, .md5, .sha1]
+
     package var format: Format
     /// What is computed of every file as it is read from its folder.
     package var algorithm: Digest.Algorithm
 
-    package init(format: Format, algorithm: Digest.Algorithm = .xxh64) {
+    package init(format: Format, algorithm: Digest.Algorithm = ManifestKeys.all.hash.standard) {
         self.format = format
         self.algorithm = algorithm
     }

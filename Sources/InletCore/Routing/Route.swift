@@ -26,7 +26,7 @@ package struct Route: Sendable {
     package var onSuccess: OnSuccess
     package var onFailure: OnFailure
     package var retry: RetryPolicy
-    package var priority = Priority.normal
+    package var priority = RouteKeys.all.priority.standard
     /// nil = the root's.
     package var settle: Duration?
     package var sidecars: SidecarRule
@@ -35,8 +35,8 @@ package struct Route: Sendable {
     /// Texts of the user's own that go with every file of the route into listings, receipts and notifications; `type:` is the
     /// one called `type`.
     package var labels: [String: KeyTemplate] = [:]
-    package var receipts = ReceiptPlace.none
-    package var dedupe = DuplicateRule.off
+    package var receipts = RouteKeys.all.receipts.standard
+    package var dedupe = RouteKeys.all.dedupe.standard
     /// What is made of its files and delivered beside them.
     package var derive: [DeriveRule] = []
     /// For `unit: folder` only.
@@ -47,9 +47,10 @@ package struct Route: Sendable {
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,
         key: KeyTemplate = .standard, owner: String? = nil, to: [String], with: [String: KeyTemplate] = [:],
-        sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep,
+        sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = RouteKeys.all.onSuccess.standard,
+        onFailure: OnFailure = RouteKeys.all.onFailure.standard,
         retry: RetryPolicy = RetryPolicy(), settle: Duration? = nil, sidecars: SidecarRule = SidecarRule(),
-        unit: RouteUnit = .file, completion: Completion = .quiet
+        unit: RouteUnit = RouteKeys.all.unit.standard, completion: Completion = RouteKeys.all.completion.standard
     ) {
         self.name = name
         self.match = match

@@ -7,7 +7,10 @@ package struct SidecarRule: Sendable, Equatable {
     /// How long a file must be quiet before it goes without what is missing, and a companion without its file.
     package var wait: Duration
 
-    package init(metadata: Bool = false, extensions: [String] = [], wait: Duration = .seconds(10)) {
+    package init(
+        metadata: Bool = SidecarKeys.all.metadata.standard, extensions: [String] = [],
+        wait: Duration = SidecarKeys.all.wait.standard
+    ) {
         self.metadata = metadata
         self.extensions = extensions
         self.wait = wait
