@@ -109,6 +109,7 @@ struct ConfigParser {
     /// `state_dir`, as far as it can be told of a text that may be wrong in any way.
     func stateDirectory(_ bytes: [UInt8]) -> FilePath {
         let lines = bytes.split(separator: UInt8(ascii: "\n")).filter { $0.starts(with: "state_dir:".utf8) }
+        // What is wrong with the text is said by whoever reads it for more than this.
         guard let node = (try? Self.document(bytes)) ?? lines.first.flatMap({ try? Self.document(Array($0)) }) else {
             return defaults.stateDirectory
         }

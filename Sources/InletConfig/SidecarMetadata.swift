@@ -7,7 +7,12 @@ package import SystemPackage
 /// the file's labels. A sidecar is written by whoever may drop files, not by
 /// whoever may configure the agent. So nothing is filled in: `${env:NAME}` and `${file:PATH}` stay as they are written,
 /// and anchors, aliases, merge keys and tags are refused.
-package enum SidecarMetadata {
+package struct SidecarMetadata {
+    private var fields: [String: String] = [:]
+    private var labels: [String: String] = [:]
+    private var problems: [Problem] = []
+    private var lines: [String: Int] = [:]
+
     /// Larger ones are refused.
     package static let maximumBytes = 64 << 10
     /// Longer names are refused; destinations have none.
@@ -24,7 +29,7 @@ package enum SidecarMetadata {
         let isTooLarge = text.count > maximumBytes
         let source = SourceText(isTooLarge ? [] : text)
         let report = ErrorReport(file: file.display, source: source, mask: SecretMask(source: source, names: []))
-        var reader = SidecarReader()
+        var reader = SidecarMetadata()
         do throws(Problem) {
             if isTooLarge { throw Problem(.start, "the sidecar is larger than 64 KiB") }
             try reader.read(text)
@@ -46,17 +51,11 @@ package enum SidecarMetadata {
         if isMarker, !lines.contains(where: { $0.hasPrefix("labels:") }) { return [:] }
         return try parse(bytes, file: file).labels
     }
-}
 
-/// Reads a sidecar's mapping from libyaml's events. What is wrong with one field is noted, and the rest is read on.
-private struct SidecarReader {
-    private(set) var fields: [String: String] = [:]
-    private(set) var labels: [String: String] = [:]
-    var problems: [Problem] = []
-    private var lines: [String: Int] = [:]
+    // MARK: - Reading; what is wrong with one field is noted, and the rest is read on
 
     /// - Throws: what ends the reading: text that is not UTF-8, broken YAML, or something else than one mapping.
-    mutating func read(_ bytes: [UInt8]) throws(Problem) {
+    private mutating func read(_ bytes: [UInt8]) throws(Problem) {
         let events = try YAMLEvents(bytes)
         _ = try events.next()
         guard case .documentStart = try events.next().kind else { return }
@@ -112,7 +111,7 @@ private struct SidecarReader {
         if name == "<<", style == .plain {
             problems.append(Problem(key.start, "merge keys ('<<') are not supported in a sidecar"))
         } else if !Self.isName(name) {
-            let limit = SidecarMetadata.longestName
+            let limit = Self.longestName
             problems.append(
                 Problem(
                     key.start,
@@ -198,7 +197,7 @@ private struct SidecarReader {
     }
 
     private static func isName(_ text: String) -> Bool {
-        (1...SidecarMetadata.longestName).contains(text.utf8.count)
+        (1...longestName).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch byte {
                 case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true

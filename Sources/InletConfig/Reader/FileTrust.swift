@@ -91,7 +91,7 @@ struct SmallFile {
         }
     }
 
-    /// What is known of a file that is read later, if it is there.
+    /// What is known of a file that is read later, if it is there: whoever reads it says why it cannot be.
     static func trust(of path: FilePath) -> FileTrust? { (try? path.stat()).map { FileTrust($0) } }
 
     private static func bytes(of file: FileDescriptor, limit: Int) throws -> [UInt8] {

@@ -1,5 +1,5 @@
-// The keys of the configuration file, a table a section; those of destinations stand with their kinds. A new key is one member here,
-// and one line where its section becomes settings: `SettingsReader` of InletConfig.
+// The keys of the configuration file, a table a section; those of destinations stand with their kinds. How to add one:
+// `Sources/InletConfig/InletConfig.docc/InletConfig.md`.
 
 /// The whole file. Each destination has the keys of its type besides `type` itself: see `DestinationType`.
 package struct ConfigKeys: KeyTable {
