@@ -110,11 +110,12 @@ package final class PipelineFactory: Sendable {
     }
 
     func proxies(of destination: DestinationSettings?) throws(SettingFault) -> ProxyRules {
-        guard let section = destination?.values.section(KeySpec.proxy.name) else { return proxies }
+        let key = ProxyKeys.key()
+        guard let section = (destination?.values).map(key.value), section.url != nil else { return proxies }
         do throws(ProxySettings.Fault) {
             return ProxyRules(try ProxySettings(section), isOwn: true)
         } catch {
-            throw SettingFault(key: KeySpec.proxy.name, message: "has '\(error.key)', which \(error.message)")
+            throw SettingFault(key: key.spec.name, message: "has '\(error.key)', which \(error.message)")
         }
     }
 

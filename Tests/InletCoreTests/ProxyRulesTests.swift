@@ -13,7 +13,7 @@ struct ProxyRulesTests {
         if let user { section.values["user"] = .string(user) }
         if let password { section.values["password"] = .secret(Secret(password)) }
         if let noProxy { section.values["no_proxy"] = .list(noProxy.map { .string($0) }) }
-        return try ProxySettings(section)
+        return try ProxySettings(Section(ProxyKeys(), section))
     }
 
     @Test(

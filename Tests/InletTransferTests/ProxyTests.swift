@@ -21,7 +21,7 @@ import Testing
             section.values["user"] = .string(user)
             section.values["password"] = .secret(Secret("can:ary"))
         }
-        let rules = ProxyRules(try ProxySettings(section), isOwn: true)
+        let rules = ProxyRules(try ProxySettings(Section(ProxyKeys(), section)), isOwn: true)
         return HTTPClient(trust: trust, userAgent: "inlet-tests/1", proxies: rules)
     }
 

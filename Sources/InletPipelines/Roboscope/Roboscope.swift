@@ -20,46 +20,50 @@ package struct RoboscopeSettings: Sendable {
 
     package static let type = DestinationType(
         name: "roboscope", summary: "a Roboscope 2 server: models and scans registered, markers and sessions kept",
-        keys: keys + KeySpec.bandwidth + [.proxy], fields: RoboscopeFields.specs, takesSidecars: false)
-
-    private static let keys = [
-        KeySpec("url", .string, required: true, "Address of the API, for example https://api.example/api/v1."),
-        KeySpec(
-            "storage", .string, required: true,
-            "Name of the destination that files are uploaded to; it needs a public URL for what it holds."),
-        KeySpec("token", .secret, "Sent as Authorization: Bearer, where the server wants one."),
-        KeySpec("chunk", .integer(1...1000), default: "100", "Markers sent in one request."),
-        KeySpec(
-            "presence", .boolean, default: "true", "Be shown as present in a session while markers are sent to it."),
-        KeySpec("locks", .boolean, default: "true", "Lock a session while it is written to."),
-        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        Trust.caFileKey,
-        KeySpec("connections", .integer(1...64), default: "8", "Registrations made at once."),
-    ]
+        keys: RoboscopeKind().specs, fields: RoboscopeFields.specs, takesSidecars: false)
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        url = try HTTPURL(values)
-        guard let name = values.string("storage"), !name.isEmpty else {
-            throw SettingFault(key: "storage", message: "is missing: the destination that models are uploaded to")
+        let values = Section(RoboscopeKind(), values)
+        url = try values.neededAddress(\.url, allowHTTP: values.allowHTTP)
+        guard let name = values.storage, !name.isEmpty else {
+            throw values.fault(\.storage, "is missing: the destination that models are uploaded to")
         }
         storage = name
-        token = values.secret("token").flatMap { $0.isEmpty ? nil : $0 }
+        token = values.token.flatMap { $0.isEmpty ? nil : $0 }
         if let token, !token.reveal().utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
-            throw SettingFault(key: "token", message: "holds characters that cannot stand in a header")
+            throw values.fault(\.token, "holds characters that cannot stand in a header")
         }
-        chunk = values.integer("chunk") ?? 100
-        presence = values.boolean("presence") ?? true
-        locks = values.boolean("locks") ?? true
-        trust = try Trust(values)
-        connections = values.integer("connections") ?? 8
+        chunk = values.chunk
+        presence = values.presence
+        locks = values.locks
+        trust = Trust(caFile: values.caFile)
+        connections = values.connections
     }
 }
 
 package struct RoboscopeKind: DestinationKind {
+    let url = Key("url", .string, required: true, "Address of the API, for example https://api.example/api/v1.")
+    let storage = Key(
+        "storage", .string, required: true,
+        "Name of the destination that files are uploaded to; it needs a public URL for what it holds.")
+    let token = Key("token", .secret, "Sent as Authorization: Bearer, where the server wants one.")
+    let chunk = Key("chunk", .integer(1...1000), default: 100, "Markers sent in one request.")
+    let presence = Key(
+        "presence", .boolean, default: true, "Be shown as present in a session while markers are sent to it.")
+    let locks = Key("locks", .boolean, default: true, "Lock a session while it is written to.")
+    let allowHTTP = Key.allowHTTP
+    let caFile = TrustKeys.caFile
+    let connections = Key("connections", .integer(1...64), default: 8, "Registrations made at once.")
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
-    package var addressKey: String? { "url" }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try RoboscopeSettings(destination.values)
+        return (settings.url, settings.trust)
+    }
 
     /// Nothing of size goes there but markers, which share the connections.
     package func make(

@@ -6,48 +6,24 @@ package import SystemPackage
 ///
 /// As in a sidecar nothing is filled in, and anchors, aliases, merge keys and tags are refused. Words without quotes are what
 /// the core schema of YAML 1.2 (section 10.3) makes of them; what JSON has no number for (`.inf`, `.nan`) stays a text.
-package enum YAMLAsJSON {
+package struct YAMLAsJSON {
+    private var json: [UInt8] = []
+
     /// - Parameter file: the name for errors.
     /// - Throws: what is wrong first, with its place; nothing of it is known beyond that.
-    package static func convert(_ bytes: [UInt8], file: FilePath) throws(YAMLDataError) -> [UInt8] {
+    package static func convert(_ bytes: [UInt8], file: FilePath) throws(ConfigError) -> [UInt8] {
         let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
-        var writer = JSONFromYAML()
+        var writer = YAMLAsJSON()
         do throws(Problem) {
             return try writer.convert(text)
         } catch {
-            throw YAMLDataError(
-                file: file.display, line: error.position.line, column: error.position.column, error.message)
+            let place = error.position
+            throw ConfigError(
+                file: file.display, line: place.line, column: place.column, message: error.message, excerpt: "")
         }
     }
-}
 
-/// One line: `markers.yaml:3:7: …`.
-package struct YAMLDataError: Error, Sendable, Equatable, CustomStringConvertible {
-    package var file: String
-    /// Both count from 1.
-    package var line: Int
-    package var column: Int
-    package var message: String
-
-    init(file: String, line: Int, column: Int, _ message: String) {
-        self.file = file
-        self.line = line
-        self.column = column
-        self.message = message
-    }
-
-    package var description: String { "\(file):\(line):\(column): \(message)" }
-}
-
-/// Writes JSON while libyaml reads.
-private struct JSONFromYAML {
-    private var json: [UInt8] = []
-
-    mutating func convert(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
-        if let offset = SourceText.firstInvalidOffset(in: bytes) {
-            let place = SourceText.position(after: bytes.prefix(offset))
-            throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
-        }
+    private mutating func convert(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
         let events = try YAMLEvents(bytes)
         _ = try events.next()
         guard case .documentStart = try events.next().kind else { return Array("null".utf8) }
@@ -111,7 +87,7 @@ private struct JSONFromYAML {
     }
 
     private static func check(_ event: YAMLEvent) throws(Problem) {
-        if event.tag != nil { throw Problem(event.start, "tags such as !!str are not supported; quote text instead") }
+        if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
         if event.anchor != nil {
             throw Problem(event.start, "anchors are not supported here; put text that begins with '&' in quotes")
         }

@@ -90,57 +90,33 @@ struct Interpolation {
     }
 }
 
-/// A file that a credential is in.
-struct CredentialFile: Sendable {
-    var path: FilePath
-    var trust: FileTrust
-}
+/// Where relative paths of the configuration start from.
+struct PathResolution: Sendable {
+    /// The configuration file's folder; absolute.
+    var folder: FilePath
+    /// nil when HOME is not set.
+    var home: FilePath?
 
-/// A file read whole, up to a limit.
-struct SmallFile {
-    var bytes: [UInt8]
-    var trust: FileTrust
+    /// Linux's PATH_MAX without the terminating NUL.
+    static let longest = 4095
 
-    /// Why a file could not be read, in words.
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
-    }
-
-    static func read(_ path: FilePath, limit: Int) throws(Failure) -> SmallFile {
-        do {
-            // Not blocking, because opening a FIFO would wait for its writer.
-            let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
-            return try file.closeAfter {
-                let stat = try file.stat()
-                guard stat.type != .directory else { throw Errno.isDirectory }
-                let bytes = try bytes(of: file, limit: limit)
-                return SmallFile(bytes: bytes, trust: FileTrust(stat))
-            }
-        } catch let failure as Failure {
-            throw failure
-        } catch {
-            throw Failure(description: "\(error)")
+    /// An absolute path without `.` and `..`; nil for an empty or too long text, and for `~/` without a home.
+    func resolve(_ text: String) -> FilePath? {
+        guard !text.isEmpty, text.utf8.count <= Self.longest else { return nil }
+        if text == "~" || text.hasPrefix("~/") {
+            guard let home else { return nil }
+            return home.appending(text.dropFirst(2).description).lexicallyNormalized()
         }
-    }
-
-    /// What is known of a file that is read later, if it is there.
-    static func trust(of path: FilePath) -> FileTrust? { (try? path.stat()).map { FileTrust($0) } }
-
-    private static func bytes(of file: FileDescriptor, limit: Int) throws -> [UInt8] {
-        var bytes: [UInt8] = []
-        let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
-        defer { chunk.deallocate() }
-        while true {
-            let count = try file.read(into: chunk)
-            if count == 0 { return bytes }
-            bytes += chunk.prefix(count)
-            if bytes.count > limit { throw Failure(description: "it is larger than \(ByteText.format(Int64(limit)))") }
-        }
+        return folder.pushing(FilePath(text)).lexicallyNormalized()
     }
 }
 
-extension FileTrust {
-    fileprivate init(_ stat: Stat) {
-        self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
+extension FilePath {
+    /// Whether this path is `folder` or lies below it; both absolute and normalised.
+    func isInside(_ folder: FilePath) -> Bool { starts(with: folder) }
+
+    /// The components behind `folder`, of which this path is known to be inside.
+    func components(below folder: FilePath) -> [FilePath.Component] {
+        Array(components.dropFirst(folder.components.count))
     }
 }
