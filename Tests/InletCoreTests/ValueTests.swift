@@ -7,8 +7,7 @@ import Testing
         let abc = "abc".utf8
         #expect(MD5.digest(of: abc).hex == "900150983cd24fb0d6963f7d28e17f72")
         #expect(SHA1.digest(of: abc).hex == "a9993e364706816aba3e25717850c26c9cd0d89d")
-        #expect(
-            SHA256.digest(of: abc).hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        #expect(SHA256.digest(of: abc).hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         #expect(
             SHA512.bytes(of: Array(abc)).hex
                 == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
@@ -55,5 +54,38 @@ import Testing
     @Test func `bytes that nobody can foretell are others each time`() {
         #expect(Set((0..<100).map { _ in [UInt8].unforeseeable(16) }).count == 100)
         #expect([UInt8].unforeseeable(0).isEmpty)
+    }
+}
+
+@Suite struct HistogramTests {
+    /// A value, and how many values are at most 1, at most 2, and there at all, once it is added to an empty histogram.
+    @Test(arguments: [
+        (0.0, [1, 1, 1]), (0.999, [1, 1, 1]), (1.0, [1, 1, 1]), (1.001, [0, 1, 1]), (2.0, [0, 1, 1]), (2.5, [0, 0, 1]),
+        (1e12, [0, 0, 1]),
+    ])
+    func `a value is counted in its bound and in all above it`(value: Double, counts: [Int]) {
+        var histogram = Histogram(bounds: [1, 2])
+        histogram.add(value)
+        #expect(histogram.atMost.map(\.bound) == [1, 2] && histogram.atMost.map(\.count) + [histogram.count] == counts)
+        #expect(histogram.sum == value)
+    }
+
+    @Test func `many values add up`() {
+        var histogram = Histogram(bounds: [1, 2, 4])
+        for value in [0.5, 0.5, 1.5, 3, 3, 3, 9] { histogram.add(value) }
+        #expect(histogram.atMost.map(\.count) == [2, 3, 6] && histogram.count == 7 && histogram.sum == 20.5)
+    }
+
+    @Test func `a duration is counted in seconds`() {
+        var histogram = Histogram(bounds: [0.05, 1])
+        histogram.add(.milliseconds(50))
+        histogram.add(.seconds(90))
+        #expect(histogram.atMost.map(\.count) == [1, 1] && histogram.count == 2 && histogram.sum == 90.05)
+    }
+
+    @Test(arguments: [Histogram.ofDeliveries, .ofWrites])
+    func `the bounds that are used ascend`(histogram: Histogram) {
+        #expect(zip(histogram.bounds, histogram.bounds.dropFirst()).allSatisfy { $0 < $1 })
+        #expect(histogram.count == 0 && histogram.sum == 0)
     }
 }
