@@ -60,12 +60,12 @@ import Testing
         scene.log.emit(.jobAdmitted(job: 1, path: "/in/A001/film.mp4", route: "all", size: 9, deliveries: ["disk"]))
     }
 
-    private static func check(_ answer: RawAnswer, _ method: String, _ path: String, _ document: JSONValue) throws {
+    private static func check(_ answer: RawAnswer, _ method: String, _ path: String, _ document: InletDashboard.JSONValue) throws {
         let operation = try #require(document["paths"]?[path]?[method.lowercased()], "\(method) \(path)")
         let described = try #require(
             operation["responses"]?[String(answer.status)]?["content"]?["application/json"]?["schema"],
             "\(method) \(path): \(answer.status) \(answer.body)")
-        let faults = SchemaCheck(document).faults(try JSONValue.read(answer.body), described)
+        let faults = SchemaCheck(document).faults(try InletDashboard.JSONValue.read(answer.body), described)
         #expect(faults.isEmpty, "\(method) \(path): \(faults)\n\(answer.body)")
     }
 
@@ -116,7 +116,7 @@ import Testing
     @Test func `the log's level is answered as the document says`() throws {
         let report = LogLevelReport(level: "debug", configured: "info")
         let check = SchemaCheck(OpenAPI.document(Endpoints.all, version: "1"))
-        let answer = try JSONValue.read(String(decoding: try JSONValue.bytes(of: report), as: UTF8.self))
+        let answer = try InletDashboard.JSONValue.read(String(decoding: try InletDashboard.JSONValue.bytes(of: report), as: UTF8.self))
         let faults = check.faults(answer, LogLevelReport.schema.json)
         #expect(faults.isEmpty, "\(faults)")
     }
@@ -136,7 +136,7 @@ import Testing
         for endpoint in Endpoints.all {
             let name = "\(endpoint.method.rawValue) \(endpoint.path)"
             let operation = try #require(document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()])
-            var parameters: [String: JSONValue] = [:]
+            var parameters: [String: InletDashboard.JSONValue] = [:]
             if case .list(let found)? = operation["parameters"] {
                 for case .object(let one) in found {
                     if case .text(let key)? = one["name"] { parameters[key] = .object(one) }
@@ -185,7 +185,7 @@ import Testing
             return
         }
         #expect(fields.filter(\.isRequired).map(\.name) == ["name", "inner", "parts"])
-        let flag = JSONValue.object(["type": .text("boolean")])
+        let flag = InletDashboard.JSONValue.object(["type": .text("boolean")])
         let json = Sample.schema.json["properties"]
         #expect(json?["name"]?["description"] == .text("A name."))
         #expect(json?["when"]?["format"] == .text("date-time") && json?["when"]?["description"] == .text("At last."))
@@ -196,9 +196,9 @@ import Testing
 
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
-            decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
+            decoding: try InletDashboard.JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
         let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
-        let known = SchemaCheck(try JSONValue.read(text)).schemas
+        let known = SchemaCheck(try InletDashboard.JSONValue.read(text)).schemas
         #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })
     }
 

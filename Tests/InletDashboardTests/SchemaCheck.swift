@@ -5,13 +5,13 @@ import Foundation
 /// Holds a value against a schema of the document. Stricter than JSON Schema: a key that the document does not name is a fault
 /// too, unless it says that there may be more.
 struct SchemaCheck {
-    let schemas: [String: JSONValue]
+    let schemas: [String: InletDashboard.JSONValue]
 
-    init(_ document: JSONValue) {
+    init(_ document: InletDashboard.JSONValue) {
         schemas = document["components"]?["schemas"]?.object ?? [:]
     }
 
-    func faults(_ value: JSONValue, _ schema: JSONValue, at place: String = "$") -> [String] {
+    func faults(_ value: InletDashboard.JSONValue, _ schema: InletDashboard.JSONValue, at place: String = "$") -> [String] {
         if case .text(let reference)? = schema["$ref"] {
             let name = String(reference.split(separator: "/").last ?? "")
             guard let named = schemas[name] else { return ["\(place): no schema \(name)"] }
@@ -34,7 +34,7 @@ struct SchemaCheck {
         }
     }
 
-    private func faults(_ object: [String: JSONValue], _ schema: JSONValue, at place: String) -> [String] {
+    private func faults(_ object: [String: InletDashboard.JSONValue], _ schema: InletDashboard.JSONValue, at place: String) -> [String] {
         let properties = schema["properties"]?.object ?? [:]
         var found: [String] = []
         if case .list(let required)? = schema["required"] {
@@ -51,12 +51,12 @@ struct SchemaCheck {
     }
 }
 
-extension JSONValue {
-    subscript(_ key: String) -> JSONValue? { object?[key] }
+extension InletDashboard.JSONValue {
+    subscript(_ key: String) -> InletDashboard.JSONValue? { object?[key] }
 
-    var object: [String: JSONValue]? { if case .object(let object) = self { object } else { nil } }
+    var object: [String: InletDashboard.JSONValue]? { if case .object(let object) = self { object } else { nil } }
 
-    static func read(_ text: String) throws -> JSONValue {
-        try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+    static func read(_ text: String) throws -> InletDashboard.JSONValue {
+        try JSONDecoder().decode(InletDashboard.JSONValue.self, from: Data(text.utf8))
     }
 }
