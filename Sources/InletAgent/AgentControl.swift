@@ -89,7 +89,7 @@ package struct AgentControl: Sendable {
             let place = RoutePlace(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
             // What cannot be looked at is judged by its name.
-            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
+            let identity = await asking.run { file.flatMap { FileLook.file(at: $0) } }
             return RouteTrial(
                 place, identity: identity, size: size, table: RouteTable(settings.routes),
                 destination: { shared.destinations[$0] }, at: .now)

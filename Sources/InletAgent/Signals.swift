@@ -1,4 +1,5 @@
 internal import InletLinux
+internal import ServiceLifecycle
 internal import Synchronization
 
 /// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
@@ -115,7 +116,7 @@ package final class WakeSignal: Sendable {
         }
         if let alarm { AlarmClock.shared.remove(alarm) }
         // The machine is short of everything: the loop looks again soon, and does not spin.
-        if isClockless { try? await Task.sleep(for: Self.clocklessPause) }
+        if isClockless { await Task.pause(for: Self.clocklessPause) }
     }
 
     /// The loop of nearly every service: do what is due; else wait for the earliest time or for a signal. Goes on until the task
@@ -161,5 +162,33 @@ package final class StopFlag: Sendable {
     /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
     package func wait(until deadline: ContinuousClock.Instant? = nil) async {
         if !isSet { await signal.wait(until: deadline) }
+    }
+}
+
+extension Task where Success == Never, Failure == Never {
+    /// Sleeps, for a loop that does the same however its pause ended: it looks itself whether it is to go on.
+    ///
+    /// - Returns: whether the time is over; false when the task was cancelled before.
+    @discardableResult
+    static func pause(for time: Duration, tolerance: Duration? = nil) async -> Bool {
+        do {
+            try await Task.sleep(for: time, tolerance: tolerance)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// As `pause`; a graceful shutdown ends it too.
+    @discardableResult
+    static func pauseUntilStop(for time: Duration) async -> Bool {
+        await cancelWhenGracefulShutdown { await pause(for: time) }
+    }
+
+    /// Returns when the agent is asked to stop: for a service that has nothing to do until then, because one that returns by
+    /// itself ends the agent.
+    static func waitForStop() async {
+        // It throws when the task is cancelled, which is an end as well.
+        try? await gracefulShutdown()
     }
 }

@@ -198,11 +198,7 @@ extension Journal {
         return links
     }
 
-    private struct Link {
-        var destination: String
-        var delivery: Int64
-        var original: Original
-    }
+    private typealias Link = (destination: String, delivery: Int64, original: Original)
 
     /// The delivery of a step whose destination has the content already, delivered without a key of its own; nil where the file
     /// is to be sent.
@@ -217,7 +213,7 @@ extension Journal {
         delivery.fields = plan.with
         let id = try insert(delivery, database)
         _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
-        return Link(destination: step.destination, delivery: id, original: original)
+        return (step.destination, id, original)
     }
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.

@@ -8,12 +8,12 @@ internal import SystemPackage
 /// `history_word` holds once what many rows say: states, routes, destinations, policies. `history_place` does so for where
 /// files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left where they were.
 /// `history_file.root` is the folder at which the volume was mounted; NULL for files that are on none. Proofs and checksums
-/// are in their short form (`ProofNote`). A `history_content` stands for a row of `content`.
+/// are in their short form (`ShortProof`). A `history_content` stands for a row of `content`.
 ///
 /// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
 /// asked of either (`Shelf`).
-enum HistorySchema {
-    static let tables = [words, files, deliveries, contents, fileView, deliveryView].joined()
+extension Schema {
+    static let history = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
     private static let words = """
         CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);

@@ -22,10 +22,8 @@ extension Journal {
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
             batch.id
-        ) { row in
-            // They are all of one route; one that cannot be read must not keep the unit from its end.
-            try? FilePolicy(note: row.bytes(0))
-        }
+        ) { FilePolicy.readable($0.bytes(0)) }
+        // They are all of one route.
         guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
         try database.change(
             "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,

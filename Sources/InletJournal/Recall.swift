@@ -111,15 +111,18 @@ extension Journal {
     /// - Parameters:
     ///   - file: as it was when the content was judged: what a delivery that has ended since then proved may be another one.
     ///   - uptimes: the destinations' expiry clocks.
+    /// - Returns: whether it was noted, as it is not while a delivery of the file runs, or has sent a part of it; whether the
+    ///   file was judged by what is no longer so, and is to be judged again; and whether something of it is due that was not
+    ///   before.
     @discardableResult
     package func refresh(
         _ file: FileRow, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
-    ) async throws(JournalError) -> Touch {
+    ) async throws(JournalError) -> (isNoted: Bool, isOutdated: Bool, goesOn: Bool) {
         let id = file.id
         return try await commit { database in
             guard let known = try FileRow.one(id, database), known.state == file.state, known.content == file.content,
                 known.digests == file.digests
-            else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
+            else { return (false, true, false) }
             // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
             let isEdited = identity.changed != known.identity.changed
             let isSpared =
@@ -134,18 +137,8 @@ extension Journal {
             if known.state == .expired, known.code == .sourceForbidden {
                 goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
             }
-            return Touch(isNoted: isNoted, isOutdated: false, goesOn: goesOn)
+            return (isNoted, false, goesOn)
         }
-    }
-
-    /// What came of the note that a known file was touched.
-    package struct Touch: Sendable {
-        /// False while a delivery of it runs, or has sent a part of it.
-        package var isNoted: Bool
-        /// Whether the file was judged by what is no longer so, and is to be judged again.
-        package var isOutdated: Bool
-        /// Whether something of it is due that was not before.
-        package var goesOn: Bool
     }
 
     /// Where nothing but the former ctime tells that the content is another one: the file awaits its disposal, or one

@@ -306,6 +306,12 @@ enum JournalJSON {
     static func decode<Value: Decodable>(_ bytes: [UInt8]) throws -> Value {
         try JSONDecoder().decode(Value.self, from: Data(bytes))
     }
+
+    /// The labels of a unit or a file, for what goes on with them or without: those that cannot be read are none.
+    static func labels(_ bytes: [UInt8]?) -> [String: String] {
+        // As said above.
+        bytes.flatMap { try? decode($0) } ?? [:]
+    }
 }
 
 /// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
@@ -346,6 +352,12 @@ extension FilePolicy {
     var note: [UInt8] { get throws { try Self.notes.value(self) { try JournalJSON.encode($0) } } }
 
     init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JournalJSON.decode($0) } }
+
+    /// nil for one that cannot be read, which is said when its file's turn comes: until then it holds nothing else up.
+    static func readable(_ note: [UInt8]) -> FilePolicy? {
+        // As said above.
+        try? FilePolicy(note: note)
+    }
 }
 
 /// Policies of earlier versions lack what came later; what is not asked for is not written.

@@ -87,7 +87,8 @@ import Testing
 
     @Test func `without receivers nothing is kept`() async throws {
         let bench = try Bench()
-        #expect(try await bench.journal.setSinks([], at: Bench.start) == SinkChange(identity: "", dropped: [:]))
+        let change = try await bench.journal.setSinks([], at: Bench.start)
+        #expect(change.identity.isEmpty && change.dropped.isEmpty)
         _ = try await bench.admit("a")
         try await bench.settle(.test(.delivered))
         try await bench.finishAll()
@@ -179,7 +180,7 @@ import Testing
         #expect(!change.identity.isEmpty && change.dropped.isEmpty)
         try await bench.journal.post(.destinationUp, [1], at: Bench.start)
         let again = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        #expect(again == SinkChange(identity: change.identity, dropped: ["old": 1]))
+        #expect(again.identity == change.identity && again.dropped == ["old": 1])
         #expect(try await take(bench).count == 1)
     }
 

@@ -325,8 +325,7 @@ struct Admission: Sendable {
             case .busy, .full: continue
             case .known, .duplicate, .admitted: break
             case .rejected(let id):
-                // The file is rejected, and status says why; only this line of the log lacks the reason.
-                let reason = try? await journal.job(id)?.file.reason
+                let reason = await journal.fileIfKnown(id)?.reason
                 let path = arrival.root.pushing(arrival.path)
                 log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
             }

@@ -66,7 +66,7 @@ extension Arrival {
         let folder = path.removingLastComponent()
         for spelling in spellings {
             // What cannot be looked at is told when its own turn comes.
-            let twin = (try? FileLook.look(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling)))))?.identity
+            let twin = FileLook.file(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling))))
             // A file system that folds normal forms shows one file under both.
             guard let twin, twin.inode != identity.inode || twin.device != identity.device else { continue }
             return "another file has the same name in another Unicode normal form; where both ask for one key, "

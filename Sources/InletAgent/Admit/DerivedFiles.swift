@@ -168,20 +168,18 @@ final class Deriver: Sendable {
     /// person to retry.
     private func removeLeftovers() async {
         // What cannot be looked at or removed now takes room in the state directory until the next start.
-        guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.string) else { return }
-        for name in names {
-            let path = FilePath(name)
-            if name.hasPrefix(DerivingRun.workPrefix) {
-                // As above.
-                try? FileManager.default.removeItem(atPath: folder.pushing(path).string)
-                continue
-            }
-            // What the journal does not say now stays.
-            guard let row = try? await shared.journal.newest(folder, [path]).first else { continue }
-            if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
-            // As above.
-            try? DurableFile.remove(folder.pushing(path))
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+            // As above; and what the journal does not say now stays.
+            try? await removeLeftover(FilePath(name), isWork: name.hasPrefix(DerivingRun.workPrefix))
         }
+    }
+
+    private func removeLeftover(_ name: FilePath, isWork: Bool) async throws {
+        let path = folder.pushing(name)
+        if isWork { return try FileManager.default.removeItem(atPath: path.string) }
+        let row = try await shared.journal.newest(folder, [name])[0]
+        if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { return }
+        try DurableFile.remove(path)
     }
 }
 

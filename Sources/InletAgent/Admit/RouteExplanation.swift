@@ -98,7 +98,7 @@ package struct DryRun {
             switch listing.next(ignore) {
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
-                if let identity = (try? FileLook.look(at: RootedPath(root, path)))?.identity {
+                if let identity = FileLook.file(at: RootedPath(root, path)) {
                     arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)

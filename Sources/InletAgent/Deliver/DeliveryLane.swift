@@ -306,8 +306,7 @@ struct JournalPatience: Sendable {
         let isLast = isStopping.isSet
         guard let pause = pause(isStopping: isLast) else { return false }
         if isLast {
-            // Ends early only when the task is cancelled.
-            try? await Task.sleep(for: pause)
+            await Task.pause(for: pause)
         } else {
             await isStopping.wait(until: .now.advanced(by: pause))
         }

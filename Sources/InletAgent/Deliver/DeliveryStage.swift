@@ -89,8 +89,7 @@ final class DeliveryStage: Service {
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
-        // Ends early only when the task is cancelled, with which the rest ends too.
-        try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
+        await Task.pause(for: shared.settings.settings.shutdownGrace)
         shared.transfers.cancelAll()
     }
 }

@@ -41,11 +41,11 @@ struct Leftovers: Service {
         var away: Set<String> = []
         var removed = 0
         var failure: JournalError?
-        for leftover in leftovers {
-            let name = leftover.delivery.destination
+        for (file, delivery, checkpoint) in leftovers {
+            let name = delivery.destination
             // One that hangs is asked once, so that the others have their turn.
             do throws(JournalError) {
-                switch try await remove(leftover, mayAsk: !away.contains(name), &pace) {
+                switch try await remove(file, delivery, checkpoint, mayAsk: !away.contains(name), &pace) {
                 case .gone: removed += 1
                 case .remains: break
                 case .away: away.insert(name)
@@ -59,9 +59,9 @@ struct Leftovers: Service {
         return removed == Self.atOnce
     }
 
-    private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async throws(JournalError) -> Fate
-    {
-        let delivery = leftover.delivery
+    private func remove(
+        _ file: FileRow, _ delivery: DeliveryRow, _ checkpoint: [String: [UInt8]], mayAsk: Bool, _ pace: inout SweepPace
+    ) async throws(JournalError) -> Fate {
         guard let destination = shared.destinations[delivery.destination] else {
             // Left to the store's own expiry at last, unless it comes back into the configuration.
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
@@ -71,9 +71,9 @@ struct Leftovers: Service {
             try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
             return .away
         }
-        let notes = journal.seal.opened(leftover.checkpoint)
+        let notes = journal.seal.opened(checkpoint)
         do throws(DeliveryError) {
-            let order = try await shared.order(leftover.file, delivery, to: destination)
+            let order = try await shared.order(file, delivery, to: destination)
             try await destination.pipeline.abandon(order, checkpoint: notes)
         } catch {
             return try await keep(delivery.id, error, &pace)
@@ -84,7 +84,7 @@ struct Leftovers: Service {
         let kept = delivery.state == .superseded ? [:] : destination.pipeline.reusable(notes)
         try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(kept))
         Failpoint.leftoverRemoved.reached()
-        shared.log.emit(.uploadAborted(.init(leftover.file, leftover.delivery)))
+        shared.log.emit(.uploadAborted(.init(file, delivery)))
         return .gone
     }
 

@@ -33,12 +33,15 @@ struct QuarantineReason: Sendable {
     /// Removes the reason for a file that is no longer in quarantine.
     static func remove(beside file: OpenName, disposition: String) {
         var number = 1
-        while true {
-            let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
-            // What cannot be read or removed stays: it says what was, and a newer one for that name replaces it.
-            guard (try? reason.look()) ?? .missing != .missing else { return }
-            if isReason(reason, disposition) { return (try? reason.remove()) ?? () }
-            number += 1
+        do throws(SystemError) {
+            while true {
+                let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
+                if try reason.look() == .missing { return }
+                if isReason(reason, disposition) { return try reason.remove() }
+                number += 1
+            }
+        } catch {
+            // What cannot be looked at or removed stays: it says what was, and a newer one for that name replaces it.
         }
     }
 

@@ -220,13 +220,14 @@ final class ReceiptFiles: Sendable {
 
     /// A file that was kept after it had failed, and was sent again, has left its first receipt at its old place.
     private func removeEarlier(_ file: FileRow) {
-        // What is left of it is a true receipt of the first end; the second one says its own place.
-        guard let path = ReceiptName.beside(file.fullPath), let receipt = try? OpenName(path, below: file.root),
-            let text = try? receipt.folder.read(receipt.name, limit: 4 << 20),
-            text.starts(with: "{\"job\":\(file.id),".utf8)
-        else { return }
-        // As above.
-        try? receipt.remove()
+        guard let path = ReceiptName.beside(file.fullPath) else { return }
+        do throws(SystemError) {
+            let receipt = try OpenName(path, below: file.root)
+            let text = try receipt.folder.read(receipt.name, limit: 4 << 20)
+            if text.starts(with: "{\"job\":\(file.id),".utf8) { try receipt.remove() }
+        } catch {
+            // What is left of it is a true receipt of the first end; the second one says its own place.
+        }
     }
 }
 

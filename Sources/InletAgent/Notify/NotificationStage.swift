@@ -73,9 +73,7 @@ struct Notifier: Service {
 
     func run() async throws {
         guard !receivers.isEmpty else {
-            // Ends when the agent stops, or the task is cancelled; both are an end.
-            try? await gracefulShutdown()
-            return
+            return await Task.waitForStop()
         }
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
@@ -94,10 +92,9 @@ struct Notifier: Service {
     private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
         var schedule = NotificationSchedule()
         await signal.loop {
-            // Nothing is to shorten this: whatever comes has to wait. It ends early only when the task is cancelled.
+            // Nothing shortens the pauses of a receiver: whatever comes meanwhile waits.
             if let pause = schedule.pausedUntil, pause > .now {
-                // Cancelled: so is the loop.
-                try? await Task.sleep(for: pause - .now)
+                await Task.pause(for: pause - .now)
                 return .now
             }
             do {
@@ -106,15 +103,14 @@ struct Notifier: Service {
                     try await tell(notice, receiver, &schedule)
                     return .now
                 case .blocked(let time):
-                    // As above.
-                    try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
+                    await Task.pause(for: max(time - .now, .milliseconds(10)))
                     return .now
                 case .later(let time): return .now.advanced(by: max(time - .now, .milliseconds(10)))
                 case .none: return nil
                 }
             } catch {
-                // That the journal fails is said by those who work with it all the time; notices wait in it. As above.
-                try? await Task.sleep(for: Self.journalPause)
+                // That the journal fails is said by those who work with it all the time; notices wait in it.
+                await Task.pause(for: Self.journalPause)
                 return .now
             }
         }
@@ -247,8 +243,10 @@ final class NotificationQueue: Sendable {
     func flush(_ journal: Journal) async -> Bool {
         while let post = posts.withLock({ $0.first }) {
             Failpoint.posting.reached()
-            // It stays, and is posted with the next one or at the next look.
-            guard (try? await journal.post(post.event, post.payload, at: post.at, once: post.word)) != nil else {
+            do throws(JournalError) {
+                try await journal.post(post.event, post.payload, at: post.at, once: post.word)
+            } catch {
+                // It stays, and is posted with the next one or at the next look.
                 return false
             }
             Failpoint.posted.reached()

@@ -47,6 +47,20 @@ package final class JournalHealth: Sendable {
     }
 }
 
+extension Journal {
+    /// Whether a read succeeds now: a sign of life.
+    var answers: Bool {
+        get async {
+            do throws(JournalError) {
+                _ = try await totals()
+                return true
+            } catch {
+                return false
+            }
+        }
+    }
+}
+
 /// Who has passed its loop lately: the watchdog's evidence that the agent does more than exist.
 final class Heartbeat: Sendable {
     /// The loops that must live.
@@ -147,8 +161,7 @@ final class ServiceRestarts: Sendable {
             if begun.duration(to: .now) > Self.calm { pause = first }
             entries.withLock { $0[service] = Entry(reason: reason) }
             log.emit(.serviceFailed(service: service, reason: reason, wait: pause))
-            // Ends early only when it is asked to, which the loop sees.
-            try? await cancelWhenGracefulShutdown { [pause] in try await Task.sleep(for: pause) }
+            await Task.pauseUntilStop(for: pause)
             pause = min(pause * 2, Self.longest)
             entries.withLock { $0[service]?.since = .now }
         }
@@ -178,8 +191,7 @@ struct Watchdog: Service {
         if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
-            // Ends when the agent stops, or the task is cancelled; both are an end.
-            try? await gracefulShutdown()
+            await Task.waitForStop()
         }
         // Stopping runs what has not been run before.
         ProcessMemory.releaseColdPages()
@@ -194,9 +206,8 @@ struct Watchdog: Service {
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             shared.nudge()
             // A journal that does not answer gives no sign of life, which is what the watchdog is for.
-            if (try? await shared.journal.totals()) != nil { heartbeat.beat(.journal) }
-            // Ends early only when it is asked to stop.
-            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }
+            if await shared.journal.answers { heartbeat.beat(.journal) }
+            await Task.pauseUntilStop(for: interval)
             if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
         }
     }

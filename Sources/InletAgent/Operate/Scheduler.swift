@@ -81,8 +81,8 @@ final class Scheduler: Service {
         var job = job
         var pause = await job.begin()
         while !Task.isCancelled {
-            // Ends early only when the job is replaced, or the agent stops.
-            do { try await Task.sleep(for: pause) } catch { return }
+            // Cancelled when the job is replaced, or the agent stops.
+            guard await Task.pause(for: pause) else { return }
             pause = await job.perform()
         }
     }
@@ -195,8 +195,7 @@ struct Pinger: ScheduledJob {
 
     private mutating func state() async -> DeadManPing.Signal {
         if shared.health.journal.isFailing { return .fail("the journal cannot be written") }
-        // Said to the receiver.
-        guard (try? await shared.journal.totals()) != nil else { return .fail("the journal cannot be read") }
+        guard await shared.journal.answers else { return .fail("the journal cannot be read") }
         shared.health.heartbeat.beat(.journal)
         if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = .now }
         let isAlive = allPassedAt.duration(to: .now) <= max(patience, interval)

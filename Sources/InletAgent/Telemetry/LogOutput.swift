@@ -202,11 +202,14 @@ struct LogFile: ~Copyable {
     }
 
     private mutating func reopen() {
-        // Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
-        guard let new = try? AppendFile(file.path), let there = try? new.standing() else { return }
-        isTorn = !new.endsWithLine()
-        standing = there
-        file = new
+        do throws(SystemError) {
+            let new = try AppendFile(file.path)
+            standing = try new.standing()
+            isTorn = !new.endsWithLine()
+            file = new
+        } catch {
+            // The old file goes on: its lines are not lost, only elsewhere.
+        }
     }
 
     private mutating func rotate(at now: ContinuousClock.Instant) {

@@ -179,9 +179,8 @@ struct FanotifyMounts: ~Copyable {
             part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = FanotifyNews.meaning(part.mask) {
-                let path = RootedPath(root, directory.pushing(FilePath(bytes: name)))
                 // What cannot be looked at is told as there: intake looks itself.
-                return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
+                FileLook.mayBeThere(RootedPath(root, directory.pushing(FilePath(bytes: name))))
             }
             // A file that has that name again by now hides that another one left it.
             if isLeft, !part.mask.contains(.movedFrom) {
@@ -292,9 +291,7 @@ package enum FanotifyCheck {
         do throws(SystemError) {
             var marks = try FanotifyMounts(root: watch.path, ignore: IgnoreList())
             // What is wrong with the folder itself is said by the check of folders.
-            guard case .directory? = try? FileLook.look(at: watch.path), let folder = try? Folder(watch.path) else {
-                return nil
-            }
+            guard FileLook.folder(at: watch.path) != nil, let folder = try? Folder(watch.path) else { return nil }
             return switch try marks.coverage(of: "", folder) {
             case .refused(let reason): reason
             case .remote: "other machines' changes are not reported"

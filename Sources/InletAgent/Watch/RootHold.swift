@@ -40,14 +40,12 @@ package enum RootAbsence {
 
     /// Whether a folder is there that can be watched.
     static func isThere(_ path: FilePath) -> Bool {
-        guard case .directory? = try? FileLook.look(at: path) else { return false }
-        return !isBehindLink(path) && pseudo(path) == nil
+        FileLook.folder(at: path) != nil && !isBehindLink(path) && pseudo(path) == nil
     }
 
     /// The name of the file system that it is on, where that is the kernel's own (proc, sysfs, cgroup…).
     package static func pseudo(_ path: FilePath) -> String? {
-        guard let kind = try? FileSystemKind.of(path), kind.isPseudo else { return nil }
-        return kind.name
+        FileSystemKind.known(of: path).flatMap { $0.isPseudo ? $0.name : nil }
     }
 
     /// Whether a symlink leads there that somebody else than root or our own user has made.
@@ -99,12 +97,14 @@ struct RootCaution: Sendable {
 
     /// Watching ends in order: if the folder is empty now, that was seen to happen. Not of one whose changes tell nothing.
     func remember(isTold: Bool) async {
-        guard isTold, Self.isEmpty(root), var now = try? Self.mark(of: root),
-            let before = try? await journal.mark(of: root), before == now
-        else { return }
-        now.wasEmptied = true
-        // Without it, the next start asks a person.
-        try? await journal.setMark(now, of: root, at: .now)
+        do {
+            guard isTold, Self.isEmpty(root), var now = try Self.mark(of: root), try await journal.mark(of: root) == now
+            else { return }
+            now.wasEmptied = true
+            try await journal.setMark(now, of: root, at: .now)
+        } catch {
+            // Without the note, the next start asks a person.
+        }
     }
 
     /// Waits until something comes in the folder, or something else is to be looked at; not for ever, because a server does

@@ -117,7 +117,7 @@ extension OpenWriters.Holder {
 package enum WriterCheck {
     /// `on`, or `off: why`. Leases need ownership of the file or CAP_LEASE, and a local file system.
     package static func describe(_ root: FilePath) -> String {
-        if let kind = try? FileSystemKind.of(root), kind.isNetwork {
+        if let kind = FileSystemKind.known(of: root), kind.isNetwork {
             return "off: \(kind.name) does not show writers on other machines; the settle time still counts, and "
                 + "writers on this one are looked for in /proc"
         }
@@ -152,7 +152,7 @@ struct FileHolders {
         // One look for all of them: each is being written to, and would have a probe look anew.
         let files = busy.compactMap { path in
             let file = RootedPath(root, path)
-            return (try? FileLook.look(at: file))?.identity.map { (path, identity: $0, whole: file.whole) }
+            return FileLook.file(at: file).map { (path, identity: $0, whole: file.whole) }
         }
         let found = WriterProbe.holders(of: files.map { ($0.identity, $0.whole) })
         for (file, holder) in zip(files, found) { holders[file.0] = holder }

@@ -182,8 +182,7 @@ struct MountWatcher: Service {
                 self.waker.wake()
             }
         }
-        // A service that ends by itself would end the agent.
-        try? await gracefulShutdown()
+        await Task.waitForStop()
     }
 
     private func follow() {

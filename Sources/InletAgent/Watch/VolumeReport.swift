@@ -167,9 +167,9 @@ extension RootLoop {
     /// Says it once everything on the volume has been seen and has ended: delivered to as many destinations as were asked for,
     /// or not; and once those that had files of it before were asked for them.
     mutating func reportVolume() async {
-        await endFirstListing()
-        guard let found = stage.volume, let key = found.key, canTellVolume else { return }
         do {
+            try await endFirstListing()
+            guard let found = stage.volume, let key = found.key, canTellVolume else { return }
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await stage.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
@@ -197,12 +197,11 @@ extension RootLoop {
         return volume.earlier.isOver
     }
 
-    private mutating func endFirstListing() async {
+    private mutating func endFirstListing() async throws(JournalError) {
         guard stage.adopter != nil, listing.isComplete, settler.count == 0,
-            let key = stage.volume?.firstListing(stage.tolerance),
-            // A journal that does not take it now is asked again with the next look.
-            (try? await stage.journal.setListed(key, at: .now)) != nil
+            let key = stage.volume?.firstListing(stage.tolerance)
         else { return }
+        try await stage.journal.setListed(key, at: .now)
         stage.adopter = nil
     }
 
@@ -230,7 +229,7 @@ extension RootLoop {
             turn.close()
         }
         // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
-        end.unmarked = stage.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
+        end.unmarked = stage.awaited.count { FileLook.mayBeThere(RootedPath(root, $0)) }
         return end
     }
 
@@ -294,8 +293,8 @@ struct EarlierFiles: Sendable {
         var turn = FolderTurn(root)
         let there = files.filter { file in
             guard file.isDelivered, file.deliveredAt < before else { return false }
-            // Silence is right: what is not there, or cannot be looked at, is not said to be delivered.
-            return (try? turn.look(file.path))?.identity?.isKnown(as: file.identity, tolerance: tolerance) == true
+            // What is not there, or cannot be looked at, is not said to be delivered.
+            return turn.file(at: file.path)?.isKnown(as: file.identity, tolerance: tolerance) == true
         }
         turn.close()
         let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)
