@@ -117,8 +117,7 @@ extension AdmissionStage {
             planned.append((arrival, plan))
         }
         let size = settings.adoptCheck ? Self.questions : max(planned.count, 1)
-        for start in stride(from: 0, to: planned.count, by: size) {
-            let group = Array(planned[start..<min(start + size, planned.count)])
+        for group in planned.groups(of: size) {
             var wanted = group
             if settings.adoptCheck { wanted = await ask(group, &endings) }
             hashing.progress()

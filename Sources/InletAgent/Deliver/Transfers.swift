@@ -35,7 +35,7 @@ package final class Transfers: Sendable {
 
     /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
     private static let mostSteps = 10_000
-    /// Many times what can be between its claim and its start at one moment.
+    /// Far more than can be claimed and not yet started at one moment.
     static let mostMissed = 10_000
 
     private let state = Mutex(State())

@@ -162,7 +162,7 @@ struct DisposalRunner: Sendable {
         case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
         case .hide(let identity, let path): return try hide(identity, as: path)
         case .chooseTarget(let path, let number): return try chooseTarget(path, number)
-        case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
+        case .compareCopy(let name): return .answer(try open(.target).isFinishedCopy(of: try open(name)))
         case .move(let identity): try move(identity)
         case .copy(let identity): try copy(identity)
         case .removeCopy(let path): try removeCopy(path)
@@ -324,7 +324,7 @@ struct DisposalRunner: Sendable {
 
     private func copy(_ identity: FileIdentity) throws {
         guard let copy = wanted?.copy else { throw DisposalMisstep(state: "copy", seen: "no name for it") }
-        try SourceCopy.copy(try open(.hidden), identity, to: try open(.target), by: copy)
+        try open(.hidden).copy(identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }
 

@@ -180,20 +180,9 @@ struct ManifestWriter: Service {
         let admission = Admission(shared)
         var list = admission.planned(Arrival(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
-        if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) { throw NotQueued() }
-    }
-
-    private struct NotQueued: Error, CustomStringConvertible {
-        var description: String { "the journal cannot be written now" }
-    }
-}
-
-extension JournalError {
-    /// Whether it goes on by itself when the disk does; nothing can be written before.
-    fileprivate var isOfDisk: Bool {
-        switch self {
-        case .full, .ioError, .noDescriptors, .locked: true
-        case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
+        if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) {
+            throw Refusal("the journal cannot be written now")
         }
     }
+
 }

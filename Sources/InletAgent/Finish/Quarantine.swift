@@ -64,16 +64,13 @@ struct QuarantineReason: Sendable {
 
 /// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent. Blocks.
 struct QuarantineReturn: Sendable {
-    /// Why a file stays where it is: the end of a sentence that begins with it.
-    struct Refusal: Error, CustomStringConvertible {
-        let description: String
-    }
 
     let file: FileRow
 
     private var shown: String { Disposition.quarantine(file.disposition) ?? "" }
 
     /// Moves it, unless that has been done. - Returns: what it is now, under its own name.
+    /// - Throws: why it stays where it is: the end of a sentence that begins with the file.
     func run() throws(Refusal) -> FileIdentity {
         do {
             if let lying = try lying() { return try move(lying.name, lying.identity) }
@@ -85,10 +82,10 @@ struct QuarantineReturn: Sendable {
         } catch let refusal as Refusal {
             throw refusal
         } catch {
-            throw Refusal(description: "lies in quarantine as \(shown), and cannot be moved back: \(error)")
+            throw Refusal("lies in quarantine as \(shown), and cannot be moved back: \(error)")
         }
         throw Refusal(
-            description: "was quarantined as \(shown), and is not there: is its disk mounted? "
+            "was quarantined as \(shown), and is not there: is its disk mounted? "
                 + "Put it back under \(file.root.display), and it is taken as a new file")
     }
 
@@ -99,7 +96,7 @@ struct QuarantineReturn: Sendable {
                 continue
             }
             guard identity.isKnown(as: file.identity) else {
-                throw Refusal(description: "was quarantined as \(shown), where another file is now")
+                throw Refusal("was quarantined as \(shown), where another file is now")
             }
             return (open, identity)
         }
@@ -116,7 +113,7 @@ struct QuarantineReturn: Sendable {
             guard error.isCrossDevice else { throw error }
             let copy = own.beside(FileCopy.temporaryName(for: own.name))
             do {
-                try SourceCopy.copy(lying, identity, to: own, by: copy)
+                try lying.copy(identity, to: own, by: copy)
             } catch let error as SystemError where error.isTaken {
                 throw taken
             }
@@ -131,7 +128,7 @@ struct QuarantineReturn: Sendable {
 
     private var taken: Refusal {
         Refusal(
-            description: "lies in quarantine as \(shown), and another file is at \(file.fullPath.display): "
+            "lies in quarantine as \(shown), and another file is at \(file.fullPath.display): "
                 + "move that away, and retry")
     }
 }

@@ -116,8 +116,8 @@ final class ReceiptFiles: Sendable {
     private let folder: FilePath
     private let version: String
     private let log: EventLog
-    /// The roots of which it was said that their receipts are elsewhere.
-    private let told = Mutex<Set<Told>>([])
+    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
+    private let told = Mutex<[Bool: Set<FilePath>]>([:])
 
     init(stateDirectory: FilePath, version: String, log: EventLog) {
         (folder, self.version, self.log) = (stateDirectory.appending("receipts"), version, log)
@@ -173,13 +173,8 @@ final class ReceiptFiles: Sendable {
     /// Once for each watched folder, and once more where its sources go by themselves.
     private func tell(_ file: FileRow, _ error: any Error) {
         let isGone = if case .sourceIsGone = error as? Elsewhere { true } else { false }
-        guard told.withLock({ $0.insert(Told(root: file.root, isGone: isGone)).inserted }) else { return }
+        guard told.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
         log.emit(.receiptElsewhere(root: file.root, folder: folder, reason: "\(error)"))
-    }
-
-    private struct Told: Hashable {
-        var root: FilePath
-        var isGone: Bool
     }
 
     // MARK: - Beside the file

@@ -10,11 +10,6 @@ package struct JournalBackups: Sendable {
     private let directory: FilePath
     private let pool = BlockingPool(name: "backup", threads: 1)
 
-    /// Why a backup was not made.
-    package struct Refusal: Error, Sendable, CustomStringConvertible {
-        package let description: String
-    }
-
     init(_ journal: Journal) {
         self.journal = journal
         directory = journal.path.removingLastComponent().appending("backups")
@@ -50,7 +45,7 @@ package struct JournalBackups: Sendable {
     }
 
     package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
-        guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
+        guard let name = path.lastComponent else { throw Refusal("\(path.display) is no file's name") }
         return name
     }
 
@@ -74,14 +69,14 @@ package struct JournalBackups: Sendable {
         case .regular(let identity, _, _):
             let own = try FileLook.look(at: journal).identity
             if identity.inode == own?.inode, identity.device == own?.device {
-                throw Refusal(description: "\(path.display) is the journal itself")
+                throw Refusal("\(path.display) is the journal itself")
             }
             let source = try SourceFile(opening: path)
             guard try source.content(of: header.count) == header else {
-                throw Refusal(description: "\(path.display) is there and is no backup of a journal; name another file")
+                throw Refusal("\(path.display) is there and is no backup of a journal; name another file")
             }
-        case .directory: throw Refusal(description: "\(path.display) is a folder; name a file in it")
-        case .symlink, .other: throw Refusal(description: "\(path.display) is no file")
+        case .directory: throw Refusal("\(path.display) is a folder; name a file in it")
+        case .symlink, .other: throw Refusal("\(path.display) is no file")
         }
     }
 

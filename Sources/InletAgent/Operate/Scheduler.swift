@@ -109,7 +109,7 @@ struct HistoryPruner: ScheduledJob {
         (self.shared, self.age, self.rest) = (shared, age, rest)
     }
 
-    /// A start has enough to do.
+    /// Not at once: a start has enough to do.
     func begin() -> Duration { min(age, .seconds(60)) }
 
     /// Moves all that is old enough, with breaks for everybody else.
@@ -169,7 +169,7 @@ struct Pinger: ScheduledJob {
     /// The service has no address for a start or a failure; it hears of trouble by hearing nothing.
     private var knowsOnlySuccess = false
 
-    /// The first word comes soon: who has just started the agent wants to see that it works.
+    /// The first ping comes soon: whoever has just started the agent wants to see it.
     private static let firstPause = Duration.seconds(10)
 
     /// nil where nobody listens.
@@ -202,7 +202,7 @@ struct Pinger: ScheduledJob {
         return isAlive ? .success : .fail("a part of the agent stands still")
     }
 
-    /// Nothing is kept for later.
+    /// Sends a ping; one that fails is not sent again.
     private mutating func tell(_ signal: DeadManPing.Signal) async {
         if signal != .success, knowsOnlySuccess { return }
         switch await ping.send(signal) {

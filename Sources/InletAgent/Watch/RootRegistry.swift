@@ -16,13 +16,7 @@ final class RootRegistry: Sendable {
         case guarded
     }
 
-    private struct State {
-        var presences: [FilePath: Presence] = [:]
-        var mailboxes: [RootMailbox] = []
-    }
-
-    private let state = Mutex(State())
-
+    private let state = Mutex<(presences: [FilePath: Presence], mailboxes: [RootMailbox])>(([:], []))
     // MARK: - Who watches
 
     /// A loop watches its root from now on, or will in a moment.
@@ -30,7 +24,7 @@ final class RootRegistry: Sendable {
 
     func leave(_ mailbox: RootMailbox) { state.withLock { $0.mailboxes.removeAll { $0 === mailbox } } }
 
-    private var mailboxes: [RootMailbox] { state.withLock(\.mailboxes) }
+    private var mailboxes: [RootMailbox] { state.withLock { $0.mailboxes } }
 
     private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
 
@@ -89,7 +83,7 @@ final class RootRegistry: Sendable {
     private static func isGone(_ file: FileRow) -> Bool {
         guard let identity = FileLook.folder(at: file.root) else { return true }
         // Where others' symlinks lead is not the root, and its files have not gone from there.
-        if RootAbsence.isBehindLink(file.root) { return true }
+        if RootInspection.isBehindLink(file.root) { return true }
         guard isEmpty(file.root) else { return false }
         return identity.device != file.identity.device || FileSystemKind.known(of: file.root)?.isNetwork == true
     }

@@ -63,14 +63,14 @@ final class RootRunner: Sendable {
         var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
             shared.health.heartbeat.beat(.intake(settings.path))
-            guard RootAbsence.isThere(settings.path) else {
+            guard RootInspection.isThere(settings.path) else {
                 if isPassing { return }
                 shared.roots.set(nil, settings.path)
-                let state = RootAbsence.state(settings.path)
+                let state = RootInspection.state(settings.path)
                 if state != absence {
                     absence = state
                     mailbox.publish(RootStatus(root: settings.path, state: state))
-                    log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
+                    log.emit(.watchLost(root: settings.path, reason: RootInspection.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
                 _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))

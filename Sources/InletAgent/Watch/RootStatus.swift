@@ -113,10 +113,10 @@ extension OpenWriters.Holder {
     var words: String { (isMapping ? ": mapped by " : " by ") + text }
 }
 
-/// Whether the kernel can tell us of writers in a root, in words for people.
-package enum WriterCheck {
-    /// `on`, or `off: why`. Leases need ownership of the file or CAP_LEASE, and a local file system.
-    package static func describe(_ root: FilePath) -> String {
+extension RootInspection {
+    /// Whether the kernel can tell us of writers in a root, in words for people: `on`, or `off: why`. Leases need ownership of the
+    /// file or CAP_LEASE, and a local file system.
+    package static func writerCheck(_ root: FilePath) -> String {
         if let kind = FileSystemKind.known(of: root), kind.isNetwork {
             return "off: \(kind.name) does not show writers on other machines; the settle time still counts, and "
                 + "writers on this one are looked for in /proc"
@@ -163,14 +163,14 @@ struct FileHolders {
 }
 
 /// Whether others can have Inlet send what it may read and they may not, by a hard link in a watched folder.
-package enum LinkCaution {
+extension RootInspection {
     /// What is to be said of a watched folder; nil where its rule, the kernel or its permissions see to it.
     ///
     /// - Parameters:
     ///   - isProtected: what `fs.protected_hardlinks` says; nil where that cannot be read, and is believed to be its usual value.
     ///   - folder: the folder's owner and permission bits.
     ///   - user: ours.
-    package static func text(
+    package static func linkCaution(
         _ rule: SourceRule, isProtected: Bool?, folder: (owner: UInt32, mode: UInt32), user: UInt32
     ) -> String? {
         // Who owns the folder may give himself the right to write there.
@@ -181,12 +181,12 @@ package enum LinkCaution {
             + "sent"
     }
 
-    package static let remedy =
+    package static let linkRemedy =
         "set the sysctl fs.protected_hardlinks to 1, or name the 'owners' of what is taken, or refuse 'hard_links'"
 
     /// The same of the folder at `path`, now. Blocks.
-    package static func text(_ rule: SourceRule, at path: FilePath) -> String? {
+    package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {
         guard let folder = try? FileMode.ofFolder(path) else { return nil }
-        return text(rule, isProtected: LinkProtection.isOn(), folder: folder, user: ProcessSetup.userID)
+        return linkCaution(rule, isProtected: LinkProtection.isOn(), folder: folder, user: ProcessSetup.userID)
     }
 }

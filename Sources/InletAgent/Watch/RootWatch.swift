@@ -46,7 +46,7 @@ struct RootWatch: ~Copyable {
     /// To be called once, before the first listing.
     mutating func begin() {
         guard settings.mode == .fanotify else { return }
-        guard settings.recursive else { return say("", .inotify, FanotifyCheck.oneFolder) }
+        guard settings.recursive else { return say("", .inotify, RootInspection.oneFolder) }
         do throws(SystemError) {
             fanotify = try FanotifyMounts(root: settings.path, ignore: ignore)
         } catch {

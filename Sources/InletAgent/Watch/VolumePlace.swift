@@ -117,7 +117,7 @@ struct VolumePlace: Sendable {
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
-        // Its runner begins anew then, and says what is wrong.
+        // Then its runner starts again, and reports what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
         return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
     }
@@ -126,7 +126,7 @@ struct VolumePlace: Sendable {
     /// new the next time.
     func isStill(_ now: VolumeIdentity) -> Bool { now.isSame(as: identity) != false && !identity.isOutnamed(by: now) }
 
-    /// By what its files may be known from a time when less was known of the volume. Nothing of one that has a double.
+    /// Earlier identities of this volume, from before its UUID was known; none for one that has a double.
     var weakerKeys: [String] {
         guard isVolume, volume.key == Volume(identity, folder: folder).key else { return [] }
         return identity.weakerKeys.map { "\($0)/\(folder)" }

@@ -146,14 +146,6 @@ struct VolumeQuestion {
     var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
 }
 
-/// What is asked, and was said, of the removable volume of a root.
-struct VolumeInquiry: Sendable {
-    /// Last, without what is no news by itself.
-    var said: VolumeReport?
-    var question = VolumeQuestion()
-    var earlier: EarlierFiles
-}
-
 /// Removable volumes: whether one is still there, and whether it can be taken out.
 extension RootLoop {
     /// Whether the folder of a pattern is another one by now: what was seen in it must not be taken for files of the volume that
@@ -228,13 +220,13 @@ extension RootLoop {
             for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
-        // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
+        // A file that cannot be looked at keeps the volume in; one that was removed meanwhile does not.
         end.unmarked = stage.awaited.count { FileLook.mayBeThere(RootedPath(root, $0)) }
         return end
     }
 
     private mutating func tell(_ end: VolumeReport) {
-        // What else is on it is told with what is to be told, but is no news by itself.
+        // Other files are reported with the rest; a change of their number alone is not news.
         var news = end
         news.ignored = 0
         guard news != volume.said else { return }
@@ -278,7 +270,7 @@ struct EarlierFiles: Sendable {
     /// Whether a destination said that it does not have the file, which was not sent again since.
     func isMissing(_ file: VolumeFile) -> Bool { file.deliveredAt < before && missing.contains(file.path) }
 
-    /// Asks no more before a moment is over.
+    /// Asks no destination for a moment.
     mutating func putOff() { due = max(due, .now.advanced(by: VolumeQuestion.pause)) }
 
     /// Asks for the next files. - Returns: what is to be said of a destination that gives no answer: it is asked again.
