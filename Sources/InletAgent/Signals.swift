@@ -175,6 +175,7 @@ extension Task where Success == Never, Failure == Never {
             try await Task.sleep(for: time, tolerance: tolerance)
             return true
         } catch {
+            // It throws only when the task is cancelled.
             return false
         }
     }

@@ -162,11 +162,10 @@ extension Journal {
     /// Decides what a claim does about a content that its route wants only once, before it is claimed. One that has left
     /// something at the destination goes on with it.
     ///
+    /// No two wait for each other: a delivery waits for the one that the content's row names, and that one goes when it is due.
+    ///
     /// - Returns: who has brought the content, so that nothing is sent, and whether the delivery waits for a twin. With neither
     ///   it is sent itself, and twins wait for it from now on.
-    ///
-    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
-    /// it is due.
     static func deduplicate(_ claim: Claim, _ now: WallTime, _ database: Database) throws -> (
         original: Original?, waits: Bool
     ) {

@@ -39,10 +39,10 @@ extension Journal {
                 WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
                 """, now
             ) { row in
-                // Without its rule it is owed all the same: whoever writes it says what is wrong.
                 ManifestOrder(
-                    batch: row.integer(0), generation: row.int(1), rule: try? JournalJSON.decode(row.bytes(2)),
-                    attempts: row.int(3), reason: row.text(4))
+                    batch: row.integer(0), generation: row.int(1),
+                    // Without its rule it is owed all the same: whoever writes it says what is wrong.
+                    rule: try? JournalJSON.decode(row.bytes(2)), attempts: row.int(3), reason: row.text(4))
             }
         }
     }

@@ -68,7 +68,7 @@ struct SendService: Sendable {
             }
             let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
-            if volumes[identity.device] == nil, let found = try? VolumeFinder().identity(of: path) {
+            if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
             let arrival = Arrival(

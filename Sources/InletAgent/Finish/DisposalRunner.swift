@@ -196,8 +196,8 @@ struct DisposalRunner: Sendable {
         try OpenName.find(path, below: places.root, in: openRoot(for: path))
     }
 
-    /// Where it cannot be opened, `OpenName` tries again, and has the reason.
     private mutating func openRoot(for path: FilePath) -> Folder? {
+        // Where it cannot be opened, `OpenName` tries again, and has the reason.
         if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try? Folder(places.root) }
         return root
     }

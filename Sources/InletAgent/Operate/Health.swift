@@ -48,6 +48,7 @@ extension Journal {
                 _ = try await totals()
                 return true
             } catch {
+                // Why it fails is said by those who work with it.
                 return false
             }
         }

@@ -118,6 +118,7 @@ package struct JournalBackups: Sendable {
                     WallTime(milliseconds: $0.modified / 1_000_000)
                 }
             } catch {
+                // As said above.
                 return nil
             }
         }

@@ -186,6 +186,7 @@ extension RootInspection {
 
     /// The same of the folder at `path`, now. Blocks.
     package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {
+        // Of a folder that cannot be looked at other checks say why.
         guard let folder = try? FileMode.ofFolder(path) else { return nil }
         return linkCaution(rule, isProtected: LinkProtection.isOn(), folder: folder, user: ProcessSetup.userID)
     }

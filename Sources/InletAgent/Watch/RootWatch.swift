@@ -176,8 +176,9 @@ struct RootWatch: ~Copyable {
     private mutating func watch(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
         if try isMarked(directory, folder) {
             // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
-            // file system is unmounted. Without a watch it is noticed at the next listing.
+            // file system is unmounted.
             guard directory.isEmpty || fanotify?.beginnings.contains(directory) ?? false,
+                // Without a watch it is noticed at the next listing.
                 let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return table.add(watch, directory)

@@ -49,6 +49,13 @@ extension FolderTurn {
     }
 }
 
+extension VolumeIdentity {
+    /// nil where that cannot be asked now: whoever asks goes on with what was known before.
+    static func known(at path: FilePath) -> VolumeIdentity? {
+        // As said above.
+        try? VolumeFinder().identity(of: path)
+    }
+}
 extension FileSystemKind {
     /// nil where that cannot be asked: nothing is then said of it.
     static func known(of path: FilePath) -> FileSystemKind? {

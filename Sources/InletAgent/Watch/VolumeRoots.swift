@@ -116,7 +116,7 @@ final class VolumeRoots: Sendable {
         // What cannot be asked now is looked at by its own runner.
         if found.isUnanswered(root) { return true }
         guard found.roots[root] == entry.place.place.device else { return false }
-        guard let now = try? VolumeFinder().identity(of: root) else { return true }
+        guard let now = VolumeIdentity.known(at: root) else { return true }
         return !entry.place.isVolume || entry.place.isStill(now)
     }
 
