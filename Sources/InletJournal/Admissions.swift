@@ -76,7 +76,7 @@ package struct FileAdoption: Sendable {
         case adopted(id: Int64)
         /// The journal has the file already.
         case known
-        /// Another file has its key: what is under it at a destination is not this one.
+        /// Another file has its key: what a destination has under that key is the other file.
         case keyTaken
     }
 
@@ -238,7 +238,7 @@ extension Journal {
         else { return nil }
         let deliveries = try job(file, database).deliveries
         guard Set(deliveries.map(\.destination)) == Set(admission.steps.destinations) else { return nil }
-        // With a checksum, whoever opens it compares; without one, only what nobody can put back tells.
+        // With a checksum, the content is compared when it is opened; without one, only numbers that cannot be set back tell.
         if file.content == nil, file.digests.isEmpty {
             let isTouched = arrival.identity.changed != file.identity.changed
             if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }

@@ -114,7 +114,7 @@ extension Journal {
     // MARK: - In transactions of others
 
     static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
-        // Of a content that was brought anew, the history may still have who brought it before.
+        // The history may still have an earlier delivery of a content that was delivered again since.
         try standing(of: wanted, at: now, in: .current, database)
             ?? standing(of: wanted, at: now, in: .history, database) ?? .free
     }

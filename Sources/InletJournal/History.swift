@@ -314,8 +314,8 @@ struct UnreadableNote: Error, CustomStringConvertible {
 /// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same
 /// question: `\(shelf.files)` and `\(shelf.deliveries)` stand for `file` and `delivery`, with all their columns.
 ///
-/// All that the history has of a path is older than all that is not there: who looks for the newest asks `current` first,
-/// and the history only if there is nothing.
+/// What the history has of a path is older than all that `current` has: a search for the newest asks `current` first, and the
+/// history only if there is nothing.
 enum Shelf: CaseIterable {
     case current
     case history

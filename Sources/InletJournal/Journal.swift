@@ -12,7 +12,7 @@ package import SystemPackage
 package final class Journal: Sendable {
     /// The database file.
     package let path: FilePath
-    /// For who writes notes and proofs here, and for who reads them.
+    /// Seals the secrets of notes and proofs that are written here, and opens them for those who read.
     package let seal: any Sealing
     let database: DatabaseQueue
     /// Device and inode of the database and its log.
@@ -115,7 +115,7 @@ package final class Journal: Sendable {
                 return try Schema.migrator.hasBeenSuperseded(database)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            // A process died while it made the database: only who writes can take its last transaction back.
+            // A process died while it made the database: only a connection that writes can roll back its last transaction.
             return false
         }
     }

@@ -115,7 +115,7 @@ extension Journal {
         END
         """
 
-    /// From now back: how long notices that nobody took are kept to be looked at.
+    /// How long notifications that were given up are kept to be looked at.
     private static let failedKept = Duration.seconds(-30 * 86_400)
 
     /// Of receivers that left the configuration everything goes; of the others what failed long ago.
@@ -144,7 +144,7 @@ extension Journal {
         return String(number, radix: 36)
     }
 
-    /// Puts a notice that no file or batch is the cause of in the outbox of everybody who wants it.
+    /// Puts a notification that is about neither a file nor a batch in the outbox, once for each receiver that wants it.
     ///
     /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.
     package func post(

@@ -281,7 +281,7 @@ package struct JournalGlance {
 
     /// nil where there is no journal yet.
     ///
-    /// - Throws: `JournalError.failed` also for a journal of another version, and where nobody lets us look.
+    /// - Throws: `JournalError.failed` also for a journal of another version, and where we may not look.
     package init?(path: FilePath) throws(JournalError) {
         _ = Self.areURIsAllowed
         guard try Self.isThere(path) else { return nil }
@@ -313,8 +313,8 @@ package struct JournalGlance {
         try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
     }
 
-    /// Whether there is a journal with anything in it. One that we may not see is not one that is not there: every file would
-    /// seem new.
+    /// Whether there is a journal with anything in it. Throws for one that we may not see: taken for missing, it would make every
+    /// file seem new.
     private static func isThere(_ path: FilePath) throws(JournalError) -> Bool {
         do {
             let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
@@ -327,7 +327,7 @@ package struct JournalGlance {
     }
 
     private mutating func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
-        // An agent that has started or ended since keeps what is new in another file, or the same.
+        // An agent that has started or ended since has its newest commits in the log, or no longer.
         let hasLog = try Self.hasLog(path)
         if hasLog != readsLog { (database, readsLog) = (try Self.open(path, withLog: hasLog), hasLog) }
         do {

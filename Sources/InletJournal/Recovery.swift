@@ -238,7 +238,7 @@ extension Journal {
 
     private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
         for suffix in suffixes {
-            // Most are not there; one that stays is written over, or is in the way of what is written there, which says so.
+            // Most are not there; one that stays is written over, or makes that fail with the reason.
             try? FileManager.default.removeItem(atPath: draft(of: path).string + suffix)
         }
     }

@@ -10,7 +10,7 @@ struct Hashing: Sendable {
     /// The loop that a long read holds up.
     var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
 
-    /// Called at every chunk: who is held up by a long read does not hang.
+    /// Called at every chunk: a loop that a long read holds up is alive.
     func progress() { if let held { held.heartbeat.beat(held.part) } }
 
     /// Bytes that are read in one turn of a loop, so that events do not wait for a tree that was remounted; the last file may

@@ -263,7 +263,7 @@ struct AdoptionCheck: Sendable {
 
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
-    /// Whether all of them have it. A service whose records are found by numbers of its own is believed to.
+    /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
     func ask(_ arrival: Arrival, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {

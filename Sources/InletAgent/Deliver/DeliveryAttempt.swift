@@ -44,7 +44,7 @@ struct DeliveryAttempt: Sendable {
         }
         let order: DeliveryOrder
         do throws(DeliveryError) {
-            // Written before anything of it is touched: whether it is this one that ends the process.
+            // Written before anything of it is touched: the next start knows by it which delivery ends the process.
             if delivery.crashes > 0 {
                 try await journaled { () throws(JournalError) in try await shared.journal.begin(delivery.id) }
             }

@@ -90,8 +90,8 @@ struct Leftovers: Service {
         let next = WallTime.now + pace.wait(for: delivery.id)
         switch error.verdict {
         case .outage, .credentials:
-            away.insert(delivery.destination)
             try await journal.postponeLeftover(delivery.id, until: next)
+            away.insert(delivery.destination)
         case .retry where error.code == .serverError: try await journal.postponeLeftover(delivery.id, until: next)
         default: try await journal.leftoverRemains(delivery.id, until: next)
         }

@@ -95,7 +95,7 @@ package struct JournalBackups: Sendable {
             if let keep { try await prune(keep: keep) }
             return true
         } catch {
-            // One that keeps no number is the last that a journal in trouble gets: it is always spoken of.
+            // A backup without `keep` is the last that a journal in trouble gets: its failure is always logged.
             if keep == nil || !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
             return false
         }

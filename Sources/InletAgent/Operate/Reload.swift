@@ -45,7 +45,7 @@ package final class Reload: Service {
         show(source.config)
     }
 
-    /// Has it shown to whoever asks.
+    /// Publishes the configuration for those who ask.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
         shared.settings.show(ShownConfig(file: config.file, text: text, loadedAt: .now))
@@ -187,7 +187,7 @@ package final class Reload: Service {
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
         replace(notifier, settings, trial, scope)
-        // Everybody may have something to do now.
+        // All services may have something to do now.
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
@@ -285,7 +285,7 @@ struct StrayParking: Service {
             var again: ContinuousClock.Instant?
             while !Task.isCancelled {
                 await registry.strays.wait(until: again)
-                // Said while they are looked for: a delivery that ends meanwhile rings again.
+                // Noted before the look: a delivery that ends meanwhile raises the signal again.
                 registry.hasStrays()
                 do throws(JournalError) {
                     let isOpen = try await shared.journal.parkStrays(except: { registry.names }, at: .now)

@@ -13,7 +13,7 @@ struct RootLoop: ~Copyable {
     let routes: RouteTable
     /// The folder that the root's path led to when the loop was made.
     let place: FolderPlace
-    /// Before any file was ready.
+    /// When the loop began, before any file was ready.
     let started = ContinuousClock.now
 
     /// What happens.

@@ -146,7 +146,7 @@ final class RootRunner: Sendable {
             var loop = try RootLoop(stage, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
-            // Who is not watching waits for no room.
+            // A loop that has ended waits no longer for room in the queue.
             defer { shared.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {

@@ -173,7 +173,7 @@ extension RootLoop {
         }
     }
 
-    /// When that is to be gone on with; nil = when something happens.
+    /// When to go on with that; nil = when something happens.
     var volumeDeadline: ContinuousClock.Instant? {
         canTellVolume ? (volume.earlier.isOver ? volume.question.deadline : volume.earlier.due) : nil
     }
