@@ -101,7 +101,7 @@ struct DisposalMisstep: Error, CustomStringConvertible {
 /// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
 /// whatever is put in the place of the folders above it meanwhile.
 struct DisposalRunner: Sendable {
-    enum Ending: Sendable {
+    enum DisposalEnd: Sendable {
         case done(String, state: FileState?, place: FilePath?)
         case wait(until: WallTime, note: String)
     }
@@ -125,7 +125,7 @@ struct DisposalRunner: Sendable {
     private var file: FileRow { job.file }
 
     /// Until the file is done with, or must wait. - Throws: why neither can be said; it is tried again later.
-    mutating func run() async throws -> Ending {
+    mutating func run() async throws -> DisposalEnd {
         var seen = DisposalFact.begun
         while true {
             switch disposal.next(seen, at: .now) {

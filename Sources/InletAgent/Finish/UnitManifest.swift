@@ -12,7 +12,7 @@ struct UnitManifest: Sendable {
     let version: String
 
     /// What a destination has of the unit: the folder that all its keys share, empty for the destination's top, and its list.
-    typealias Delivered = (folder: String, content: ManifestContent)
+    typealias DeliveredList = (folder: String, content: ManifestContent)
 
     /// The files that were delivered, by their paths below the unit's folder.
     var source: ManifestContent {
@@ -34,7 +34,7 @@ struct UnitManifest: Sendable {
     }
 
     /// The files that `destination` has, by their names there; nil when none of them has a checksum.
-    func delivered(to destination: String) -> Delivered? {
+    func delivered(to destination: String) -> DeliveredList? {
         let found = jobs.flatMap { job in
             job.deliveries.filter { $0.isOfContent && $0.destination == destination }
                 .compactMap(\.proof).map { (file: job.file, names: Array($0.key.utf8).split(separator: slash)) }
