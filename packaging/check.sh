@@ -49,16 +49,6 @@ page_scripts() {
     return "$ended"
 }
 
-# Each of them by itself: one that was renamed is missed by whoever names it. crt_put.py is for the peer's own Python.
-bench_imports() {
-    local file ended=0
-    for file in packaging/bench/*.py; do
-        file="${file##*/}"
-        [[ $file == crt_put.py ]] || (cd packaging/bench && python3 -B -c "import ${file%.py}") || ended=1
-    done
-    return "$ended"
-}
-
 # What is shipped for Prometheus and Grafana. The tests hold its names against the program, and a page through promtool.
 metrics_files() {
     python3 -m json.tool packaging/grafana/inlet.json /dev/null || return 1
@@ -111,16 +101,12 @@ else
 fi
 check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checks/checklist.py
 check "the checks' own rules, on what is right and on what is wrong" python3 -B packaging/checks/self_test.py
-check "bench scripts find what they import" bench_imports
+check "bench/bench_test.py: what judges a run" python3 -B packaging/bench/bench_test.py
 if python3 -c 'import tomllib' 2>/dev/null; then
     check "every mutation has its place and its test" python3 -B packaging/checks/mutations.py --check
 else
     left "the table of mutations: that needs Python 3.11 or newer"
 fi
-$quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
-    # What judges a run is tried on what it must accept and on what it must not.
-    check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
-done
 $quick || check "builds, and every import is a declared dependency" build_tests
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages

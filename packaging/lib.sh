@@ -77,6 +77,7 @@ present() {
 }
 
 # need_packages ["package probe"…]: installs what is missing of BUILD_PACKAGES and of the arguments.
+# shellcheck disable=SC2120  # most callers need nothing beside what a build needs
 need_packages() {
     local entry missing=()
     for entry in "${BUILD_PACKAGES[@]}" "$@"; do
@@ -166,20 +167,6 @@ release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-
 readonly TESTS_BUILD=.build/tests
 build_tests() {
     swift build --build-tests --scratch-path "$TESTS_BUILD" --explicit-target-dependency-import-check error -Xswiftc -O >&2
-}
-
-# bench NAME [argument…]: packaging/bench/NAME.py with the release binary, or with the one that INLET_BINARY names.
-bench() {
-    if [[ -z ${INLET_BINARY:-} ]]; then
-        need_toolchain
-        need_packages "python3 command:python3" "curl command:curl"
-        build_release
-        INLET_BINARY="$(release_binary)"
-        export INLET_BUILD=release
-    fi
-    export INLET_BINARY
-    # -B: no __pycache__ beside the sources.
-    exec python3 -B "packaging/bench/$1.py" "${@:2}"
 }
 
 passed=0

@@ -54,9 +54,8 @@ final class Signals: Sendable {
 /// the queue and its wait is not slept through.
 package final class WakeSignal: Sendable {
     private struct State {
-        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
-        var order: [UInt64] = []
-        var next: UInt64 = 0
+        /// In the order in which they came.
+        var waiting: [Waiter<Void>] = []
         var kept = 0
     }
 
@@ -70,53 +69,36 @@ package final class WakeSignal: Sendable {
 
     /// Wakes up to `count` of the waiting loops; those not waiting yet will not wait next time.
     package func raise(_ count: Int = 1) {
-        let woken = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            var woken: [CheckedContinuation<Void, Never>] = []
-            while woken.count < count, let id = state.order.first {
-                state.order.removeFirst()
-                if let continuation = state.waiting.removeValue(forKey: id) { woken.append(continuation) }
+        state.withLock { state in
+            var left = count
+            while left > 0, !state.waiting.isEmpty {
+                if state.waiting.removeFirst().resume(with: ()) { left -= 1 }
             }
-            state.kept = min(mostKept, state.kept + count - woken.count)
-            return woken
+            state.kept = min(mostKept, state.kept + left)
         }
-        for continuation in woken { continuation.resume() }
     }
 
     package func raiseAll() { raise(mostKept) }
 
     /// Returns when it is raised, at `deadline`, or when the task is cancelled.
     package func wait(until deadline: ContinuousClock.Instant?) async {
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
-        }
-        var alarm: UInt64?
-        var isClockless = false
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isRaised = state.withLock { state -> Bool in
-                    if state.kept > 0 || Task.isCancelled {
-                        state.kept = max(0, state.kept - 1)
-                        return true
-                    }
-                    state.waiting[id] = continuation
-                    state.order.append(id)
-                    return false
-                }
-                if isRaised { return continuation.resume() }
-                guard let deadline else { return }
-                alarm = AlarmClock.shared.set(deadline) { self.wake(id) }
-                if alarm == nil {
-                    isClockless = true
-                    wake(id)
-                }
+        let waiter = Waiter<Void>()
+        let isRaised = state.withLock { state in
+            if state.kept > 0 || Task.isCancelled {
+                state.kept = max(0, state.kept - 1)
+                return true
             }
-        } onCancel: {
-            wake(id)
+            state.waiting.append(waiter)
+            return false
         }
+        if isRaised { return }
+        let alarm = deadline.flatMap { AlarmClock.shared.set($0) { waiter.resume(with: ()) } }
+        let isClockless = deadline != nil && alarm == nil
+        if !isClockless { _ = await waiter.wait() }
         if let alarm { AlarmClock.shared.remove(alarm) }
+        state.withLock { $0.waiting.removeAll { $0 === waiter } }
         // The machine is short of everything: the loop looks again soon, and does not spin.
-        if isClockless { await Task.pause(for: Self.clocklessPause) }
+        if isClockless { await Task.rest(for: Self.clocklessPause) }
     }
 
     /// The loop of nearly every service: do what is due; else wait for the earliest time or for a signal. Goes on until the task
@@ -134,14 +116,6 @@ package final class WakeSignal: Sendable {
             if let next, next <= .now { continue }
             await wait(until: next)
         }
-    }
-
-    private func wake(_ id: UInt64) {
-        let continuation = state.withLock { state in
-            state.order.removeAll { $0 == id }
-            return state.waiting.removeValue(forKey: id)
-        }
-        continuation?.resume()
     }
 }
 
@@ -166,24 +140,10 @@ package final class StopFlag: Sendable {
 }
 
 extension Task where Success == Never, Failure == Never {
-    /// Sleeps, for a loop that does the same however its pause ended: it looks itself whether it is to go on.
-    ///
-    /// - Returns: whether the time is over; false when the task was cancelled before.
+    /// As `rest`; a graceful shutdown ends it too.
     @discardableResult
-    static func pause(for time: Duration, tolerance: Duration? = nil) async -> Bool {
-        do {
-            try await Task.sleep(for: time, tolerance: tolerance)
-            return true
-        } catch {
-            // It throws only when the task is cancelled.
-            return false
-        }
-    }
-
-    /// As `pause`; a graceful shutdown ends it too.
-    @discardableResult
-    static func pauseUntilStop(for time: Duration) async -> Bool {
-        await cancelWhenGracefulShutdown { await pause(for: time) }
+    static func restUntilStop(for time: Duration) async -> Bool {
+        await cancelWhenGracefulShutdown { await rest(for: time) }
     }
 
     /// Returns when the agent is asked to stop: for a service that has nothing to do until then, because one that returns by

@@ -135,13 +135,11 @@ extension LoadedConfig {
     /// What holds once this has taken the place of `running`: what needs a restart stays as it was.
     package func taking(over running: LoadedConfig) -> LoadedConfig {
         var result = self
-        result.settings.stateDirectory = running.settings.stateDirectory
-        result.settings.workers = running.settings.workers
-        result.settings.dashboard = running.settings.dashboard
-        result.settings.proxy = running.settings.proxy
-        for rule in ConfigEffect.rules where rule.effect == .restart {
-            result.effective.values[rule.key] = running.effective.values[rule.key]
-            result.filled.values[rule.key] = running.filled.values[rule.key]
+        for spec in ConfigKeys.all.specs {
+            guard let keep = spec.untilRestart else { continue }
+            keep(&result.settings, running.settings)
+            result.effective.values[spec.name] = running.effective.values[spec.name]
+            result.filled.values[spec.name] = running.filled.values[spec.name]
         }
         return result
     }

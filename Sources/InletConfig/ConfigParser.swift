@@ -26,18 +26,18 @@ struct ConfigParser {
         let report = ErrorReport(
             file: path.display, source: source, mask: mask, filledIn: reader.values.filledIn)
         if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
-        let rule = reader.filled.string("permissions").flatMap(FileTrust.Rule.init) ?? .warn
+        let rule = reader.file.permissions
         let found = rule == .off ? [] : objections(reader.values, trust)
         if rule == .strict, !found.isEmpty { throw report.errors(found) }
         return LoadedConfig(
-            settings: settings, warnings: report.errors(found + notes(reader.filled)).list, file: path,
-            effective: effective(root, source), filled: withStateDirectory(reader.filled),
+            settings: settings, warnings: report.errors(found + notes(reader.file)).list, file: path,
+            effective: effective(root, source), filled: withStateDirectory(reader.file.values),
             credentialFiles: reader.values.files.map(\.file.path), report: report)
     }
 
     /// What is allowed, and should be known to whoever starts with it.
-    private func notes(_ section: ConfigSection) -> [Problem] {
-        guard let place = section.positions["tls_key_log"] else { return [] }
+    private func notes(_ file: Section<ConfigKeys>) -> [Problem] {
+        guard let place = file.place(\.tlsKeyLog) else { return [] }
         return [
             Problem(
                 place,
@@ -49,7 +49,7 @@ struct ConfigParser {
     /// What is wrong with how the configuration's file, and those that it takes credentials from, are held.
     private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [Problem] {
         guard let reader = defaults.reader else { return [] }
-        let start = SourcePosition(line: 1, column: 1)
+        let start = SourcePosition.start
         var found: [Problem] = []
         if let trust {
             found += trust.objections(to: .configuration, for: reader).map { Problem(start, "this file \($0)") }
@@ -67,11 +67,7 @@ struct ConfigParser {
     /// The root node, after the checks that libyaml leaves out or words badly.
     private static func document(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
         if bytes.count > YAMLDocument.maximumBytes {
-            throw Problem(SourcePosition(line: 1, column: 1), "the file is larger than 1 MiB; a configuration is not")
-        }
-        if let offset = SourceText.firstInvalidOffset(in: bytes) {
-            let place = SourceText.position(after: bytes.prefix(offset))
-            throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
+            throw Problem(.start, "the file is larger than 1 MiB; a configuration is not")
         }
         return try YAMLDocument.parse(bytes)
     }
@@ -89,12 +85,13 @@ struct ConfigParser {
     /// so its own are not looked at.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
         var reader = values(.verbatim, source)
-        return withStateDirectory(reader.section(root, KeyTables.top(types: types), label: ""))
+        return withStateDirectory(reader.section(root, ConfigKeys.all.specs, label: ""))
     }
 
     private func withStateDirectory(_ section: ConfigSection) -> ConfigSection {
         var section = section
-        if section.values["state_dir"] == nil { section.values["state_dir"] = .string(defaults.stateDirectory.string) }
+        let key = ConfigKeys.all.stateDirectory.spec.name
+        if section.values[key] == nil { section.values[key] = .string(defaults.stateDirectory.string) }
         return section
     }
 
@@ -112,13 +109,13 @@ struct ConfigParser {
     /// `state_dir`, as far as it can be told of a text that may be wrong in any way.
     func stateDirectory(_ bytes: [UInt8]) -> FilePath {
         let lines = bytes.split(separator: UInt8(ascii: "\n")).filter { $0.starts(with: "state_dir:".utf8) }
+        // What is wrong with the text is said by whoever reads it for more than this.
         guard let node = (try? Self.document(bytes)) ?? lines.first.flatMap({ try? Self.document(Array($0)) }) else {
             return defaults.stateDirectory
         }
         var reader = values(.filled, SourceText(bytes))
-        let keys = KeyTables.top(types: types).filter { $0.name == "state_dir" }
-        let path = reader.section(node, keys, label: "").string("state_dir")
-        return path.map { FilePath($0) } ?? defaults.stateDirectory
+        let key = ConfigKeys.all.stateDirectory
+        return key.value(in: reader.section(node, [key.spec], label: "")) ?? defaults.stateDirectory
     }
 
     private static func isLiteral(_ node: YAMLNode) -> Bool {

@@ -7,7 +7,12 @@ package import SystemPackage
 /// the file's labels. A sidecar is written by whoever may drop files, not by
 /// whoever may configure the agent. So nothing is filled in: `${env:NAME}` and `${file:PATH}` stay as they are written,
 /// and anchors, aliases, merge keys and tags are refused.
-package enum SidecarMetadata {
+package struct SidecarMetadata {
+    private var fields: [String: String] = [:]
+    private var labels: [String: String] = [:]
+    private var problems: [Problem] = []
+    private var lines: [String: Int] = [:]
+
     /// Larger ones are refused.
     package static let maximumBytes = 64 << 10
     /// Longer names are refused; destinations have none.
@@ -24,7 +29,7 @@ package enum SidecarMetadata {
         let isTooLarge = text.count > maximumBytes
         let source = SourceText(isTooLarge ? [] : text)
         let report = ErrorReport(file: file.display, source: source, mask: SecretMask(source: source, names: []))
-        var reader = SidecarReader()
+        var reader = SidecarMetadata()
         do throws(Problem) {
             if isTooLarge { throw Problem(.start, "the sidecar is larger than 64 KiB") }
             try reader.read(text)
@@ -46,8 +51,158 @@ package enum SidecarMetadata {
         if isMarker, !lines.contains(where: { $0.hasPrefix("labels:") }) { return [:] }
         return try parse(bytes, file: file).labels
     }
-}
 
-extension SourcePosition {
-    static let start = SourcePosition(line: 1, column: 1)
+    // MARK: - Reading; what is wrong with one field is noted, and the rest is read on
+
+    /// - Throws: what ends the reading: text that is not UTF-8, broken YAML, or something else than one mapping.
+    private mutating func read(_ bytes: [UInt8]) throws(Problem) {
+        let events = try YAMLEvents(bytes)
+        _ = try events.next()
+        guard case .documentStart = try events.next().kind else { return }
+        let root = try events.next()
+        if Self.isNothing(root) {
+            _ = try events.next()
+        } else {
+            guard case .mappingStart = root.kind else {
+                throw Problem(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
+            }
+            check(root)
+            fields = try readFields(events, isRoot: true)
+            _ = try events.next()
+        }
+        let end = try events.next()
+        guard case .streamEnd = end.kind else {
+            throw Problem(end.start, "a second document begins here; a sidecar is one document")
+        }
+    }
+
+    /// The mapping that has begun, to its end.
+    private mutating func readFields(_ events: YAMLEvents, isRoot: Bool) throws(Problem) -> [String: String] {
+        let outer = lines
+        lines = [:]
+        var found: [String: String] = [:]
+        while true {
+            let key = try events.next()
+            if case .mappingEnd = key.kind { break }
+            check(key)
+            let name = name(of: key)
+            if name == nil { try skip(from: key, events) }
+            let event = try events.next()
+            if isRoot, name == Self.labels, case .mappingStart = event.kind {
+                check(event)
+                labels = try readFields(events, isRoot: false)
+            } else if let value = try value(event, events), let name {
+                found[name] = value
+            }
+        }
+        lines = outer
+        return found
+    }
+
+    /// The one field that may be a mapping.
+    private static let labels = "labels"
+
+    /// The field's name; nil when it cannot be one, which is noted.
+    private mutating func name(of key: YAMLEvent) -> String? {
+        guard case .scalar(let name, let style) = key.kind else {
+            problems.append(Problem(key.start, "a field's name must be a plain word"))
+            return nil
+        }
+        if name == "<<", style == .plain {
+            problems.append(Problem(key.start, "merge keys ('<<') are not supported in a sidecar"))
+        } else if !Self.isName(name) {
+            let limit = Self.longestName
+            problems.append(
+                Problem(
+                    key.start,
+                    "\(Quotation.of(name)) is no field's name: letters, digits, '_' and '-', at most \(limit)"))
+        } else if let line = lines[name] {
+            problems.append(
+                Problem(key.start, "field \(Quotation.of(name)) is given twice; it is already on line \(line)"))
+        } else {
+            lines[name] = key.start.line
+            return name
+        }
+        // A name that is no mapping or list has ended already.
+        return nil
+    }
+
+    /// The value that `event` begins, read to its end; nil for none, and for what is not supported, which is noted.
+    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents) throws(Problem) -> String? {
+        check(event)
+        switch event.kind {
+        case .scalar(let text, _): return Self.isNothing(event) ? nil : text
+        case .sequenceStart: return try list(events)
+        case .mappingStart:
+            problems.append(Problem(event.start, "fields of a sidecar hold texts or lists of texts, not mappings"))
+            try skip(from: event, events)
+            return nil
+        default: return nil
+        }
+    }
+
+    private mutating func list(_ events: YAMLEvents) throws(Problem) -> String {
+        var items: [String] = []
+        while true {
+            let item = try events.next()
+            if case .sequenceEnd = item.kind { return items.joined(separator: ", ") }
+            check(item)
+            if case .scalar(let text, _) = item.kind {
+                if !Self.isNothing(item) { items.append(text) }
+            } else if case .alias = item.kind {
+                continue
+            } else {
+                problems.append(Problem(item.start, "a list of a sidecar holds texts, not lists or mappings"))
+                try skip(from: item, events)
+            }
+        }
+    }
+
+    /// Notes what a sidecar may not have at any place.
+    private mutating func check(_ event: YAMLEvent) {
+        if event.tag != nil {
+            problems.append(Problem(event.start, YAMLEvent.tagRefusal))
+        }
+        if event.anchor != nil {
+            problems.append(
+                Problem(event.start, "anchors are not supported in a sidecar; put text that begins with '&' in quotes"))
+        }
+        if case .alias = event.kind {
+            problems.append(
+                Problem(event.start, "aliases are not supported in a sidecar; put text that begins with '*' in quotes"))
+        }
+    }
+
+    /// Reads to the end of the list or mapping that `event` begins; at once for anything else.
+    private func skip(from event: YAMLEvent, _ events: YAMLEvents) throws(Problem) {
+        var event = event
+        var depth = 0
+        while true {
+            switch event.kind {
+            case .sequenceStart, .mappingStart: depth += 1
+            case .sequenceEnd, .mappingEnd: depth -= 1
+            default: break
+            }
+            if depth == 0 { return }
+            if depth > YAMLDocument.maximumDepth {
+                throw Problem(event.start, "values are nested deeper than \(YAMLDocument.maximumDepth) levels")
+            }
+            event = try events.next()
+        }
+    }
+
+    private static func isNothing(_ event: YAMLEvent) -> Bool {
+        guard case .scalar(let text, .plain) = event.kind, event.anchor == nil, event.tag == nil else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(text)
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        (1...longestName).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true
+                default: false
+                }
+            }
+    }
 }

@@ -337,7 +337,7 @@ extension Journal {
             let proof = Proof(key: place, size: arrival.identity.size, method: .adopted)
             try database.change(
                 "UPDATE delivery SET state = 'delivered', proof = ?, ended_at = ? WHERE id = ?",
-                try JournalJSON.encode(proof), now, try insert(delivery, database))
+                try JSON.encode(proof), now, try insert(delivery, database))
         }
         return .adopted(id: id)
     }

@@ -206,7 +206,7 @@ extension Journal {
         try await commit { database in
             if let file = try Self.fileInHistory(of: delivery, database) { try Self.revive(file, database) }
             try database.change(
-                "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'", try JournalJSON.encode(proof),
+                "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'", try JSON.encode(proof),
                 delivery)
             if proof.isDeleted { try Self.forgetContent(of: delivery, database) }
         }

@@ -5,6 +5,9 @@ internal import SystemPackage
 /// What became of the source of a file that has been finished, and the batch that ended with it.
 package typealias Finish = (disposition: String, endedBatch: Batch?)
 
+/// An upload that was given up, with what its attempts noted.
+package typealias Leftover = (file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])
+
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
     /// `damage`, and keeps none of the others from its end.
@@ -204,9 +207,7 @@ extension Journal {
     }
 
     /// Uploads that were given up while the destination may still hold parts of them: they need an abort there.
-    package func leftovers(
-        at now: WallTime, limit: Int
-    ) async throws(JournalError) -> [(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])] {
+    package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
         try await read { database in
             let ids = try database.integers(
                 """

@@ -221,7 +221,7 @@ extension ContentHash {
     /// From either form.
     init(note: [UInt8]) throws {
         if note.first == UInt8(ascii: "{") {
-            self = try JournalJSON.decode(note)
+            self = try JSON.decode(note)
         } else {
             try self.init(short: String(decoding: note, as: UTF8.self))
         }
@@ -235,7 +235,7 @@ extension [Digest] {
     /// From either form.
     init(note: [UInt8]) throws {
         if note.first == UInt8(ascii: "[") {
-            self = try JournalJSON.decode(note)
+            self = try JSON.decode(note)
         } else {
             self = try String(decoding: note, as: UTF8.self).split(separator: ",").map {
                 try ContentHash(short: String($0)).digest
@@ -246,15 +246,15 @@ extension [Digest] {
 
 extension Proof {
     /// - Parameter key: that of its delivery, which the short form does not repeat.
-    func short(of key: String?) throws -> [UInt8] { try JournalJSON.encode(ShortProof(self, of: key)) }
+    func short(of key: String?) throws -> [UInt8] { try JSON.encode(ShortProof(self, of: key)) }
 
     /// From either form.
     init(note: [UInt8], of key: String?) throws {
         if note.first == UInt8(ascii: "[") {
-            let short: ShortProof = try JournalJSON.decode(note)
+            let short: ShortProof = try JSON.decode(note)
             self = try short.proof(of: key)
         } else {
-            self = try JournalJSON.decode(note)
+            self = try JSON.decode(note)
         }
     }
 }

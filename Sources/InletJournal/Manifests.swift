@@ -27,7 +27,7 @@ extension Journal {
         guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
         try database.change(
             "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
-            batch.generation, try JournalJSON.encode(rule), now)
+            batch.generation, try JSON.encode(rule), now)
     }
 
     /// The list that has been due longest; nil when none is.
@@ -42,7 +42,7 @@ extension Journal {
                 ManifestOrder(
                     batch: row.integer(0), generation: row.int(1),
                     // Without its rule it is owed all the same: whoever writes it says what is wrong.
-                    rule: try? JournalJSON.decode(row.bytes(2)), attempts: row.int(3), reason: row.text(4))
+                    rule: try? JSON.decode(row.bytes(2)), attempts: row.int(3), reason: row.text(4))
             }
         }
     }

@@ -254,8 +254,8 @@ extension Journal {
     private static func replan(_ id: Int64, _ plan: Plan, _ database: Database) throws {
         try database.change(
             "UPDATE file SET category = ?, media_type = ?, labels = ? WHERE id = ?", plan.category, plan.mediaType,
-            try JournalJSON.note(plan.labels), id)
-        let fields = try JournalJSON.note(plan.with)
+            try JSON.column(plan.labels), id)
+        let fields = try JSON.column(plan.with)
         // Their own keys must not stand in their way.
         let deliveries = try job(file(id, database), database).deliveries
         try database.change("UPDATE delivery SET key = NULL WHERE file_id = ?", id)

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 internal import Synchronization
@@ -145,7 +144,7 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
-        labels = try row.note(first + 23, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
+        labels = try row.note(first + 23, showing, &isDamaged) { try JSON.decode($0) } ?? [:]
         digests = try row.note(first + 24, showing, &isDamaged) { try [Digest](note: $0) } ?? []
         volume = row.text(first + 25)
     }
@@ -171,7 +170,7 @@ extension DeliveryRow {
         destination = row.text(first + 3) ?? ""
         let key = row.text(first + 4)
         self.key = key
-        fields = try row.note(first + 5, showing, &isDamaged) { try JournalJSON.decode($0) } ?? [:]
+        fields = try row.note(first + 5, showing, &isDamaged) { try JSON.decode($0) } ?? [:]
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
         attempts = row.int(first + 7)
         nextAt = row.time(first + 8)
@@ -202,6 +201,13 @@ extension SQLRow {
             isDamaged = true
             return nil
         }
+    }
+}
+
+extension JSON {
+    /// A structured column; nil, which is NULL, for what is empty.
+    static func column(_ value: some Encodable & Collection) throws -> [UInt8]? {
+        value.isEmpty ? nil : try encode(value)
     }
 }
 
@@ -266,8 +272,8 @@ extension Journal {
             """, file.id == 0 ? nil : file.id, file.root, file.path, identity.size, identity.modified, identity.changed,
             identity.inode, identity.device, file.state, file.route, file.category, file.mediaType,
             try file.policy.note, file.code, file.reason, file.content?.note, file.admittedAt,
-            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JournalJSON.note(file.labels),
-            try JournalJSON.note(file.digests), file.volume)
+            file.endedAt, file.finishedAt, file.disposition, file.batchID, file.role, try JSON.column(file.labels),
+            try JSON.column(file.digests), file.volume)
         return database.lastInsertedRowID
     }
 
@@ -278,7 +284,7 @@ extension Journal {
                 (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes, priority)
             VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?, ?)
             """, delivery.file, delivery.after, delivery.destination, delivery.key,
-            try JournalJSON.note(delivery.fields), delivery.lane, delivery.nextAt, delivery.expiresAt, delivery.closes,
+            try JSON.column(delivery.fields), delivery.lane, delivery.nextAt, delivery.expiresAt, delivery.closes,
             delivery.priority.rank)
         return database.lastInsertedRowID
     }
@@ -288,30 +294,6 @@ extension Journal {
 package enum Lane: Int, Sendable, CaseIterable {
     case small = 0
     case big = 1
-}
-
-/// The one encoding of structured columns; keys are sorted so that equal values have equal bytes.
-enum JournalJSON {
-    static func encode(_ value: some Encodable) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Array(try encoder.encode(value))
-    }
-
-    /// nil for what is empty.
-    static func note(_ value: some Encodable & Collection) throws -> [UInt8]? {
-        value.isEmpty ? nil : try encode(value)
-    }
-
-    static func decode<Value: Decodable>(_ bytes: [UInt8]) throws -> Value {
-        try JSONDecoder().decode(Value.self, from: Data(bytes))
-    }
-
-    /// The labels of a unit or a file, for what goes on with them or without: those that cannot be read are none.
-    static func labels(_ bytes: [UInt8]?) -> [String: String] {
-        // As said above.
-        bytes.flatMap { try? decode($0) } ?? [:]
-    }
 }
 
 /// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
@@ -349,9 +331,9 @@ extension FilePolicy {
     private static let policies = NoteCache<[UInt8], FilePolicy>()
 
     /// What the journal keeps of it.
-    var note: [UInt8] { get throws { try Self.notes.value(self) { try JournalJSON.encode($0) } } }
+    var note: [UInt8] { get throws { try Self.notes.value(self) { try JSON.encode($0) } } }
 
-    init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JournalJSON.decode($0) } }
+    init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JSON.decode($0) } }
 
     /// nil for one that cannot be read, which is said when its file's turn comes: until then it holds nothing else up.
     static func readable(_ note: [UInt8]) -> FilePolicy? {

@@ -169,7 +169,7 @@ private struct FileSearch {
 
     private func hasLabels(_ row: SQLRow) -> Bool {
         if filter.labels.isEmpty { return true }
-        let labels = JournalJSON.labels(row.optionalBytes(5))
+        let labels = row.labels(5)
         return filter.labels.allSatisfy { labels[$0.key] == $0.value }
     }
 }

@@ -42,7 +42,7 @@ extension Batch {
         endedAt = row.optionalTime(8)
         generation = row.int(9)
         self.counts = counts
-        labels = JournalJSON.labels(row.optionalBytes(10))
+        labels = row.labels(10)
     }
 }
 
@@ -246,17 +246,15 @@ extension Journal {
     /// Gives a unit labels, and its files those of them that no sidecar has given them.
     static func label(_ batch: Int64, _ labels: [String: String], _ database: Database) throws {
         if labels.isEmpty { return }
-        let note = try JournalJSON.encode(labels)
+        let note = try JSON.encode(labels)
         try database.change("UPDATE batch SET labels = ? WHERE id = ?", note, batch)
         let files = try database.rows(
             "SELECT id, labels, policy FROM file INDEXED BY file_by_batch WHERE batch_id = ?", batch
-        ) { row in (id: row.integer(0), labels: row.optionalBytes(1), policy: row.bytes(2)) }
+        ) { row in (id: row.integer(0), labels: row.labels(1), policy: row.bytes(2)) }
         for file in files {
             guard let policy = FilePolicy.readable(file.policy) else { continue }
-            let new = JournalJSON.labels(file.labels).merging(labels.filter { !policy.ownLabels.contains($0.key) }) {
-                $1
-            }
-            try database.change("UPDATE file SET labels = ? WHERE id = ?", try JournalJSON.encode(new), file.id)
+            let new = file.labels.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
+            try database.change("UPDATE file SET labels = ? WHERE id = ?", try JSON.encode(new), file.id)
         }
     }
 }

@@ -232,7 +232,7 @@ extension Journal {
         of volume: String, from weaker: [String], at root: FilePath, after last: FilePath, limit: Int
     ) async throws(JournalError) -> [FileRow] {
         try await read { database in
-            let names = String(decoding: try JournalJSON.encode(weaker), as: UTF8.self)
+            let names = String(decoding: try JSON.encode(weaker), as: UTF8.self)
             let values: [any SQLValue] = [root, last.bytes, names, volume, limit]
             let found = try Shelf.allCases.flatMap { shelf in
                 try FileRow.all(database, from: shelf, Self.heirless(shelf), values)
@@ -305,13 +305,13 @@ extension Journal {
     package func mark(of root: FilePath) async throws(JournalError) -> RootMark? {
         try await read { database in
             let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) { $0.optionalBytes(0) } ?? nil
-            return try mark.map { try JournalJSON.decode($0) }
+            return try mark.map { try JSON.decode($0) }
         }
     }
 
     package func setMark(_ mark: RootMark, of root: FilePath, at now: WallTime) async throws(JournalError) {
         try await commit { database in
-            let note = try JournalJSON.encode(mark)
+            let note = try JSON.encode(mark)
             try database.change(
                 """
                 INSERT INTO root (path, first_seen, mark) VALUES (?, ?, ?)

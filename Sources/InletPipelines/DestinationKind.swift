@@ -3,8 +3,10 @@ package import InletTransfer
 package import SystemPackage
 
 /// One kind of destination, as everything else sees it. All that is particular to a kind is in its folder; what others need of
-/// it they ask here, of the pipeline, or of the `Destination` that it makes. `Sources/InletPipelines/InletPipelines.docc/NewDestination.md` adds one step by step.
-package protocol DestinationKind: Sendable {
+/// it they ask here, of the pipeline, or of the `Destination` that it makes. `InletPipelines.docc/NewDestination.md` adds one step by step.
+///
+/// The keys of its destinations are its own members.
+package protocol DestinationKind: KeyTable {
     /// The word after `type:`, the keys and the fields: for the reader, the schema and the manual.
     var type: DestinationType { get }
 
@@ -21,7 +23,7 @@ package protocol DestinationKind: Sendable {
 
     /// The server that its requests go to; nil for kinds that need no network.
     ///
-    /// - Throws: `SettingFault` as `make` does.
+    /// - Throws: `SettingFault` for one that cannot be used.
     func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)?
 
     /// What `inlet check` says of its settings, and of the routes that lead to it, without asking it.
@@ -84,23 +86,28 @@ struct FieldFault: Error, Equatable {
     var reason: String
 }
 
-extension HTTPURL {
-    /// The address at `key`; nil where there is none. - Throws: `SettingFault` for one that cannot be used.
-    static func given(_ values: ConfigSection, _ key: String) throws(SettingFault) -> HTTPURL? {
-        guard let text = values.string(key) else { return nil }
-        let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
-        return try HTTPURL(text, key, rules)
+extension Section {
+    func fault<Value>(_ key: KeyPath<Table, Key<Value>>, _ message: String) -> SettingFault {
+        SettingFault(key: keyName(key), message: message)
     }
 
-    /// The address `text`, which stands at `key`.
-    init(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) {
-        do { self = try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
+    /// The address at `key`; nil where there is none. - Throws: `SettingFault` for one that cannot be used.
+    func address(_ key: KeyPath<Table, Key<String?>>, allowHTTP: Bool) throws(SettingFault) -> HTTPURL? {
+        guard let text = self[dynamicMember: key] else { return nil }
+        return try HTTPURL(text, keyName(key), .configured(allowHTTP: allowHTTP))
     }
 
     /// The same of a key that is needed.
-    init(_ values: ConfigSection, _ key: String = "url") throws(SettingFault) {
-        guard let url = try Self.given(values, key) else { throw SettingFault(key: key, message: "is missing") }
-        self = url
+    func neededAddress(_ key: KeyPath<Table, Key<String?>>, allowHTTP: Bool) throws(SettingFault) -> HTTPURL {
+        guard let url = try address(key, allowHTTP: allowHTTP) else { throw fault(key, "is missing") }
+        return url
+    }
+}
+
+extension HTTPURL {
+    /// The address `text`, which stands at `key`.
+    init(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) {
+        do { self = try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
     }
 }
 
@@ -201,26 +208,24 @@ package struct DestinationSetup: Sendable {
         help: "where objects can be read", example: "https://cdn.example.com")
 }
 
-/// What a destination may say of its server's certificate.
+/// What a destination may say of its server's certificate, where all requests go to one server.
+struct TrustKeys: KeyTable {
+    let pin = Key(
+        "pin", .string,
+        "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
+            + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at.")
+    let caFile = Self.caFile
+
+    static let caFile = Key("ca_file", .path, "A PEM file of certificates to trust beside the system's.")
+}
+
 extension Trust {
-    static let caFileKey = KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's.")
-
-    /// For destinations of which all requests go to one server.
-    static let keys = [
-        KeySpec(
-            "pin", .string,
-            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
-                + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at."),
-        caFileKey,
-    ]
-
     /// - Throws: `SettingFault` where the pin is none.
-    init(_ values: ConfigSection) throws(SettingFault) {
-        self.init(caFile: values.string("ca_file").map { FilePath($0) })
-        guard let text = values.string("pin") else { return }
+    init(_ values: Section<TrustKeys>) throws(SettingFault) {
+        self.init(caFile: values.caFile)
+        guard let text = values.pin else { return }
         guard let pin = PublicKeyPin(text) else {
-            throw SettingFault(
-                key: "pin", message: "is not sha256// and the base64 of 32 bytes; 'inlet check' prints it")
+            throw values.fault(\.pin, "is not sha256// and the base64 of 32 bytes; 'inlet check' prints it")
         }
         self.pin = pin
     }

@@ -241,8 +241,7 @@ package struct CheckpointLog: Sendable {
                 // What keeps the journal from being written is said by those who watch it.
                 if Task.isCancelled { return }
             }
-            // Ends early only when the task is cancelled.
-            try? await Task.sleep(for: .seconds(1))
+            await Task.rest(for: .seconds(1))
         }
     }
 }

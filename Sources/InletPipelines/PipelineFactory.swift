@@ -67,7 +67,7 @@ package final class PipelineFactory: Sendable {
 
     /// How the destination is reached; nil for those that are not reached over the network.
     ///
-    /// - Throws: `SettingFault` as `make` does.
+    /// - Throws: `SettingFault` for an address or a proxy that cannot be used.
     package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
         guard let (url, trust) = try kind(of: destination)?.server(of: destination) else { return nil }
         return ProxyUse(url, try client(trust, of: destination))
@@ -110,11 +110,12 @@ package final class PipelineFactory: Sendable {
     }
 
     func proxies(of destination: DestinationSettings?) throws(SettingFault) -> ProxyRules {
-        guard let section = destination?.values.section(KeySpec.proxy.name) else { return proxies }
+        let key = ProxyKeys.key()
+        guard let section = (destination?.values).map(key.value), section.url != nil else { return proxies }
         do throws(ProxySettings.Fault) {
             return ProxyRules(try ProxySettings(section), isOwn: true)
         } catch {
-            throw SettingFault(key: KeySpec.proxy.name, message: "has '\(error.key)', which \(error.message)")
+            throw SettingFault(key: key.spec.name, message: "has '\(error.key)', which \(error.message)")
         }
     }
 

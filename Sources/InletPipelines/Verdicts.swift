@@ -112,7 +112,7 @@ extension DeliveryError {
 
     /// Waits; `what` says for what, where it is cancelled.
     static func sleep(for time: Duration, _ what: String) async throws(DeliveryError) {
-        do { try await Task.sleep(for: time) } catch {
+        guard await Task.rest(for: time) else {
             throw DeliveryError(.cancelled, .cancelled, "cancelled while \(what)")
         }
     }
@@ -125,8 +125,7 @@ extension DeliveryError {
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
     init(_ response: HTTPResponse, _ what: String, in form: AnswerForm, secretsMatter: Bool, now: WallTime) {
         let heard = form.heard(response, secretsMatter: secretsMatter)
-        let said = Self.said(response)
-        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let text = Self.answered(what, response, Self.said(response))
         let check = heard.word == .credentials ? "; check this destination's credentials" : ""
         self.init(response, text + Self.remedy(heard, response) + check, secretsMatter, now)
         self.heard = heard
@@ -153,6 +152,24 @@ extension DeliveryError {
         case 401, 403: self.init(.retry(after: after), .unauthorized, text)
         default: self.init(.giveUp, .badRequest, text)
         }
+    }
+
+    /// The sentence that every error of an answer begins with.
+    static func answered(_ what: String, _ response: HTTPResponse, _ said: String) -> String {
+        "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+    }
+
+    /// The same error as a service's own rules have it: in whose words it was said, and what to do about it.
+    func heard(_ heard: Heard, _ response: HTTPResponse, hasRemedy: Bool = true) -> DeliveryError {
+        var error = self
+        error.heard = heard
+        if hasRemedy { error.reason += Self.remedy(heard, response) }
+        return error
+    }
+
+    /// Behind the reason of an answer that leads elsewhere; empty for every other.
+    static func redirect(_ code: ErrorCode) -> String {
+        code == .redirected ? " (a redirect, which is never followed; correct the url)" : ""
     }
 
     /// What to do about an answer, most of all one of something in the service's place; empty where nothing is known.
@@ -182,8 +199,7 @@ extension DeliveryError {
 
     /// What an answer says, without our own credentials: the Code and Message of a store, or the beginning of its text.
     static func said(_ response: HTTPResponse) -> String {
-        // What is no XML is shown as it is.
-        guard let error = try? XMLReader.read(response.body), error.name == "Error" else {
+        guard let error = response.storeError else {
             return response.isPage ? excerpt(Array(response.plainText(16 << 10).utf8)) : excerpt(response)
         }
         let words = ["Code", "Message"].compactMap { error.text(of: $0) }.map { response.redactor.redacted($0) }
@@ -210,6 +226,21 @@ extension DeliveryError {
     }
 }
 
+extension KeyedMutex {
+    /// - Throws: `.cancelled` when the task is cancelled before its turn; what `body` throws.
+    func alone<Value>(
+        _ name: String, _ body: () async throws(DeliveryError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        guard let value = try await holding(name, body) else { throw .stopping }
+        return value
+    }
+}
+
+/// Does what is good to do and need not succeed: the comment at each call says why nothing is lost where it fails.
+func bestEffort(_ call: @autoclosure () async throws -> Void) async {
+    do { try await call() } catch {}
+}
+
 extension Result {
     init(of call: @autoclosure () async throws(Failure) -> Success) async {
         do { self = .success(try await call()) } catch { self = .failure(error) }
@@ -228,8 +259,7 @@ enum AnswerForm: Sendable {
         switch self {
         case .json: return response.said?.object != nil
         case .words: return true
-        // What cannot be read is not in the store's form, which is the answer.
-        case .xml: return (try? XMLReader.read(response.body))?.name == "Error"
+        case .xml: return response.storeError != nil
         }
     }
 
@@ -259,6 +289,9 @@ extension HTTPResponse {
         if Self.routersWords.contains(where: head.hasPrefix) { return true }
         return header("cf-ray") != nil && said?["cloudflare_error"]?.boolean == true
     }
+
+    /// A refusal as an S3 store has it; nil for every other.
+    var storeError: XMLAnswer? { xmlBody.flatMap { $0.name == "Error" ? $0 : nil } }
 
     /// A refusal as JSON; nil for one that is longer than any is.
     fileprivate var said: JSONValue? { body.count <= 1 << 20 ? jsonBody : nil }

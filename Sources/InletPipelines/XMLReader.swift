@@ -6,6 +6,15 @@ struct XMLAnswer: Sendable, Equatable {
     var text = ""
     var children: [XMLAnswer] = []
 
+    /// The root of `bytes`; nil for what is no XML as `XMLReader` reads it, where it does not matter why.
+    init?(_ bytes: [UInt8], most: Int = XMLReader.elementLimit) {
+        // Whoever reports it shows the text itself.
+        guard let root = try? XMLReader.read(bytes, most: most) else { return nil }
+        self = root
+    }
+
+    init(name: String) { self.name = name }
+
     func text(of name: String) -> String? { children.first { $0.name == name }?.text }
 
     func all(_ name: String) -> [XMLAnswer] { children.filter { $0.name == name } }
@@ -173,8 +182,11 @@ struct XMLReader {
 
     /// Steps over `start … end`, if it is there whole.
     private mutating func skips(_ start: String, to end: String) -> Bool {
-        guard follows(start) else { return false }
-        return (try? rest(after: start.utf8.count, to: end)) != nil
+        guard follows(start),
+            let range = bytes[(position + start.utf8.count)...].firstRange(of: Array(end.utf8))
+        else { return false }
+        position = range.upperBound
+        return true
     }
 
     /// What stands between here and `end`, stepping over both.

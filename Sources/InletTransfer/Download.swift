@@ -155,13 +155,13 @@ struct DownloadTag: Sendable, Equatable, Codable {
     }
 
     init?(_ note: [UInt8]?) {
-        // A note that is cut or of another version says nothing: the bytes are fetched once more.
-        guard let note, let tag = try? JSONDecoder().decode(Self.self, from: Data(note)) else { return nil }
+        // One that is cut or of another version says nothing: the bytes are fetched once more.
+        guard let tag = JSON.note(note, as: Self.self) else { return nil }
         self = tag
     }
 
     /// Empty, as none, should it ever not be written.
-    var note: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+    var note: [UInt8] { JSON.note(of: self) }
 
     /// What makes a request for the rest safe (RFC 9110, section 13.1.5); nil when nothing does.
     var validator: String? { etag ?? modified }

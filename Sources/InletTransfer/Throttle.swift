@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import Synchronization
 
 /// Bytes a second that may be sent: by all destinations together, and by each.
@@ -88,8 +89,7 @@ final class ThrottleBooks: Sendable {
         var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
         var flows: UInt64 = 0
         /// Those who wait for a limit to change.
-        var watchers: [UInt64: (destination: String, continuation: CheckedContinuation<Void, Never>)] = [:]
-        var watched: UInt64 = 0
+        var watchers: [(destination: String, waiter: Waiter<Void>)] = []
 
         func refreshFlags() {
             for (name, flag) in flags { flag.set(isLimited || limited.contains(name)) }
@@ -109,7 +109,7 @@ final class ThrottleBooks: Sendable {
 
     /// - Parameter destination: nil = all together.
     func set(_ rate: Int64?, for destination: String? = nil) {
-        let (wakes, watchers) = state.withLock { state in
+        let wakes = state.withLock { state in
             if let destination {
                 state.share.limit(rate, of: destination, at: .now)
                 if rate == nil { state.limited.remove(destination) } else { state.limited.insert(destination) }
@@ -118,39 +118,30 @@ final class ThrottleBooks: Sendable {
                 state.isLimited = rate != nil
             }
             state.refreshFlags()
-            defer { state.watchers = [:] }
-            return (Array(state.wakes.values), Array(state.watchers.values))
+            for (_, waiter) in state.watchers { waiter.resume(with: ()) }
+            state.watchers = []
+            return Array(state.wakes.values)
         }
         for wake in wakes { wake() }
-        for watcher in watchers { watcher.continuation.resume() }
     }
 
     func isHolding(_ destination: String) -> Bool {
         state.withLock { state in
-            state.share.isWaiting(destination) || state.watchers.values.contains { $0.destination == destination }
+            state.share.isWaiting(destination) || state.watchers.contains { $0.destination == destination }
         }
     }
 
     /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
     func change(ifClosed destination: String) async -> Bool {
-        let watcher = state.withLock { state -> UInt64? in
-            guard state.share.isClosed(destination) else { return nil }
-            state.watched += 1
-            return state.watched
+        let waiter = Waiter<Void>()
+        let isClosed = state.withLock { state in
+            guard state.share.isClosed(destination) else { return false }
+            state.watchers.append((destination, waiter))
+            return true
         }
-        guard let watcher else { return false }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isToWait = state.withLock { state in
-                    guard !Task.isCancelled, state.share.isClosed(destination) else { return false }
-                    state.watchers[watcher] = (destination, continuation)
-                    return true
-                }
-                if !isToWait { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.watchers.removeValue(forKey: watcher) }?.continuation.resume()
-        }
+        guard isClosed else { return false }
+        _ = await waiter.wait()
+        state.withLock { $0.watchers.removeAll { $0.waiter === waiter } }
         return true
     }
 

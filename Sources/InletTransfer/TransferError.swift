@@ -23,7 +23,7 @@ package struct TransferError: Error, Sendable, Equatable, CustomStringConvertibl
 enum CurlError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
     static func error(_ code: CURLcode, _ label: String, detail: String, answered: Bool) -> TransferError {
-        if mayBeShortage.contains(code), let shortage = Shortage.now() {
+        if mayBeShortage.contains(code), let shortage = SystemError.shortage() {
             return TransferError(.outOfResources, "\(label): \(shortage)", isOutage: true)
         }
         let row = table.first { $0.codes.contains(code) } ?? unknown

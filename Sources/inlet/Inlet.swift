@@ -51,12 +51,12 @@ struct Inlet: AsyncParsableCommand {
             var command = try parseAsRoot(NamedFiles.commandLine())
             if let run = command as? Run {
                 let prepared = try run.prepare()
-                StartBound.begins()
+                StartNeed.beginDeadline()
                 await begin()
                 return try await run.start(prepared)
             }
             if var command = command as? any AsyncParsableCommand {
-                StartBound.begins()
+                StartNeed.beginDeadline()
                 await begin()
                 try await command.run()
             } else {
@@ -68,7 +68,7 @@ struct Inlet: AsyncParsableCommand {
     }
 
     /// Runs on a thread of the runtime's pool, as all else from here on: for that there must be one.
-    private static func begin() async { StartBound.ends() }
+    private static func begin() async { StartNeed.endDeadline() }
 
     /// As the library does it, but for its words, which repeat what was typed, or named by a script: they go by our door.
     private static func leave(_ error: any Error) -> Never {

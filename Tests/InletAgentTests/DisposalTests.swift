@@ -348,6 +348,21 @@ import Testing
         #expect(throws: (any Error).self) { try FinishIntent(Array("{".utf8)) }
     }
 
+    @Test func `an intent of the version before is read, and written with the same members`() throws {
+        let whole =
+            #"{"action":"archive","changed":7,"copy":[47,97],"heldUntil":{"milliseconds":5},"isMoving":true,"#
+            + #""privatePath":[47,255],"target":[47,120]}"#
+        let intent = try FinishIntent(Array(whole.utf8))
+        #expect(
+            intent.privateFile == FilePath(bytes: [0x2F, 0xFF]) && intent.targetFile == "/x" && intent.copyFile == "/a")
+        #expect(intent.isMoving == true && intent.changed == 7 && intent.heldUntil == WallTime(milliseconds: 5))
+        #expect(try String(decoding: intent.note, as: UTF8.self) == whole)
+        let bare = #"{"action":"delete","privatePath":[47]}"#
+        #expect(try String(decoding: FinishIntent(Array(bare.utf8)).note, as: UTF8.self) == bare)
+        // A later version's members are passed over.
+        #expect(try FinishIntent(Array(#"{"action":"delete","later":[1],"privatePath":[47]}"#.utf8)).action == .delete)
+    }
+
     @Test(arguments: [
         ("a.txt", "a_2.txt"), ("a", "a_2"), (".hidden", ".hidden_2"), ("a.tar.gz", "a.tar_2.gz"),
     ])

@@ -65,9 +65,9 @@ import Testing
         for number in 0..<1500 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
         log.flush(within: .seconds(60))
         let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
-        let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
+        let sizes = try files.map { try AppendFile.status(at: $0)?.size ?? 0 }
         #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
-        let numbers = try files.filter { try AppendFile.standing(at: $0) != nil }.flatMap { try lines($0) }.map {
+        let numbers = try files.filter { try AppendFile.status(at: $0) != nil }.flatMap { try lines($0) }.map {
             line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             return try #require(object?["job"] as? Int)

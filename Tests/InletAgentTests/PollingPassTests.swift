@@ -21,7 +21,7 @@ import Testing
     private func pass(_ polling: inout PollPass, at now: ContinuousClock.Instant = .now) -> [String] {
         polling.begin(at: now)
         var found: [String] = []
-        let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .always)])
+        let modes = WatchModes(["": WatchStrategy(isPolled: true, reason: "", times: .always)])
         while polling.isLooking {
             switch polling.step(IgnoreList(), modes, at: now) {
             case .file(let path): found.append("file \(path)")
@@ -118,7 +118,7 @@ import Testing
 
     /// How many things a pass looks at on a share.
     private func steps(_ polling: inout PollPass, at now: ContinuousClock.Instant) -> Int {
-        let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .whenSeen)])
+        let modes = WatchModes(["": WatchStrategy(isPolled: true, reason: "", times: .whenSeen)])
         polling.begin(at: now)
         var count = 0
         while polling.isLooking {

@@ -162,8 +162,8 @@ struct SourceRuleTests {
     @Test func `the kernel's protection is read`() throws {
         let directory = try TemporaryDirectory()
         for (text, expected) in [("0\n", false), ("1\n", true), ("", nil)] as [(String, Bool?)] {
-            #expect(LinkProtection.isOn(try directory.write(Array(text.utf8), to: "value")) == expected)
+            #expect(FileOwner.protectsLinks(try directory.write(Array(text.utf8), to: "value")) == expected)
         }
-        #expect(LinkProtection.isOn(directory.path.appending("none")) == nil)
+        #expect(FileOwner.protectsLinks(directory.path.appending("none")) == nil)
     }
 }

@@ -51,7 +51,7 @@ import Testing
 
     private func lacking(_ content: ManifestContent?) throws -> String {
         let content = try #require(content)
-        let document = try XMLReader.read(try #require(ClassicMHL.document(content)))
+        let document = try XMLReader.read(try #require(MediaHashList.classic(content)))
         return document.children.first { $0.name == "creatorinfo" }?.text(of: "log") ?? ""
     }
 

@@ -107,24 +107,15 @@ import Testing
         #expect(changes.map(\.path) == ["destinations.one.path"])
     }
 
-    @Test func `every key takes effect either now or at a restart`() {
-        var paths: [[String]] = []
-        func collect(_ keys: [KeySpec], _ path: [String]) {
-            for key in keys {
-                switch key.kind {
-                case .section(let inner), .list(.section(let inner)), .map(.section(let inner)):
-                    paths.append(path + [key.name])
-                    collect(inner, path + [key.name])
-                default: paths.append(path + [key.name])
-                }
-            }
-        }
-        collect(KeyTables.top(types: Self.types), [])
-        #expect(paths.count > 50)
-        for path in paths {
-            let rules = ConfigEffect.rules.filter { path.starts(with: $0.key.split(separator: ".").map(String.init)) }
-            #expect(rules.count == 1, "\(path): \(rules)")
-        }
+    @Test func `what a running agent keeps until its restart is told by the keys`() throws {
+        let kept = ConfigKeys.all.specs.filter { $0.untilRestart != nil }.map(\.name)
+        #expect(kept == ["state_dir", "workers", "landlock", "tls_key_log", "dashboard", "proxy"])
+        let changes = ConfigComparison.changes(
+            from: try Self.load(Self.plain),
+            to: try Self.load(Self.plain + "workers: 8\nlog: { keep: 9 }\nproxy: { url: \"off\" }\n"),
+            types: Self.types)
+        #expect(changes.filter { $0.effect == .restart }.map(\.path) == ["workers", "proxy.url"])
+        #expect(changes.filter { $0.effect == .now }.map(\.path) == ["log.keep"])
     }
 
     @Test(arguments: [

@@ -29,12 +29,16 @@ struct ConfigFolderTests {
 
     @Test func `the annotated file names every key`() throws {
         let text = try String(contentsOf: Self.folder.appendingPathComponent("inlet.yaml"), encoding: .utf8)
-        let sections = [
-            KeyTables.top(types: standInTypes), KeyTables.log, KeyTables.limits, KeyTables.watch, KeyTables.route,
-            KeyTables.match, KeyTables.validate, KeyTables.retry,
-        ]
-        for key in (sections + standInTypes.map(\.keys)).joined() {
-            #expect(text.contains("\(key.name):"), "\(key.name)")
+        func names(_ keys: [KeySpec]) -> [String] {
+            keys.flatMap { key in
+                switch key.kind {
+                case .section(let inner), .brief(_, let inner), .list(.section(let inner)): [key.name] + names(inner)
+                default: [key.name]
+                }
+            }
+        }
+        for name in names(ConfigKeys.all.specs + standInTypes.flatMap(\.keys)) {
+            #expect(text.contains("\(name):"), "\(name)")
         }
     }
 

@@ -31,7 +31,7 @@ struct NetworkSettingsTests {
         #expect(whole?.exceptions.entry(for: "b.example", port: 81) == "b.example:81")
         #expect(!"\(whole as Any)".contains("canary"))
         let own = try parse(Self.text("", destination: ", proxy: off")).settings.destinations[0].values
-        #expect(own.section("proxy")?.secret("url")?.reveal() == "off")
+        #expect(ProxyKeys.key().value(in: own).url?.reveal() == "off")
     }
 
     @Test func `what is shown of a proxy has no login in it, and loads again`() throws {

@@ -18,7 +18,7 @@ let vopiStandIn = DestinationType(
         KeySpec("max_in_flight", .integer(1...64), default: "2", "Videos at once."),
         KeySpec("ca_file", .path, "Certificates to trust."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
-    ] + KeySpec.bandwidth + [.proxy],
+    ] + networkKeys,
     fields: [
         "fps", "batch_size", "commercial_versions", "ai_cleanup", "gemini_model", "stack_id", "callback_url",
         "estimated_duration",
@@ -43,7 +43,7 @@ let roboscopeStandIn = DestinationType(
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
         KeySpec("ca_file", .path, "Certificates to trust."),
         KeySpec("connections", .integer(1...64), default: "8", "At once."),
-    ] + KeySpec.bandwidth + [.proxy],
+    ] + networkKeys,
     fields: [
         FieldSpec("space", default: "{folder[1]}", "Which space."), FieldSpec("name", "Its name."),
         FieldSpec("session_type", default: "inspection", "What kind."), FieldSpec("session_status", "How it ends."),

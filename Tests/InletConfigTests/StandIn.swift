@@ -20,7 +20,7 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
-        ] + KeySpec.bandwidth + [.proxy],
+        ] + networkKeys,
         fields: [
             FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("on", "Where it was."),
             FieldSpec("title", "What it is called."),
@@ -54,7 +54,7 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
-        ] + KeySpec.bandwidth + [.proxy], givesURLs: true),
+        ] + networkKeys, givesURLs: true),
     DestinationType(
         name: "folder", summary: "A folder.",
         keys: [
@@ -64,6 +64,9 @@ let standInTypes = [
         ], folderKey: "path"),
     gigHiveStandIn, vopiStandIn, roboscopeStandIn,
 ]
+
+/// What all that go over the network have.
+let networkKeys = BandwidthKeys().specs + [ProxyKeys.key().spec]
 
 private let gigHiveStandIn = DestinationType(
     name: "gighive", summary: "A GigHive server.",
@@ -80,7 +83,7 @@ private let gigHiveStandIn = DestinationType(
         KeySpec("finalize_for", .duration(offAllowed: false), default: "15m", "How long to ask."),
         KeySpec("pin", .string, "The server's key."), KeySpec("ca_file", .path, "Certificates to trust."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
-    ] + KeySpec.bandwidth + [.proxy],
+    ] + networkKeys,
     fields: [
         FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("org_name", default: "Band", "Who."),
         FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "When."),

@@ -38,14 +38,14 @@ struct YAMLAsJSONTests {
 
     @Test(arguments: refused) func `what is not supported is refused with its place`(_ yaml: String, _ message: String)
     {
-        let error = #expect(throws: YAMLDataError.self) {
+        let error = #expect(throws: ConfigError.self) {
             try YAMLAsJSON.convert(Array(yaml.utf8), file: "markers.yaml")
         }
         #expect(error?.description == message)
     }
 
     @Test func `bytes that are no text are refused`() {
-        let error = #expect(throws: YAMLDataError.self) {
+        let error = #expect(throws: ConfigError.self) {
             try YAMLAsJSON.convert([0x61, 0x3A, 0x20, 0xFF], file: "markers.yaml")
         }
         #expect(error?.line == 1 && error?.message.contains("UTF-8") == true)

@@ -2,9 +2,9 @@ import InletCore
 import InletTestSupport
 import Testing
 
-struct CircuitBreakerTests {
-    private func time(_ seconds: Int64) -> WallTime { WallTime(milliseconds: seconds * 1000) }
+private func time(_ seconds: Int64) -> WallTime { WallTime(milliseconds: seconds * 1000) }
 
+struct CircuitBreakerTests {
     /// A probe that fails, with the moment of its beginning.
     private func failProbe(_ breaker: inout CircuitBreaker, at seconds: Int64) -> CircuitBreaker.Action {
         _ = breaker.event(.probeBegan, at: time(seconds))
@@ -219,5 +219,209 @@ struct CircuitBreakerTests {
                 #expect(breaker.isDown && until >= now + .seconds(1) && until <= now + .seconds(3600))
             }
         }
+    }
+}
+
+/// Whose fault an answer is that looks like an outage.
+struct FileSuspicionTests {
+    /// Brings a breaker back that is down.
+    private func probe(_ breaker: inout CircuitBreaker, at seconds: Int64) {
+        #expect(breaker.event(.probeSucceeded, at: time(seconds)) == .resume)
+    }
+
+    @Test func `the same answer again for the same file, while others are delivered, is the file's`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.brokenOff(file: 1), at: time(0)) == .pause(until: time(5)))
+        probe(&breaker, at: 5)
+        _ = breaker.event(.delivered(file: 2), at: time(6))
+        for second in 7..<20 as Range<Int64> {
+            #expect(breaker.event(.brokenOff(file: 1), at: time(second)) == .blameFile)
+            #expect(breaker.state == .up)
+        }
+        #expect(breaker.event(.brokenOff(file: 3), at: time(30)) == .pause(until: time(35)))
+        #expect(breaker.event(.brokenOff(file: 1), at: time(31)) == .none, "the destination is down for everybody")
+    }
+
+    @Test func `a file that is alone is to blame after a good probe`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.brokenOff(file: 1), at: time(0))
+        probe(&breaker, at: 5)
+        #expect(breaker.event(.brokenOff(file: 1), at: time(6)) == .blameFile)
+        #expect(breaker.state == .trial)
+    }
+
+    @Test func `a server whose probe answers while every file fails is down for each of them`() {
+        var breaker = CircuitBreaker()
+        var now: Int64 = 0
+        for round in 0..<30 {
+            let file = Int64(round % 3)
+            #expect(breaker.event(.brokenOff(file: file), at: time(now)) != .blameFile)
+            #expect(breaker.isDown)
+            now += 60
+            probe(&breaker, at: now)
+        }
+    }
+
+    @Test func `when several are broken off at once, none of them is to blame for it`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.brokenOff(file: 1), at: time(0))
+        #expect(breaker.event(.brokenOff(file: 2), at: time(0)) == .none)
+        probe(&breaker, at: 5)
+        #expect(breaker.event(.brokenOff(file: 1), at: time(6)) == .pause(until: time(11)))
+    }
+
+    @Test func `two bad files end too, as soon as a third is delivered`() {
+        var breaker = CircuitBreaker()
+        for (file, second) in [(1, 0), (2, 60)] as [(Int64, Int64)] {
+            #expect(breaker.event(.brokenOff(file: file), at: time(second)) != .blameFile)
+            probe(&breaker, at: second + 30)
+        }
+        _ = breaker.event(.delivered(file: 3), at: time(100))
+        #expect(breaker.event(.brokenOff(file: 1), at: time(101)) == .blameFile)
+        #expect(breaker.event(.brokenOff(file: 2), at: time(102)) == .blameFile)
+        _ = breaker.event(.delivered(file: 1), at: time(103))
+        #expect(breaker.event(.brokenOff(file: 1), at: time(104)) == .pause(until: time(109)), "it was forgotten")
+    }
+
+    @Test func `a real outage makes everybody innocent`() {
+        for real in [CircuitBreaker.Event.outage(after: nil), .probeFailed(credentials: false)] {
+            var breaker = CircuitBreaker()
+            _ = breaker.event(.brokenOff(file: 1), at: time(0))
+            _ = breaker.event(real, at: time(5))
+            probe(&breaker, at: 70)
+            _ = breaker.event(.delivered(file: 2), at: time(71))
+            #expect(breaker.event(.brokenOff(file: 1), at: time(72)) == .pause(until: time(77)))
+        }
+    }
+
+    @Test func `one file for which the server always asks for time does not stop the others for ever`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.throttled(after: .seconds(5), file: 1), at: time(0)) == .slow(until: time(5)))
+        _ = breaker.event(.timePassed, at: time(5))
+        _ = breaker.event(.delivered(file: 2), at: time(6))
+        #expect(breaker.event(.throttled(after: .seconds(5), file: 1), at: time(7)) == .blameFile)
+        #expect(breaker.state == .up)
+    }
+
+    @Test func `deliveries that crash wait at different times, a minute at most`() {
+        for id in 1...50 as ClosedRange<Int64> {
+            #expect((0...2).allSatisfy { CrashRule.delay(after: $0, of: id) == .zero })
+            for crashes in 3...20 {
+                let delay = CrashRule.delay(after: crashes, of: id)
+                let span = Duration.seconds(min(60, 1 << (crashes - 3)))
+                #expect(delay >= span / 2 && delay <= span)
+            }
+        }
+        #expect(Set((1...50).map { CrashRule.delay(after: 9, of: $0) }).count > 40)
+    }
+}
+
+/// Refusals that do not say for whose sake, and answers that are not the service's own.
+struct RefusalTests {
+    private func refused(_ file: Int64, _ code: ErrorCode = .badRequest) -> CircuitBreaker.Event {
+        .refused(file: file, code: code, ends: true)
+    }
+
+    @Test func `a lone refusal has the destination probed, and ends the file when it comes again while all is well`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(refused(1), at: time(0)) == .askFirst(until: time(1)))
+        #expect(breaker.isOpen && breaker.probeIsDue(at: time(0)) && breaker.nextLook == time(0))
+        #expect(breaker.event(refused(1), at: time(0)) == .askFirst(until: time(1)), "nobody has answered yet")
+        _ = breaker.event(.probeBegan, at: time(0))
+        #expect(!breaker.probeIsDue(at: time(0)) && breaker.nextLook == nil)
+        #expect(breaker.event(refused(1), at: time(0)) == .askFirst(until: time(1)))
+        #expect(breaker.event(.probeSucceeded, at: time(1)) == .none)
+        #expect(breaker.event(refused(1), at: time(2)) == .blameFile)
+        #expect(breaker.state == .up)
+    }
+
+    @Test func `a delivery says that all is well too, and no probe is needed`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(refused(1), at: time(0))
+        _ = breaker.event(.delivered(file: 2), at: time(0))
+        #expect(!breaker.probeIsDue(at: time(9)))
+        #expect(breaker.event(refused(1), at: time(1)) == .blameFile)
+    }
+
+    @Test func `one refusal and a failed probe are an outage, after which it begins anew`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(refused(1), at: time(0))
+        _ = breaker.event(.probeBegan, at: time(0))
+        #expect(breaker.event(.probeFailed(credentials: false), at: time(1)) == .pause(until: time(60)))
+        #expect(breaker.event(refused(2), at: time(1)) == .none)
+        _ = breaker.event(.probeBegan, at: time(60))
+        #expect(breaker.event(.probeSucceeded, at: time(61)) == .resume)
+        #expect(breaker.state == .trial)
+        #expect(breaker.event(refused(1), at: time(62)) == .askFirst(until: time(121)), "nothing is held against it")
+    }
+
+    @Test
+    func `two files in a row with the same refusal are an outage, and each ends with the second while all is well`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(refused(1), at: time(0))
+        #expect(breaker.event(refused(2), at: time(0)) == .pause(until: time(5)))
+        #expect(breaker.event(refused(3), at: time(0)) == .none)
+        _ = breaker.event(.probeBegan, at: time(5))
+        #expect(breaker.event(.probeSucceeded, at: time(5)) == .resume)
+        #expect(breaker.state == .trial)
+        for file in 1...3 as ClosedRange<Int64> { #expect(breaker.event(refused(file), at: time(6)) == .blameFile) }
+        #expect(breaker.event(refused(4), at: time(7)) == .askFirst(until: time(66)), "its first")
+    }
+
+    @Test func `different refusals are not the destination's, and neither are the same with a delivery in between`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(refused(1), at: time(0))
+        #expect(breaker.event(refused(2, .conflict), at: time(0)) == .askFirst(until: time(1)))
+        _ = breaker.event(.delivered(file: 3), at: time(0))
+        #expect(breaker.event(refused(4, .conflict), at: time(0)) != .pause(until: time(5)))
+    }
+
+    @Test func `refusals that count as attempts pause when two files in a row hear them`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.refused(file: 1, code: .urlExpired, ends: false), at: time(0)) == .none)
+        #expect(breaker.event(.refused(file: 1, code: .urlExpired, ends: false), at: time(0)) == .none)
+        #expect(breaker.event(.refused(file: 2, code: .urlExpired, ends: false), at: time(0)) == .pause(until: time(5)))
+    }
+
+    @Test func `a stranger's answer is an outage until something is delivered, whatever a probe says`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.stranger(file: 1), at: time(0)) == .pause(until: time(5)))
+        _ = breaker.event(.probeBegan, at: time(5))
+        _ = breaker.event(.probeSucceeded, at: time(5))
+        #expect(breaker.event(.stranger(file: 1), at: time(6)) == .pause(until: time(65)))
+        _ = breaker.event(.probeBegan, at: time(65))
+        _ = breaker.event(.probeSucceeded, at: time(65))
+        _ = breaker.event(.delivered(file: 2), at: time(66))
+        #expect(breaker.event(.stranger(file: 1), at: time(67)) == .blameFile, "others need not wait for it")
+        #expect(breaker.state == .up)
+    }
+}
+
+/// What a person asks for beside the schedule.
+@Suite struct ManualProbeTests {
+    @Test func `a person makes the probe of a destination that is down due at once`() {
+        let start = WallTime(milliseconds: 1_700_000_000_000)
+        var breaker = CircuitBreaker()
+        let isNeeded = breaker.probeNow(at: start)
+        #expect(!isNeeded)
+        _ = breaker.event(.outage(after: .seconds(600)), at: start)
+        #expect(!breaker.probeIsDue(at: start + .seconds(9)))
+        let isEarlier = breaker.probeNow(at: start + .seconds(9))
+        #expect(isEarlier)
+        #expect(breaker.probeIsDue(at: start + .seconds(9)))
+        let isEarlierStill = breaker.probeNow(at: start + .seconds(10))
+        #expect(!isEarlierStill)
+    }
+
+    @Test func `a limit takes what fits, and anything into an empty queue`() {
+        let limit = QueueLimit(files: 3, bytes: 100)
+        #expect(limit.takes(files: 9, bytes: 900, besides: (0, 0)))
+        #expect(limit.takes(files: 1, bytes: 50, besides: (2, 50)))
+        #expect(!limit.takes(files: 2, bytes: 0, besides: (2, 50)))
+        #expect(!limit.takes(files: 1, bytes: 51, besides: (2, 50)))
+        #expect(limit.room(besides: (1, 10)) == 2)
+        #expect(limit.room(besides: (1, 100)) == 0)
+        #expect(limit.room(besides: (0, 0)) == 3)
+        #expect(QueueLimit().room(besides: (9, 9)) == nil)
     }
 }

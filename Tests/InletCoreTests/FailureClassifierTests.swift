@@ -1,3 +1,4 @@
+import Foundation
 import InletTestSupport
 import Testing
 
@@ -344,5 +345,83 @@ struct FailureClassifierTests {
         if isOfSource, case .away = presence {
             #expect(decision.error.code == .sourceGone && !decision.looksAgain, context())
         }
+    }
+}
+
+struct RetryPolicyTests {
+    @Test(arguments: 1...70) func `waits stay within their bounds`(attempt: Int) {
+        var generator = SeededGenerator(seed: UInt64(attempt))
+        let policy = RetryPolicy()
+        let ceiling = min(300.0, pow(2, Double(attempt - 1)))
+        let waits = (0..<200).map { _ in policy.delay(afterAttempt: attempt, asked: nil, using: &generator) }
+        #expect(waits.allSatisfy { $0 >= .milliseconds(100) && $0 <= .seconds(ceiling) })
+        #expect(waits.contains { $0 > .seconds(ceiling * 0.8) } && waits.contains { $0 < .seconds(ceiling * 0.2) })
+    }
+
+    @Test func `the server's wish is a lower bound, up to an hour`() {
+        var generator = SeededGenerator(seed: 1)
+        let policy = RetryPolicy(backoff: .zero)
+        #expect(policy.delay(afterAttempt: 1, asked: nil, using: &generator) == .milliseconds(100))
+        #expect(policy.delay(afterAttempt: 1, asked: .seconds(7), using: &generator) == .seconds(7))
+        #expect(policy.delay(afterAttempt: 1, asked: .seconds(-7), using: &generator) == .milliseconds(100))
+        #expect(policy.delay(afterAttempt: 0, asked: .seconds(86_400), using: &generator) == .seconds(3600))
+        let endless = RetryPolicy(backoff: .seconds(Int64.max / 2000), maxBackoff: .seconds(Int64.max / 2000))
+        #expect(endless.delay(afterAttempt: .max, asked: nil, using: &generator) >= .milliseconds(100))
+    }
+
+    @Test func `the journal's form is milliseconds and comes back the same`() throws {
+        for policy in [RetryPolicy(), RetryPolicy(attempts: 1, backoff: .milliseconds(250), expire: nil)] {
+            let data = try JSONEncoder().encode(policy)
+            #expect(try JSONDecoder().decode(RetryPolicy.self, from: data) == policy)
+        }
+        let text = String(decoding: try JSONEncoder().encode(RetryPolicy()), as: UTF8.self)
+        #expect(text.contains("\"backoff_ms\":1000") && text.contains("\"expire_ms\":86400000"))
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(RetryPolicy.self, from: Data("{}".utf8)) }
+    }
+}
+
+struct JobStateTests {
+    @Test func `a file is as bad as its worst delivery, once all have ended`() {
+        let worstFirst: [DeliveryState] = [.failed, .expired, .cancelled, .superseded, .gone, .delivered]
+        for (index, worst) in worstFirst.enumerated() {
+            #expect(FileState.combined(Array(worstFirst[index...].reversed())).rawValue == worst.rawValue)
+        }
+        for open in [DeliveryState.ready, .claimed, .parked] {
+            #expect(FileState.combined([.failed, open]) == .pending)
+        }
+        #expect(FileState.combined([]) == .pending)
+        #expect(DeliveryState.allCases.filter { !$0.isFinal } == [.ready, .claimed, .parked])
+        #expect(FileState.allCases.filter { !$0.isFinal } == [.pending])
+    }
+}
+
+@Suite struct DeliveryStepsTests {
+    private typealias Step = DeliverySteps.Step
+
+    @Test(
+        arguments: [
+            (["a", "b"], [:], [Step("a"), Step("b")]),
+            (["spaces"], ["spaces": "spiral"], [Step("spiral"), Step("spaces", after: "spiral")]),
+            (["spaces", "spiral"], ["spaces": "spiral"], [Step("spiral"), Step("spaces", after: "spiral")]),
+            (
+                ["disk", "one", "two"], ["one": "spiral", "two": "spiral"],
+                [Step("disk"), Step("spiral"), Step("one", after: "spiral"), Step("two", after: "spiral")]
+            ),
+            // Whatever a configuration says, nothing waits for itself, or in a circle.
+            (["a"], ["a": "a"], [Step("a")]),
+            (["a", "b"], ["a": "b", "b": "a"], [Step("a"), Step("b")]),
+            ([], ["a": "b"], []),
+        ] as [([String], [String: String], [DeliverySteps.Step])])
+    func `each destination comes once, and after what it waits for`(
+        destinations: [String], storages: [String: String], steps: [DeliverySteps.Step]
+    ) {
+        let made = DeliverySteps(destinations, storages: storages)
+        #expect(made.steps == steps && made.destinations == steps.map(\.destination))
+        #expect(made.first == steps.filter { $0.after == nil }.map(\.destination))
+    }
+
+    @Test(arguments: [(-3.0, 0.0), (0, 0), (42.5, 42.5), (100, 100), (1e9, 100)])
+    func `a percentage stays one`(given: Double, percent: Double) {
+        #expect(StepProgress(percent: given, step: "s").percent == percent)
     }
 }

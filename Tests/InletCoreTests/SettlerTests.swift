@@ -3,21 +3,29 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-struct SettlerTests {
-    private static let start = ContinuousClock.now
-    private static let epoch = WallTime(milliseconds: 1_800_000_000_000)
+/// Seconds by both clocks, and files as they are at them.
+protocol SettlerTimes {}
 
-    private func at(_ seconds: Double) -> ContinuousClock.Instant { Self.start.advanced(by: .seconds(seconds)) }
-    private func wall(_ seconds: Double) -> WallTime { Self.epoch + .seconds(seconds) }
+private let start = ContinuousClock.now
+private let epoch = WallTime(milliseconds: 1_800_000_000_000)
 
-    private func wall(_ instant: ContinuousClock.Instant) -> WallTime { Self.epoch + Self.start.duration(to: instant) }
+extension SettlerTimes {
+    func at(_ seconds: Double) -> ContinuousClock.Instant { start.advanced(by: .seconds(seconds)) }
+    func wall(_ seconds: Double) -> WallTime { epoch + .seconds(seconds) }
+    func wall(_ instant: ContinuousClock.Instant) -> WallTime { epoch + start.duration(to: instant) }
 
     /// A file last written at `seconds`.
-    private func file(_ seconds: Double, size: Int64 = 1, busy: Bool = false) -> Settler.Look {
+    func identity(_ seconds: Double, size: Int64 = 1) -> FileIdentity {
         let time = wall(seconds).milliseconds * 1_000_000
-        return .file(FileIdentity(size: size, modified: time, changed: time, inode: 1, device: 1), busy: busy)
+        return FileIdentity(size: size, modified: time, changed: time, inode: 1, device: 1)
     }
 
+    func file(_ seconds: Double = -1000, size: Int64 = 1, busy: Bool = false) -> Settler.Look {
+        .file(identity(seconds, size: size), busy: busy)
+    }
+}
+
+struct SettlerTests: SettlerTimes {
     private func identity(_ look: Settler.Look) -> FileIdentity? {
         if case .file(let identity, _, _, _) = look { identity } else { nil }
     }
@@ -232,5 +240,107 @@ private struct SettlerWorld {
             model.looks.append((identity, now))
             models[path] = verdict == .waiting ? model : nil
         }
+    }
+}
+
+/// Files that wait for others before they are complete.
+struct SettlerSetTests: SettlerTimes {
+    @Test func `a file that is bound to others is complete after their quiet time, by sight or by its own times`() {
+        for (written, complete) in [(0.0, 10.0), (-4.0, 6.0), (-60.0, 1.0)] {
+            var settler = Settler(settle: .seconds(1))
+            #expect(settler.observe("a", at: at(0)) == true)
+            #expect(settler.due(at: at(1)) == ["a"])
+            let identity = identity(written)
+            let look = Settler.Look.file(identity, busy: false, quiet: .seconds(10), why: "sidecars")
+            let verdict = settler.judge("a", look, at: at(1), wall: wall(1))
+            if complete <= 1 {
+                #expect(verdict == .settled(identity))
+                continue
+            }
+            #expect(verdict == .waiting && settler.oldest().map(\.why) == ["sidecars"])
+            #expect(settler.nextDeadline == at(complete) && settler.due(at: at(complete)) == ["a"])
+            #expect(settler.judge("a", look, at: at(complete), wall: wall(complete)) == .settled(identity))
+        }
+    }
+
+    @Test func `a file that waits for others is woken by them, and its quiet time goes on`() {
+        var settler = Settler(settle: .seconds(1))
+        #expect(settler.observe("a", at: at(0)) == true)
+        // Not looked at yet: nothing to wake.
+        settler.wake("a", at: at(0.5))
+        #expect(settler.due(at: at(0.5)).isEmpty)
+        #expect(settler.due(at: at(1)) == ["a"])
+        #expect(settler.judge("a", .waiting(for: .seconds(30), why: "b"), at: at(1), wall: wall(1)) == .waiting)
+        #expect(settler.nextDeadline == at(31))
+        settler.wake("a", at: at(2))
+        #expect(settler.due(at: at(2)) == ["a"])
+        let verdict = settler.judge("a", file(0), at: at(2), wall: wall(2))
+        #expect(verdict == .settled(identity(0)))
+        settler.wake("a", at: at(3))
+        #expect(settler.count == 0)
+    }
+
+    @Test func `a file takes its companion's place where there is no room, so that companions never keep it out`() {
+        var settler = Settler(settle: .seconds(1), places: Settler.Places(settling: 2))
+        for name in ["a.xmp", "b.xmp"] as [FilePath] { #expect(settler.observe(name, at: at(0)) == true) }
+        #expect(settler.due(at: at(1)).count == 2)
+        #expect(settler.wake("a.mp4", for: "a.xmp", at: at(1)) == false)
+        #expect(settler.isTracked("a.mp4") && !settler.isTracked("a.xmp") && settler.isTracked("b.xmp"))
+        #expect(settler.due(at: at(1)) == ["a.mp4"])
+        // What was handed out and has lost its place is nothing to judge.
+        let look = Settler.Look.waiting(for: .seconds(10), why: "its file")
+        #expect(settler.judge("a.xmp", look, at: at(1), wall: wall(1)) == .dropped)
+        #expect(
+            settler.judge("a.mp4", file(0), at: at(1), wall: wall(1)) == .settled(identity(0)))
+        #expect(settler.wake("b.mp4", for: "b.xmp", at: at(2)) == true)
+        #expect(settler.isTracked("b.mp4") && settler.isTracked("b.xmp"))
+    }
+
+    @Test func `folders with files that are not complete are known`() {
+        var settler = Settler(settle: .seconds(1))
+        #expect(settler.tracked(below: ["gigs/X"]).isEmpty)
+        for path in ["gigs/X/a", "gigs/Z/raw/b", "gigs/Z/c"] as [FilePath] {
+            #expect(settler.observe(path, at: at(0)) == true)
+        }
+        let folders: Set<FilePath> = ["gigs", "gigs/X", "gigs/X/b", "gigs/Y", "gigs/Z", "gigs/Z/raw", "gig"]
+        #expect(settler.tracked(below: folders) == ["gigs", "gigs/X", "gigs/Z", "gigs/Z/raw"])
+        #expect(settler.tracked(below: []).isEmpty)
+    }
+}
+
+struct UnsettledWatchTests: SettlerTimes {
+    private func file(
+        _ path: FilePath, since seconds: Double = 0, busy: Bool = false, why: String? = nil, changes: Int = 0
+    ) -> Settler.Waiting {
+        Settler.Waiting(path: path, since: at(seconds), isBusy: busy, why: why, changes: changes)
+    }
+
+    @Test func `a file is told of once, when it has waited long enough`() {
+        var watch = UnsettledWatch(after: .seconds(900))
+        let waiting = [file("a", busy: true), file("b", since: 600, changes: 3)]
+        #expect(watch.overdue(waiting, at: at(899)).isEmpty)
+        #expect(watch.overdue(waiting, at: at(900)).map(\.path) == ["a"])
+        #expect(watch.overdue(waiting, at: at(1500)).map(\.path) == ["b"])
+        #expect(watch.overdue(waiting, at: at(90_000)).isEmpty)
+    }
+
+    @Test func `one that is done and comes again is told of again`() {
+        var watch = UnsettledWatch(after: .seconds(10))
+        #expect(watch.overdue([file("a", busy: true)], at: at(10)).count == 1)
+        #expect(watch.overdue([], at: at(20)).isEmpty)
+        #expect(watch.overdue([file("a", since: 30, busy: true)], at: at(40)).count == 1)
+    }
+
+    @Test func `what waits for others, or for room in the queue, is not told of`() {
+        var watch = UnsettledWatch(after: .zero)
+        let waiting = [file("a", why: "waiting for its file", changes: 2), file("b")]
+        #expect(watch.overdue(waiting, at: at(1)).isEmpty)
+    }
+
+    @Test func `the reason says what keeps a file`() {
+        #expect(file("a", busy: true, why: "x", changes: 9).reason == "open for writing")
+        #expect(file("a", why: "waiting for its file", changes: 9).reason == "waiting for its file")
+        #expect(file("a", changes: 9).reason == "it keeps changing: 9 times since it was seen")
+        #expect(file("a", changes: 1).reason == nil)
     }
 }

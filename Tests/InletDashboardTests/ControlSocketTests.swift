@@ -27,7 +27,7 @@ import Testing
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         try await whileServing({ try await server.run() }) {
-            try await eventually("it answers") { (try? await client.status()) != nil }
+            try await eventually("it answers") { (try? await client.ask(Endpoints.status)) != nil }
             try await body(client, journal)
         }
     }
@@ -54,7 +54,7 @@ import Testing
             (1001, .full, nil), (1001, .read, nil), (nil, .read, "peer"), (nil, .socket, "peer"), (0, .full, nil),
         ] as [(UInt32?, Endpoint.Need, String?)])
     func `what makes one the agent is for its user and root`(user: UInt32?, need: Endpoint.Need, code: String?) {
-        let fault = PeerGate(owner: 1000).fault(user.map { PeerCredentials(user: $0) }, need)
+        let fault = PeerFilter(owner: 1000).fault(user.map { PeerCredentials(user: $0) }, need)
         #expect(fault?.code == code)
         if let fault { #expect(fault.status == 403) }
     }
@@ -64,10 +64,11 @@ import Testing
             Secret(refused == nil ? "token-1" : refused?.reveal() == "token-1" ? "token-2" : "none")
         }
         try await serving(giving) { client, _ in
-            let report = try await client.accessToken("here", after: nil)
+            let report = try await client.ask(Endpoints.accessToken, [.destination: "here"], body: nil)
             #expect(report.token?.reveal() == "token-1" && report.message.isEmpty)
             #expect(!"\(report)".contains("token-1"))
-            let next = try await client.accessToken("here", after: report.token)
+            let next = try await client.ask(
+                Endpoints.accessToken, [.destination: "here"], body: report.token.map { TokenRequest(refused: $0) })
             #expect(next.token?.reveal() == "token-2")
         }
     }
@@ -78,7 +79,7 @@ import Testing
             throw DeliveryError(.credentials, .unauthorized, "the test refuses")
         }
         try await serving(refusing) { client, _ in
-            let report = try await client.accessToken(name, after: nil)
+            let report = try await client.ask(Endpoints.accessToken, [.destination: name], body: nil)
             #expect(report.token == nil && report.message.contains(reason))
         }
     }
@@ -102,7 +103,7 @@ import Testing
                     (Settlement.ended(.failed, code: .badRequest, reason: "no"), ())
                 }
             }
-            let report = try await client.follow([jobs[1], 4711, jobs[0], jobs[2], jobs[3]])
+            let report = try await client.ask(Endpoints.follow, body: [jobs[1], 4711, jobs[0], jobs[2], jobs[3]])
             #expect(report.ends.map(\.job) == [jobs[1], 4711, jobs[0]])
             #expect(report.ends.map { $0.report?.state } == ["failed", nil, "failed"])
             #expect(report.next?.job == jobs[2] && report.moving.isEmpty)
@@ -119,6 +120,33 @@ import Testing
         }
     }
 
+    @Test func `what is not there is nil over the socket and on the journal, and numbers keep to their bounds`()
+        async throws
+    {
+        try await serving { client, journal in
+            let local = LocalControl(AgentControl(journal: journal) { _ in nil })
+            for control in [client, local] as [any ControlAPI] { try await Self.askForNothing(control) }
+        }
+    }
+
+    private static func askForNothing(_ control: any ControlAPI) async throws {
+        let (job, batch) = (
+            try await control.find(Endpoints.job, [.id: "17"]),
+            try await control.find(Endpoints.offload, [.id: Endpoints.lastBatch])
+        )
+        let config = try await control.find(Endpoints.config)
+        #expect(job?.job == nil && batch?.host == nil && config == nil)
+        // As "inlet receipts" with --limit 0 and 20000 asks.
+        for limit in ["0", "20000"] {
+            let receipts = try await control.ask(Endpoints.receipts, [.limit: limit])
+            #expect(receipts.isEmpty)
+        }
+        let unknown = try await control.ask(Endpoints.setPaused(true), [.destination: "no such"])
+        #expect(!unknown.done && unknown.message.contains("no such"))
+        let all = try await control.ask(Endpoints.setPaused(true), [.destination: nil])
+        #expect(all.done)
+    }
+
     @Test func `status shows what destinations work on, and when they are asked again`() async throws {
         let later = WallTime(milliseconds: 1_900_000_000_000)
         try await serving { client, journal in
@@ -132,7 +160,7 @@ import Testing
             _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { _ in
                 (Settlement.waiting(until: later, saying: "generating\u{1B}[2J, 81 %"), ())
             }
-            let working = try await client.status().in_flight
+            let working = try await client.ask(Endpoints.status).in_flight
             #expect(working.map(\.path) == ["/in/film.mp4"] && working.map(\.sent) == [9])
             #expect(working.map(\.next_look) == [later.rfc3339] && working.map(\.percent) == [nil])
             let step = try #require(working.first?.step)

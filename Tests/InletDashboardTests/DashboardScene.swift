@@ -18,7 +18,7 @@ struct DashboardScene: Sendable {
     let log: EventLog
     let feed: ActivityFeed
     let control: LocalControl
-    let standing: DashboardStanding
+    let standing: DashboardStatus
     let server: DashboardServer
 
     static let route = Route(name: "all", to: ["disk"])
@@ -36,12 +36,12 @@ struct DashboardScene: Sendable {
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
-        standing = DashboardStanding(url: DashboardServer.url(settings.listen))
+        standing = DashboardStatus(url: DashboardServer.url(settings.listen))
         control = LocalControl(
             AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: standing
         )
         server = DashboardServer(
-            settings, control: control, feed: feed, standing: standing, log: log, bounds: bounds)
+            settings, control: control, feed: feed, status: standing, log: log, bounds: bounds)
     }
 
     private static func running(

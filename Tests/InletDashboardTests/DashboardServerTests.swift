@@ -98,7 +98,7 @@ import Testing
         try await scene.serving { port in
             let client = try RawClient(port: port)
             let wrong = #"{"secret": "not it"}"#
-            for _ in 0..<LoginTries.free {
+            for _ in 0..<LoginThrottle.free {
                 let answer = try await client.request(
                     "POST", "/api/v1/login", headers: DashboardScene.marks, body: wrong)
                 #expect(answer.status == 401)

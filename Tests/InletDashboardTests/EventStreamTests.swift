@@ -64,7 +64,7 @@ import Testing
     @Test func `there are so many streams and no more, and one that is closed makes room`() async throws {
         try await DashboardScene().serving { port in
             var readers: [RawClient] = []
-            for _ in 0..<Seats.streams {
+            for _ in 0..<Semaphore.streams {
                 let reader = try Self.open(port)
                 try await reader.receive("hello") { $0.contains("event: hello") }
                 readers.append(reader)

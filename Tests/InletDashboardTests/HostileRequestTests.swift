@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `each address has connections of its own in the book`() {
-        let book = ConnectionBook(most: 2)
+        let book = ConnectionLimiter(most: 2)
         #expect(book.enter([1]) && book.enter([1]) && !book.enter([1]) && book.enter([2]))
         book.leave([1])
         #expect(book.enter([1]) && !book.enter([1]))

@@ -10,8 +10,8 @@ import Testing
     private let other: [UInt8] = [10, 0, 0, 2]
 
     @Test func `some wrong tries cost nothing, and each one after them twice as much`() {
-        var tries = LoginTries()
-        for _ in 1..<LoginTries.free { #expect(tries.failed(one, at: start) == .none) }
+        var tries = LoginThrottle()
+        for _ in 1..<LoginThrottle.free { #expect(tries.failed(one, at: start) == .none) }
         #expect(tries.wait(one, at: start) == nil)
         #expect(tries.failed(one, at: start) == .wait(.seconds(30)))
         #expect(tries.wait(one, at: start.advanced(by: .seconds(10))) == .seconds(20))
@@ -20,21 +20,21 @@ import Testing
         #expect(tries.wait(one, at: later) == nil)
         #expect(tries.failed(one, at: later) == .wait(.seconds(60)))
         for _ in 0..<20 { _ = tries.failed(one, at: later) }
-        #expect(tries.wait(one, at: later) == LoginTries.longestWait)
+        #expect(tries.wait(one, at: later) == LoginThrottle.longestWait)
     }
 
     @Test func `who gets it right, or stays away for long, begins anew`() {
-        var tries = LoginTries()
-        for _ in 0..<LoginTries.free { _ = tries.failed(one, at: start) }
+        var tries = LoginThrottle()
+        for _ in 0..<LoginThrottle.free { _ = tries.failed(one, at: start) }
         tries.succeeded(one)
         #expect(tries.wait(one, at: start) == nil && tries.failed(one, at: start) == .none)
-        for _ in 0..<LoginTries.free { _ = tries.failed(other, at: start) }
-        #expect(tries.failed(other, at: start.advanced(by: LoginTries.memory)) == .none)
+        for _ in 0..<LoginThrottle.free { _ = tries.failed(other, at: start) }
+        #expect(tries.failed(other, at: start.advanced(by: LoginThrottle.memory)) == .none)
     }
 
     @Test func `many wrong tries from many addresses make everybody wait, until the minute is over`() {
-        var tries = LoginTries()
-        for number in 1..<LoginTries.freeTogether {
+        var tries = LoginThrottle()
+        for number in 1..<LoginThrottle.freeTogether {
             #expect(tries.failed([9, 9, UInt8(number >> 8), UInt8(number & 255)], at: start) == .none)
         }
         #expect(tries.wait(one, at: start) == nil)

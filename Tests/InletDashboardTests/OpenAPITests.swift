@@ -154,6 +154,46 @@ import Testing
         }
     }
 
+    @Test func `the document has the members of every type that it names, and notes of no others`() {
+        var types: [String: any Described.Type] = [:]
+        for endpoint in Endpoints.all {
+            endpoint.body?.schema.collect(&types)
+            if case .json(let schema) = endpoint.answer { schema.collect(&types) }
+        }
+        #expect(types.count > 40)
+        for (name, type) in types {
+            guard case .object(let fields, _) = type.schema else {
+                Issue.record("\(name) does not tell its members")
+                continue
+            }
+            #expect(!fields.isEmpty && type.notes.keys.allSatisfy { fields.map(\.name).contains($0) }, "\(name)")
+        }
+    }
+
+    @Test func `members are required unless their type is an optional, and nested types are described whole`() {
+        struct Inner: Codable { var flag: Bool }
+        struct Sample: Codable, Described {
+            var name: String
+            var when: String?
+            var inner: Inner
+            var parts: [Inner]
+            var counts: [String: Int]?
+            static let notes: [String: SchemaNote] = ["name": "A name.", "when": .time("At last.")]
+        }
+        guard case .object(let fields, nil) = Sample.schema else {
+            Issue.record("\(Sample.schema)")
+            return
+        }
+        #expect(fields.filter(\.isRequired).map(\.name) == ["name", "inner", "parts"])
+        let flag = JSONValue.object(["type": .text("boolean")])
+        let json = Sample.schema.json["properties"]
+        #expect(json?["name"]?["description"] == .text("A name."))
+        #expect(json?["when"]?["format"] == .text("date-time") && json?["when"]?["description"] == .text("At last."))
+        #expect(json?["inner"]?["properties"]?["flag"] == flag)
+        #expect(json?["parts"]?["items"]?["properties"]?["flag"] == flag)
+        #expect(json?["counts"]?["additionalProperties"]?["type"] == .text("integer"))
+    }
+
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
             decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
@@ -271,7 +311,7 @@ import Testing
     }
 }
 
-extension Endpoint.QueryItem {
+extension Parameter {
     /// A value that is as the document describes it.
     fileprivate var example: String {
         switch schema.json["enum"] {

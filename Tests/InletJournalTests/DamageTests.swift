@@ -202,3 +202,268 @@ import Testing
         }
     }
 }
+
+/// One row that cannot be read any more, among others that can.
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct DamagedRowTests {
+    private let bench: Bench
+    init() throws { bench = try Bench() }
+
+    private static let rule = ManifestRule(format: .mhl)
+
+    private func admit(_ unit: FilePath, _ names: [String]) async throws -> [Int64] {
+        var ids: [Int64] = []
+        for name in names {
+            var admission = FileAdmission.test("\(unit)/\(name)", unit: unit)
+            admission.plan?.manifest = Self.rule
+            admission.plan?.digests = [Digest(.xxh64, [1])]
+            ids.append(try await bench.admit(admission))
+        }
+        try await bench.closeUnit(unit)
+        return ids
+    }
+
+    private func deliver(_ count: Int) async throws {
+        for _ in 0..<count { try await bench.settle(.test(.delivered)) }
+        try await bench.finishAll()
+    }
+
+    @Test func `a batch has all its files, and says which of them it cannot read`() async throws {
+        let ids = try await admit("A001", ["a", "b", "c", "d"])
+        try await deliver(4)
+        let path = bench.journal.path
+        try SQLiteShell.run(path, "UPDATE file SET policy = x'00' WHERE id = \(ids[0])")
+        try SQLiteShell.run(path, "UPDATE file SET digests = x'00' WHERE id = \(ids[1])")
+        try SQLiteShell.run(path, "UPDATE delivery SET proof = x'00' WHERE file_id = \(ids[2])")
+        let batch = try #require(try await bench.batch(of: ids[0]))
+        let jobs = try await bench.journal.jobs(ofBatch: batch.id)
+        #expect(jobs.map(\.file.id) == ids && jobs.map(\.file.isDamaged) == [true, true, false, false])
+        #expect(jobs.map { $0.deliveries[0].isDamaged } == [false, false, true, false])
+        #expect(jobs.map { $0.file.digests.isEmpty } == [false, true, false, false])
+        let page = try await bench.journal.delivered(DeliveredFilter(batch: batch.id), after: 0, limit: 9).page
+        #expect(page.map { $0.delivery.proof == nil } == [false, false, true, false])
+    }
+
+    @Test func `a list that is owed without its rule is put off like any other`() async throws {
+        _ = try await admit("A001", ["a"])
+        _ = try await admit("A002", ["a"])
+        try await deliver(2)
+        try SQLiteShell.run(bench.journal.path, "UPDATE manifest SET rule = x'00' WHERE batch_id = 1")
+        let first = try #require(try await bench.journal.nextManifest(at: Bench.start))
+        #expect(first.batch == 1 && first.rule == nil)
+        try await bench.journal.manifestFailed(first, reason: "damaged", until: Bench.start + .seconds(30))
+        let second = try #require(try await bench.journal.nextManifest(at: Bench.start))
+        #expect(second.batch == 2 && second.rule == Self.rule)
+    }
+
+    @Test func `a policy that cannot be read keeps its unit neither from its end nor from its list`() async throws {
+        let ids = try await admit("A001", ["a", "b"])
+        try await deliver(1)
+        let done = try #require(try await bench.job(ids[0]).file.finishedAt)
+        #expect(done == Bench.start)
+        try SQLiteShell.run(bench.journal.path, "UPDATE file SET policy = x'00' WHERE id = \(ids[0])")
+        try await deliver(1)
+        let order = try #require(try await bench.journal.nextManifest(at: Bench.start))
+        #expect(order.rule == Self.rule)
+    }
+}
+
+/// Notices of a batch whose rows cannot be read.
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct UnreadableNoticeTests {
+    private let bench: Bench
+    init() throws { bench = try Bench() }
+
+    /// A batch of one file that has failed. - Returns: its id.
+    private func ended() async throws -> Int64 {
+        try await bench.setSinks([NoticeSink(name: "ops", events: [.batchDone])])
+        _ = try await bench.failUnit()
+        guard case .due(let notice) = try await bench.journal.nextNotice("ops", at: Bench.start) else {
+            throw Unexpected(what: "no notice")
+        }
+        return try #require(notice.subject)
+    }
+
+    @Test func `a batch that cannot be read now is not one that is forgotten`() async throws {
+        let batch = try await ended()
+        try SQLiteShell.run(bench.journal.path, "ALTER TABLE batch RENAME TO away")
+        await #expect(throws: JournalError.self) { _ = try await bench.journal.endedBatch(batch, limit: 9) }
+        try SQLiteShell.run(bench.journal.path, "ALTER TABLE away RENAME TO batch")
+        #expect(try await bench.journal.endedBatch(batch, limit: 9)?.jobs.count == 1)
+        #expect(try await bench.journal.endedBatch(batch + 1, limit: 9) == nil)
+    }
+
+    @Test func `a batch is told with what can be read of its files`() async throws {
+        let batch = try await ended()
+        try SQLiteShell.run(
+            bench.journal.path, "UPDATE file SET policy = x'00', labels = x'00'; UPDATE delivery SET fields = x'00'")
+        let told = try #require(try await bench.journal.endedBatch(batch, limit: 9))
+        #expect(told.batch.counts == [.failed: 1])
+        #expect(told.jobs.map(\.file.path) == ["gigs/X/a"] && told.jobs.map(\.file.state) == [.failed])
+    }
+}
+
+/// A small file system of the test's own; only where the test may mount one.
+@Suite(.seated, .enabled(if: SmallDisk.isAvailable, "needs the right to mount a tmpfs")) struct FullDiskTests {
+    @Test func `a full disk is told as such, and the journal goes on when space returns`() async throws {
+        let disk = try SmallDisk()
+        let journal = try disk.openJournal()
+        defer { disk.unmount(journal) }
+        try disk.fill()
+        let admitted = try await Self.admitUntilFull(journal)
+        #expect(try await journal.totals().mapValues(\.files) == (admitted == 0 ? [:] : [.pending: admitted]))
+        try disk.free()
+        _ = try await journal.admit(.test("after"), at: Bench.start)
+        #expect(try await journal.totals()[.pending]?.files == admitted + 1)
+    }
+
+    @Test func `a transaction that outgrows the disk midway fails as full, for all in it`() async throws {
+        let disk = try SmallDisk()
+        let journal = try disk.openJournal()
+        defer { disk.unmount(journal) }
+        let reason = String(repeating: "x", count: 20_000)
+        let full = await withTaskGroup(of: Bool?.self) { group in
+            for number in 0..<500 {
+                group.addTask {
+                    do throws(JournalError) {
+                        _ = try await journal.admit(.refused("\(number)", reason), at: Bench.start)
+                        return nil
+                    } catch {
+                        return error.isFull
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        let admitted = full.filter { $0 == nil }.count
+        #expect(admitted < 500)
+        #expect(!full.contains(false))
+        #expect(try await journal.totals()[.rejected]?.files ?? 0 == admitted)
+    }
+
+    @Test func `a proof waits for space and is not lost`() async throws {
+        let disk = try SmallDisk()
+        let journal = try disk.openJournal()
+        defer { disk.unmount(journal) }
+        guard case .admitted(let id) = try await journal.admit(.test("a"), at: Bench.start) else {
+            throw Unexpected(what: "not admitted")
+        }
+        let isFull = Flag()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
+                    try disk.fill()
+                    _ = try await Self.admitUntilFull(journal)
+                    isFull.set()
+                    return (Settlement.test(.delivered), 0)
+                }
+            }
+            group.addTask {
+                try await eventually("the disk is full") { isFull.isSet }
+                await #expect(throws: JournalError.self) { try await journal.setPaused("r2", true) }
+                try disk.free()
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await journal.job(id)?.file.state == .delivered)
+    }
+
+    @Test func `an exchange on a full disk loses neither the proof nor what was to be claimed`() async throws {
+        let disk = try SmallDisk()
+        let journal = try disk.openJournal()
+        defer { disk.unmount(journal) }
+        _ = try await journal.admit(.test("a", lane: .small), at: Bench.start)
+        _ = try await journal.admit(.test("b", lane: .small), at: Bench.start)
+        let wish = ClaimWish(lane: .small, room: .test(), most: 1)
+        let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
+        try disk.fill()
+        _ = try await Self.admitUntilFull(journal)
+        let ended = [EndedClaim(claim, .delivered(.test()))]
+        do throws(JournalError) {
+            _ = try await journal.exchange(ended, for: wish, at: Bench.start)
+            Issue.record("the disk was not full")
+        } catch {
+            #expect(error.isFull, "\(error)")
+        }
+        #expect(try await journal.deliveryCounts(.claimed) == ["r2": 1])
+        #expect(try await journal.deliveryCounts(.delivered) == [:])
+        try disk.free()
+        let exchange = try await journal.exchange(ended, for: wish, at: Bench.start)
+        #expect(exchange.settled.map(\.state) == [.delivered])
+        #expect(exchange.claims.map { "\($0.file.path)" } == ["b"])
+    }
+
+    /// In KiB. With the first a journal has no room for its tables; with the last it has for some hundreds of files.
+    @Test(arguments: Array(stride(from: 128, through: 1024, by: 64)))
+    func `whatever room there is, what was admitted stays and the rest can come later`(size: Int) async throws {
+        let disk = try SmallDisk(size: "\(size)k")
+        defer { disk.unmount() }
+        var admitted = 0
+        do throws(JournalError) {
+            let journal = try disk.openJournal()
+            defer { journal.close() }
+            for number in 0..<1500 {
+                _ = try await journal.admit(.test("\(number)"), at: Bench.start)
+                admitted += 1
+            }
+        } catch {
+            #expect(error.isFull, "\(error)")
+        }
+        try disk.grow()
+        let journal = try disk.openJournal()
+        defer { journal.close() }
+        #expect(try await journal.totals()[.pending]?.files ?? 0 == admitted)
+        _ = try await journal.admit(.test("after"), at: Bench.start)
+        #expect(try await journal.jobs(FileFilter(limit: 10_000)).count == admitted + 1)
+    }
+
+    /// Returns how many were admitted.
+    private static func admitUntilFull(_ journal: Journal) async throws -> Int {
+        for number in 0..<5000 {
+            do throws(JournalError) {
+                _ = try await journal.admit(.test("filler-\(number)"), at: Bench.start)
+            } catch {
+                #expect(error.isFull, "\(error)")
+                return number
+            }
+        }
+        throw Unexpected(what: "the disk never filled")
+    }
+}
+
+private final class SmallDisk: Sendable {
+    private let directory: TemporaryDirectory
+    var path: FilePath { directory.path }
+    private var ballast: URL { URL(fileURLWithPath: path.appending("ballast").string) }
+
+    static let isAvailable: Bool = {
+        guard getuid() == 0, let disk = try? SmallDisk() else { return false }
+        disk.unmount()
+        return true
+    }()
+
+    init(size: String = "2m") throws {
+        directory = try TemporaryDirectory()
+        try Bench.run("/bin/mount", ["-t", "tmpfs", "-o", "size=\(size)", "tmpfs", directory.path.string])
+    }
+
+    func grow() throws { try Bench.run("/bin/mount", ["-o", "remount,size=16m", directory.path.string]) }
+
+    func openJournal() throws(JournalError) -> Journal {
+        try Journal(path: path.appending("journal.sqlite"), now: Bench.start)
+    }
+
+    func unmount(_ journal: Journal? = nil) {
+        journal?.close()
+        _ = try? Bench.run("/bin/umount", ["-l", path.string])
+    }
+
+    func fill() throws {
+        try Data().write(to: ballast)
+        let file = try FileHandle(forWritingTo: ballast)
+        defer { try? file.close() }
+        for size in [65_536, 4096, 1] {
+            while (try? file.write(contentsOf: Data(count: size))) != nil {}
+        }
+    }
+
+    func free() throws { try FileManager.default.removeItem(at: ballast) }
+}

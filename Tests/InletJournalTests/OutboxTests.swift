@@ -7,17 +7,19 @@ import Testing
 @testable import InletJournal
 
 @Suite(.seated) struct OutboxTests {
+    private let bench: Bench
+    init() throws { bench = try Bench() }
+
     private static let all = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
 
-    private func notice(_ bench: Bench, _ sink: String = "ops", at time: WallTime = Bench.start) async throws -> Notice?
-    {
+    private func notice(_ sink: String = "ops", at time: WallTime = Bench.start) async throws -> Notice? {
         if case .due(let notice) = try await bench.journal.nextNotice(sink, at: time) { notice } else { nil }
     }
 
     /// Everything that waits for `sink`, taken out of the outbox.
-    private func take(_ bench: Bench, _ sink: String = "ops") async throws -> [Notice] {
+    private func take(_ sink: String = "ops") async throws -> [Notice] {
         var taken: [Notice] = []
-        while let next = try await notice(bench, sink) {
+        while let next = try await notice(sink) {
             taken.append(next)
             try await bench.journal.removeNotice(next.id)
         }
@@ -30,100 +32,78 @@ import Testing
             (.cancelled, nil),
         ] as [(DeliveryState, NoticeEvent?)])
     func `the end of a file is told with its receipt`(_ state: DeliveryState, _ event: NoticeEvent?) async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        let id = try await bench.admit("a")
-        try await bench.settle(.test(state))
-        #expect(try await notice(bench) == nil)
+        try await bench.setSinks([Self.all])
+        let id = try await bench.settled("a", state)
+        #expect(try await notice() == nil)
         try await bench.finishAll()
-        let told = try await take(bench)
+        let told = try await take()
         #expect(told.map(\.event) == [event].compactMap(\.self))
         #expect(told.allSatisfy { $0.subject == id && $0.payload == Array("{}".utf8) && $0.attempts == 0 })
     }
 
     @Test func `a file that is finished with its last delivery is told in the same transaction`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        _ = try await bench.admit("a")
-        let settled = try await bench.journal.withClaim(
-            .big, rooms: [.test()], clock: { Bench.start },
-            ending: { _ in Ending(disposition: Disposition.kept, receipt: Array("{\"at\":\"once\"}".utf8)) }
-        ) { _ in (.test(.delivered), ()) }
-        #expect(settled?.0.finish != nil)
-        #expect(try await take(bench).map(\.payload) == [Array("{\"at\":\"once\"}".utf8)])
+        try await bench.setSinks([Self.all])
+        try await bench.admit("a")
+        let settled = try await bench.journal.settle(
+            .test(.delivered),
+            ending: { _ in Ending(disposition: Disposition.kept, receipt: Array("{\"at\":\"once\"}".utf8)) })
+        #expect(settled?.file.finish != nil)
+        #expect(try await take().map(\.payload) == [Array("{\"at\":\"once\"}".utf8)])
     }
 
     @Test func `a rejected file is told, and one that is sent again is told again`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        _ = try await bench.journal.admit(.refused("a"), at: Bench.start)
+        try await bench.setSinks([Self.all])
+        try await bench.offer(.refused("a"))
         try await bench.finishAll()
-        #expect(try await take(bench).map(\.event) == [.rejected])
-        let id = try await bench.admit("b")
-        try await bench.settle(.test(.failed))
-        try await bench.finishAll()
-        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
-        try await bench.settle(.test(.delivered))
-        try await bench.finishAll()
-        #expect(try await take(bench).map(\.event) == [.failed, .delivered])
+        #expect(try await take().map(\.event) == [.rejected])
+        let id = try await bench.settled("b", .failed, finishes: true)
+        #expect(try await bench.retry(id))
+        try await bench.settleAndFinish(.test(.delivered))
+        #expect(try await take().map(\.event) == [.failed, .delivered])
     }
 
     @Test func `each receiver gets what it asked for, of its routes`() async throws {
-        let bench = try Bench()
         let sinks = [
             NoticeSink(name: "one", events: [.delivered], routes: ["all"]),
             NoticeSink(name: "two", events: [.delivered], routes: ["other"]),
             NoticeSink(name: "three", events: [.failed, .destinationDown]),
         ]
-        _ = try await bench.journal.setSinks(sinks, at: Bench.start)
-        _ = try await bench.admit("a")
-        try await bench.settle(.test(.delivered))
-        try await bench.finishAll()
-        try await bench.journal.post(.destinationDown, Array("{}".utf8), at: Bench.start)
-        #expect(try await take(bench, "one").count == 1)
-        #expect(try await take(bench, "two").isEmpty)
-        #expect(try await take(bench, "three").map(\.event) == [.destinationDown])
+        try await bench.setSinks(sinks)
+        try await bench.settled("a", .delivered, finishes: true)
+        try await bench.post(.destinationDown, Array("{}".utf8))
+        #expect(try await take("one").count == 1)
+        #expect(try await take("two").isEmpty)
+        #expect(try await take("three").map(\.event) == [.destinationDown])
     }
 
     @Test func `without receivers nothing is kept`() async throws {
-        let bench = try Bench()
-        let change = try await bench.journal.setSinks([], at: Bench.start)
+        let change = try await bench.setSinks([])
         #expect(change.identity.isEmpty && change.dropped.isEmpty)
-        _ = try await bench.admit("a")
-        try await bench.settle(.test(.delivered))
-        try await bench.finishAll()
+        try await bench.settled("a", .delivered, finishes: true)
         #expect(try await bench.journal.outboxBacklog() == OutboxBacklog())
     }
 
     @Test func `a batch is told at its end, with its files, unless it goes on`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([NoticeSink(name: "ops", events: [.batchDone])], at: Bench.start)
+        try await bench.setSinks([NoticeSink(name: "ops", events: [.batchDone])])
         let id = try await bench.failUnit()
-        let told = try #require(try await notice(bench))
+        let told = try #require(try await notice())
         #expect(told.event == .batchDone && told.payload.isEmpty)
         let batch = try #require(told.subject)
         let (ended, jobs) = try #require(try await bench.journal.endedBatch(batch, limit: 9))
         #expect(ended.counts == [.failed: 1] && jobs.map(\.file.id) == [id])
         try await bench.journal.keepPayload([1], of: told.id)
-        #expect(try await notice(bench)?.payload == [1])
-        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await notice()?.payload == [1])
+        #expect(try await bench.retry(id))
         #expect(try await bench.journal.endedBatch(batch, limit: 9) == nil)
-        try await bench.settle(.test(.delivered))
-        try await bench.finishAll()
-        let again = try await take(bench).filter { $0.id != told.id }
+        try await bench.settleAndFinish(.test(.delivered))
+        let again = try await take().filter { $0.id != told.id }
         #expect(again.map(\.event) == [.batchDone] && again.map(\.subject) == [batch])
         #expect(try await bench.journal.endedBatch(batch, limit: 9)?.batch.counts == [.delivered: 1])
     }
 
     @Test func `of a batch with more files than are wanted, those that were not delivered come first`() async throws {
-        let bench = try Bench()
-        for name in ["a", "b", "c"] {
-            var admission = FileAdmission.test("gigs/X/\(name)")
-            admission.unit = "gigs/X"
-            _ = try await bench.admit(admission)
-        }
-        let closed = try await bench.journal.closeUnit(
-            "gigs/X", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: Bench.start)
+        for name in ["a", "b", "c"] { try await bench.admit(.test("gigs/X/\(name)", unit: "gigs/X")) }
+        let closed = try await bench.closeUnit("gigs/X")
         for state in [DeliveryState.delivered, .failed, .delivered] { try await bench.settle(.test(state)) }
         try await bench.finishAll()
         let batch = try #require(closed.first).id
@@ -133,65 +113,58 @@ import Testing
     }
 
     @Test func `what is put off holds up the line, what was refused steps aside`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        for number in 1...3 { try await bench.journal.post(.destinationUp, [UInt8(number)], at: Bench.start) }
-        let first = try #require(try await notice(bench))
+        try await bench.setSinks([Self.all])
+        for number in 1...3 { try await bench.post(.destinationUp, [UInt8(number)]) }
+        let first = try #require(try await notice())
         let later = Bench.start + .seconds(5)
         try await bench.journal.noticeFailed(first.id, again: later, holdsLine: true, reason: "away")
         #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .blocked(until: later))
-        #expect(try await notice(bench, at: later)?.attempts == 1)
+        #expect(try await notice(at: later)?.attempts == 1)
         try await bench.journal.noticeFailed(first.id, again: later, holdsLine: false, reason: "no")
-        #expect(try await take(bench).map(\.payload) == [[2], [3]])
+        #expect(try await take().map(\.payload) == [[2], [3]])
         #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .later(later))
-        #expect(try await notice(bench, at: later)?.payload == [1])
+        #expect(try await notice(at: later)?.payload == [1])
         try await bench.journal.noticeGivenUp(first.id, reason: "no")
         #expect(try await bench.journal.nextNotice("ops", at: later) == .none)
         #expect(try await bench.journal.outboxBacklog() == OutboxBacklog(waiting: 0, failed: 1))
     }
 
-    @Test func `what was refused is tried again where its time is in the line, and not before all the others`()
-        async throws
-    {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        try await bench.journal.post(.destinationUp, [1], at: Bench.start)
-        let refused = try #require(try await notice(bench))
+    @Test
+    func `what was refused is tried again where its time is in the line, and not before all the others`() async throws {
+        try await bench.setSinks([Self.all])
+        try await bench.post(.destinationUp, [1])
+        let refused = try #require(try await notice())
         try await bench.journal.noticeFailed(
             refused.id, again: Bench.start + .seconds(5), holdsLine: false, reason: "no")
         for (number, second) in [(2, 4), (3, 5), (4, 6)] {
-            try await bench.journal.post(
-                .destinationUp, [UInt8(number)], at: Bench.start + .seconds(second))
+            try await bench.journal.post(.destinationUp, [UInt8(number)], at: Bench.start + .seconds(second))
         }
         var told: [[UInt8]] = []
-        while let next = try await notice(bench, at: Bench.start + .seconds(60)) {
+        while let next = try await notice(at: Bench.start + .seconds(60)) {
             told.append(next.payload)
             try await bench.journal.removeNotice(next.id)
         }
         #expect(told == [[2], [3], [1], [4]])
     }
 
-    @Test func `receivers that left the configuration take their notices with them, and the identity stays`()
-        async throws
-    {
-        let bench = try Bench()
+    @Test
+    func `receivers that left the configuration take their notices with them, and the identity stays`() async throws {
         let sinks = [Self.all, NoticeSink(name: "old", events: [.destinationUp])]
-        let change = try await bench.journal.setSinks(sinks, at: Bench.start)
+        let change = try await bench.setSinks(sinks)
         #expect(!change.identity.isEmpty && change.dropped.isEmpty)
-        try await bench.journal.post(.destinationUp, [1], at: Bench.start)
-        let again = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        try await bench.post(.destinationUp, [1])
+        let again = try await bench.setSinks([Self.all])
         #expect(again.identity == change.identity && again.dropped == ["old": 1])
-        #expect(try await take(bench).count == 1)
+        #expect(try await take().count == 1)
     }
 
     @Test func `the outbox is bounded, and what was delivered goes first`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
-        try await bench.journal.post(.destinationUp, [0], at: Bench.start)
-        for number in 1...4 { try await bench.journal.post(.delivered, [UInt8(number)], at: Bench.start) }
+        try await bench.setSinks([Self.all])
+        try await bench.post(.destinationUp, [0])
+        for number in 1...4 { try await bench.post(.delivered, [UInt8(number)]) }
         #expect(try await bench.journal.boundOutbox(to: 5) == 0)
         #expect(try await bench.journal.boundOutbox(to: 3) == 2)
-        #expect(try await take(bench).map(\.payload) == [[0], [3], [4]])
+        #expect(try await take().map(\.payload) == [[0], [3], [4]])
     }
 
     @Test func `notices outlive a restart, and are written by the next process only for its receivers`() async throws {

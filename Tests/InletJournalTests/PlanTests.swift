@@ -1,11 +1,11 @@
-#if DEBUG
-    import Foundation
-    import InletCore
-    import InletJournal
-    import InletJournalSupport
-    import SystemPackage
-    import Testing
+import Foundation
+import InletCore
+import InletJournal
+import InletJournalSupport
+import SystemPackage
+import Testing
 
+#if DEBUG
     /// What the agent asks at its start, in its loops and for `status` never walks through what has ended or what waits: each
     /// statement that SQLite is really given is asked for its plan.
     @Suite(.enabled(if: SQLiteShell.isInstalled)) struct PlanTests {
@@ -33,13 +33,9 @@
         /// Something of every kind: fresh, tried, worked on, held, parked, delivered.
         private func filled() async throws -> Bench {
             let bench = try Bench()
-            for name in ["a", "b", "c", "d"] {
-                _ = try await bench.admit(name, to: ["r2", "disk"], expire: .seconds(60))
-            }
-            _ = try await bench.admit("small", lane: .small)
-            var held = FileAdmission.test("unit/x")
-            held.unit = "unit"
-            _ = try await bench.journal.admit(held, at: Bench.start)
+            for name in ["a", "b", "c", "d"] { try await bench.admit(name, to: ["r2", "disk"], expire: .seconds(60)) }
+            try await bench.admit("small", lane: .small)
+            try await bench.admit(.test("unit/x", unit: "unit"))
             try await bench.settle(.again(Bench.start + .seconds(5), counts: true))
             try await bench.settle(.waiting(until: Bench.start, saying: "at work"))
             try await bench.settle(.test(.delivered))
@@ -66,7 +62,7 @@
         @Test func `a start`() async throws {
             let bench = try await filled()
             let wish = ClaimWish(lane: .big, room: .test(), most: 1)
-            _ = try await bench.journal.exchange([], for: wish, at: Bench.start)
+            try await bench.exchange(for: wish)
             try await expectNoWalk(bench) { journal in
                 _ = try await journal.recover(destinations: ["r2"], boot: 1, at: Bench.start)
                 _ = try await journal.recover(destinations: ["r2", "disk"], boot: 1, at: Bench.start)
@@ -100,8 +96,7 @@
                 let room = ClaimRoom(destination: "r2", limits: [.small: 9], isForBegunOnly: true)
                 _ = try await journal.nextDue(.small, rooms: [room])
                 let wish = ClaimWish(lane: .small, room: room, most: 9)
-                let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
-                #expect(claims.count == 1)
+                #expect(try await journal.exchange([], for: wish, at: Bench.start).claims.count == 1)
             }
         }
 
@@ -139,4 +134,185 @@
             #expect(Self.objection(to: sorted) == "sorts")
         }
     }
+
+    /// Thousands of small files a second go through these statements: none is there without need.
+    @Suite struct CostTests {
+        private let bench: Bench
+        init() throws { bench = try Bench() }
+
+        private func kinds(_ body: () async throws -> Void) async throws -> [String] {
+            try await bench.journal.statements(of: body).map { statement in
+                String(statement.prefix { $0 != " " })
+            }.filter { ["SELECT", "INSERT", "UPDATE", "DELETE"].contains($0) }
+        }
+
+        @Test func `a plain file is admitted, claimed and settled in twelve statements`() async throws {
+            let rule: EndingRule = { _ in Ending(disposition: "kept", receipt: []) }
+            let admitted = try await kinds() { try await bench.admit("a", lane: .small) }
+            // What is known of its path here and in the history; the file; whose its key is; the delivery.
+            #expect(admitted == ["SELECT", "SELECT", "INSERT", "SELECT", "INSERT"])
+            var claims: [Claim] = []
+            let claimed = try await kinds() { claims = try await bench.claimAll(lane: .small, most: 1) }
+            #expect(claimed == ["SELECT", "SELECT", "UPDATE"] && claims.count == 1)
+            let ended = [EndedClaim(try #require(claims.first), .test(.delivered))]
+            let wish = ClaimWish.none(.small)
+            let settled = try await kinds() {
+                try await bench.exchange(ended, for: wish, ending: rule)
+            }
+            #expect(settled == ["SELECT", "UPDATE", "UPDATE", "INSERT"])
+            #expect(try await bench.job(1).file.finishedAt == Bench.start)
+        }
+
+        @Test
+        func `of a file that scans see again one question is asked, and two where the history has it`() async throws {
+            _ = try await bench.bury("there")
+            try await bench.admit("here")
+            for (name, questions) in [("here", 1), ("there", 2), ("nowhere", 2)] {
+                let asked = try await kinds() { _ = try await bench.recall([.test(name)]) }
+                #expect(asked == Array(repeating: "SELECT", count: questions), "\(name)")
+            }
+        }
+
+        /// As `inlet send` asks about the first of those that are left, until none is.
+        @Test(arguments: [60, 240])
+        func `following costs two statements a file that has ended, and two a question`(_ count: Int) async throws {
+            var jobs: [Int64] = []
+            for number in 0..<count { jobs.append(try await bench.admit("\(number)")) }
+            var left = jobs[...]
+            var (asked, questions) = (0, 0)
+            while !left.isEmpty {
+                for _ in 0..<20 { try await bench.settle(.test(.delivered)) }
+                var known: [Job?] = []
+                let group = Array(left.prefix(50))
+                asked += try await bench.journal.runs(of: "SELECT") {
+                    known = try await bench.journal.jobs(group) { $0.file.state != .pending }
+                }
+                questions += 1
+                left = left.dropFirst(known.count { $0?.file.state == .delivered })
+            }
+            // The last question finds no file that has not ended.
+            #expect(questions == count / 20 && asked == 2 * (count + questions - 1))
+        }
+
+        @Test func `what is known of files that are handed in is asked once for each`() async throws {
+            for count in [10, 40] {
+                let files = (0..<count).map { (path: FilePath("tmp/\($0)"), destinations: ["r2"]) }
+                let asked = try await bench.journal.runs(of: "SELECT") { _ = try await bench.journal.lastSent(files) }
+                // Here, and in the history.
+                #expect(asked == 2 * count)
+            }
+        }
+    }
 #endif
+
+/// The questions that loops ask must not read tables from end to end, however long the history is.
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct IndexTests {
+    @Test(arguments: [
+        (
+            "SELECT next_at, id FROM delivery INDEXED BY delivery_ready WHERE destination = ? AND lane = ? AND priority = ?"
+                + " AND state = 'ready' AND next_at <= ? AND owner IS NULL ORDER BY next_at, id LIMIT 1",
+            "delivery_ready (destination=? AND lane=? AND priority=? AND next_at<?)"
+        ),
+        ("SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", "batch_open"),
+        ("SELECT * FROM batch WHERE root = ? AND closed_at IS NULL", "batch_open"),
+        (
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1",
+            "file_open_in_batch"
+        ),
+        (
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1",
+            "file_open_in_batch"
+        ),
+        ("SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL", "INTEGER PRIMARY KEY"),
+        ("SELECT state, count(*) AS n FROM file WHERE batch_id = ?", "file_by_batch"),
+        ("SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
+        (
+            "UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?"
+                + " WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')"
+                + " AND next_at = ? AND after_id IS NULL", "file_by_batch"
+        ),
+        (
+            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
+            "delivery_claimed"
+        ),
+        ("SELECT 1 FROM delivery WHERE destination = ? AND key = ?", "delivery_by_key"),
+        (
+            "SELECT id FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL ORDER BY id LIMIT ?",
+            "delivery_waiting"
+        ),
+        (
+            "UPDATE delivery SET next_at = ? WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND destination = ?",
+            "delivery_closing"
+        ),
+        ("SELECT * FROM delivery WHERE file_id = ? ORDER BY id", "delivery_by_file"),
+        ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
+        (
+            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?"
+                + " AND (waits = 0 OR code IS NOT NULL)",
+            "delivery_expiring (destination=? AND expires_at>? AND expires_at<?)"
+        ),
+        (
+            "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL",
+            "delivery_expiring"
+        ),
+        (
+            "SELECT expires_at FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at >= 0"
+                + " AND (waits = 0 OR code IS NOT NULL) ORDER BY expires_at LIMIT 1",
+            "delivery_expiring (destination=?"
+        ),
+        ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL AND state <> 'claimed'", "delivery_owned"),
+        ("UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (?)", "delivery_parked"),
+        ("UPDATE delivery SET state = 'ready' WHERE state = 'claimed'", "delivery_claimed"),
+        ("SELECT * FROM file WHERE root = ? AND path = ? AND volume IS NULL ORDER BY id DESC LIMIT 1", "file_by_path"),
+        ("SELECT * FROM file WHERE volume = ? AND path = ? ORDER BY id DESC LIMIT 1", "file_by_volume"),
+        ("SELECT 1 FROM file WHERE volume = ? AND finished_at IS NULL LIMIT 1", "file_open_of_volume"),
+        (
+            "SELECT * FROM file WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ?"
+                + " ORDER BY finish_at, id LIMIT ?", "file_unfinished"
+        ),
+        ("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'", "file_unfinished"),
+        ("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1", "file_by_state"),
+        (
+            "SELECT destination FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < 1",
+            "delivery_waiting"
+        ),
+        (
+            "UPDATE delivery SET next_at = 1 WHERE id IN (SELECT id FROM delivery INDEXED BY delivery_retrying"
+                + " WHERE destination = ? AND state = 'ready' AND code IS NOT NULL AND next_at > 1 AND next_at < 9"
+                + " LIMIT 256)", "delivery_retrying"
+        ),
+        ("SELECT files, bytes FROM tally WHERE state = 'pending'", "PRIMARY KEY"),
+        ("SELECT min(id) FROM file INDEXED BY file_by_state WHERE state = 'failed' AND id > ?", "file_by_state"),
+        (
+            "SELECT id FROM file INDEXED BY file_by_state WHERE state IN ('failed', 'expired') AND id BETWEEN ? AND ?",
+            "state=? AND id"
+        ),
+        (
+            "SELECT id FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND id BETWEEN ? AND ?",
+            "batch_id=? AND rowid"
+        ),
+        (
+            "SELECT id, state FROM history_as_file WHERE place = (SELECT id FROM history_place WHERE name = ?) AND path = ?"
+                + " ORDER BY id DESC LIMIT 1", "history_by_path (place=? AND path=?)"
+        ),
+        (
+            "SELECT 1 FROM history_delivery WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND key = ?",
+            "history_by_key (destination=? AND key=?)"
+        ),
+        ("SELECT max(id) FROM history_as_file AS file WHERE id < ?", "INTEGER PRIMARY KEY (rowid<?)"),
+        ("SELECT id FROM history_as_file AS file WHERE batch_id = ? AND id > ? ORDER BY id", "history_by_batch"),
+        ("SELECT id FROM history_as_delivery AS delivery WHERE file_id = ? ORDER BY id", "history_delivery_by_file"),
+        (
+            "SELECT id, admitted_at, finished_at FROM file INDEXED BY file_by_state WHERE state = 'delivered' AND id > ?"
+                + " ORDER BY id LIMIT 25", "file_by_state (state=? AND id>?)"
+        ),
+        ("SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", "checkpoint"),
+    ])
+    func `a question of a loop has its index`(question: String, index: String) throws {
+        let bench = try Bench()
+        bench.journal.close()
+        let plan = try SQLiteShell.run(bench.journal.path, "EXPLAIN QUERY PLAN \(question)")
+        #expect(plan.contains(index), "\(plan)")
+        #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
+    }
+}

@@ -1,5 +1,7 @@
 import InletCore
 import InletJournal
+import InletJournalSupport
+import InletTestSupport
 
 /// What the journal should hold, in the plainest terms: arrays, and no memory of how it came about.
 struct QueueModel {
@@ -134,9 +136,7 @@ struct QueueModel {
     }
 
     mutating func finish(_ id: Int64) {
-        for index in files.indices where files[index].id == id {
-            files[index].isFinished = true
-        }
+        for index in files.indices where files[index].id == id { files[index].isFinished = true }
     }
 
     /// A proof came after the end.
@@ -180,4 +180,252 @@ struct StateSum: Equatable {
         sum.files += 1
         sum.bytes += size
     }
+}
+
+/// What holders do with deliveries, and what a start makes of those that died.
+extension QueueModel {
+    /// Whether an older content of that name is on its way.
+    func isBusy(_ name: String, size: Int64) -> Bool {
+        guard let file = files.last(where: { $0.name == name }) else { return false }
+        return file.size != size && file.deliveries.contains { $0.state == .claimed }
+    }
+
+    /// Claims those that a claim must find which has so many places at each destination, and counts their attempts.
+    /// - Returns: in its order.
+    mutating func claim(_ places: [String: Int], _ lane: Lane, _ most: Int, at now: WallTime) -> [Int64] {
+        var found: [Delivery] = []
+        for (destination, limit) in places {
+            let all = files.flatMap(\.deliveries).filter { $0.destination == destination && $0.lane == lane }
+            found += all.filter { $0.state == .ready && $0.nextAt <= now && !$0.isOwned }
+                .sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }
+                .prefix(max(0, limit - all.count { $0.state == .claimed }))
+        }
+        let due = found.sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }.prefix(most).map(\.id)
+        for id in due {
+            change(id) { delivery in
+                delivery.state = .claimed
+                delivery.attempts += 1
+                delivery.isOwned = true
+                // Nobody claims more big ones than begin at once.
+                delivery.hasBegun = lane == .big
+            }
+        }
+        return due
+    }
+
+    /// One that waited at hand begins, and is known to have been claimed when a process died before.
+    mutating func begin(_ id: Int64) { change(id) { $0.hasBegun = $0.hasBegun || $0.state == .claimed } }
+
+    /// Progress: what is left behind is remembered. It takes no crash back.
+    mutating func checkpoint(_ id: Int64) { change(id) { $0.hasCheckpoint = true } }
+
+    /// The end of a claim. One that was cancelled meanwhile changes nothing any more, unless it is a proof, after which the
+    /// file is finished anew.
+    mutating func settle(_ id: Int64, _ settlement: Settlement) {
+        var isLate = false
+        let uptimes = uptimes
+        change(id) { delivery in
+            isLate = delivery.state != .claimed
+            delivery.isOwned = false
+            if isLate {
+                Self.settleLate(&delivery, settlement)
+            } else {
+                Self.settle(&delivery, settlement, uptimes)
+            }
+        }
+        if isLate, case .delivered = settlement { reopen(id) }
+    }
+
+    private static func settle(_ delivery: inout Delivery, _ settlement: Settlement, _ uptimes: [String: Int64]) {
+        switch settlement {
+        case .delivered: deliver(&delivery)
+        case .again(let time, let counts, let code, _):
+            (delivery.state, delivery.nextAt) = (.ready, time)
+            delivery.attempts -= counts ? 0 : 1
+            if delivery.isWorkedOn, code != nil {
+                delivery.isWorkedOn = false
+                delivery.expiresAt = (uptimes[delivery.destination] ?? 0) + Self.life
+            }
+        case .waiting(let time, _):
+            (delivery.state, delivery.nextAt, delivery.lane) = (.ready, time, .small)
+            delivery.isWorkedOn = true
+            delivery.attempts -= 1
+            delivery.crashes = 0
+        case .ended(let state, _, _): end(&delivery, state)
+        case .expired:
+            delivery.attempts -= 1
+            end(&delivery, .expired)
+        }
+    }
+
+    /// One that was sent again meanwhile has no attempt that could be taken back.
+    private static func settleLate(_ delivery: inout Delivery, _ settlement: Settlement) {
+        switch settlement {
+        case .delivered: deliver(&delivery)
+        case .again(_, let counts, _, _): delivery.attempts = max(0, delivery.attempts - (counts ? 0 : 1))
+        case .waiting, .ended, .expired: break
+        }
+    }
+
+    private static func deliver(_ delivery: inout Delivery) {
+        delivery.state = .delivered
+        delivery.hasCheckpoint = false
+        delivery.hasLeftover = false
+    }
+
+    /// What a process that starts puts right. - Returns: how many it freed, parked and put back.
+    mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
+        var freed = 0
+        for owned in files.flatMap(\.deliveries) where owned.isOwned {
+            freed += owned.state == .claimed ? 1 : 0
+            change(owned.id) { delivery in
+                delivery.isOwned = false
+                if delivery.state == .claimed { Self.crash(&delivery, at: now) }
+            }
+        }
+        let (parked, unparked) = arrange(destinations)
+        return [freed, parked, unparked]
+    }
+
+    /// Other destinations are configured. - Returns: how many it parked, and how many it put back.
+    mutating func arrange(_ destinations: [String]) -> (parked: Int, unparked: Int) {
+        var counts = (0, 0)
+        for delivery in files.flatMap(\.deliveries) {
+            let isConfigured = destinations.contains(delivery.destination)
+            if delivery.state == .ready, !isConfigured {
+                change(delivery.id) { $0.state = .parked }
+                counts.0 += 1
+            } else if delivery.state == .parked, isConfigured {
+                change(delivery.id) { $0.state = .ready }
+                counts.1 += 1
+            }
+        }
+        return counts
+    }
+
+    /// What is not known to have begun counts one crash at most, and comes back at once.
+    private static func crash(_ delivery: inout Delivery, at now: WallTime) {
+        let isCounted = delivery.crashes == 0 || delivery.hasBegun
+        delivery.crashes += isCounted ? 1 : 0
+        delivery.state = .ready
+        delivery.attempts -= 1
+        delivery.nextAt = now + (isCounted ? CrashRule.delay(after: delivery.crashes, of: delivery.id) : .zero)
+        if delivery.crashes >= CrashRule.most { end(&delivery, .failed) }
+    }
+}
+
+/// What is done to a journal and to `QueueModel`. Plain values, so that a sequence can be shortened and played again.
+enum QueueCommand: Sendable {
+    case admit(name: Int, size: Int64, to: [String])
+    /// One delivery is claimed and ends so, with or without a checkpoint.
+    case claim(String, Lane, QueueEnding, checkpoint: Bool)
+    /// Up to so many are claimed; one may leave a checkpoint, one be cancelled; then the process dies and starts again.
+    case crash(String, Lane, most: Int, checkpoint: Bool, cancel: Bool)
+    case cancel(Int64)
+    case retry(Int64)
+    case forget(Int64)
+    /// The n-th of what is unfinished.
+    case finish(Int)
+    case sweep
+    /// The destination has been up for so many milliseconds more.
+    case pass(String, Int64)
+    case restart([String])
+    case clear
+    case pause(String, Bool)
+    /// What has ended goes to the history: nobody should notice.
+    case prune
+    case wait
+}
+
+/// How a claim of `QueueCommand` ends; times in milliseconds from then.
+enum QueueEnding: Sendable {
+    case delivered
+    case again(Int64, counts: Bool)
+    case waiting(Int64)
+    case ended(DeliveryState)
+    case expired
+
+    func settlement(at now: WallTime) -> Settlement {
+        switch self {
+        case .delivered: .test(.delivered)
+        case .again(let wait, let counts): .again(now + .milliseconds(wait), counts: counts)
+        case .waiting(let wait): .waiting(until: now + .milliseconds(wait), saying: "processing")
+        case .ended(let state): .test(state)
+        case .expired: .expired
+        }
+    }
+}
+
+struct TimedCommand: Sendable, CustomStringConvertible {
+    /// Milliseconds after the one before it.
+    var after: Int64
+    var command: QueueCommand
+
+    var description: String { "+\(after) ms \(command)" }
+}
+
+/// Makes commands from a seed.
+struct QueueCommands {
+    static let destinations = ["r2", "disk", "tape"]
+    private var random: SeededGenerator
+
+    static func sequence(seed: UInt64, count: Int) -> [TimedCommand] {
+        var commands = QueueCommands(random: SeededGenerator(seed: seed))
+        return (0..<count).map { _ in commands.next() }
+    }
+
+    private mutating func next() -> TimedCommand {
+        TimedCommand(after: Int64.random(in: 0...400, using: &random), command: command())
+    }
+
+    private mutating func command() -> QueueCommand {
+        let file = Int64.random(in: 1...30, using: &random)
+        return switch Int.random(in: 0..<100, using: &random) {
+        case 0..<23: admit()
+        case 23..<26: .prune
+        case 26..<55: .claim(destination(), lane(), ending(), checkpoint: chance(4))
+        case 55..<62:
+            .crash(
+                destination(), lane(), most: Int.random(in: 1...3, using: &random), checkpoint: chance(3),
+                cancel: chance(4))
+        case 62..<67: .cancel(file)
+        case 67..<73: .retry(file)
+        case 73..<77: .forget(file)
+        case 77..<86: .finish(Int.random(in: 0..<100, using: &random))
+        case 86..<89: .sweep
+        case 89..<92: .pass(destination(), Int64.random(in: 0...700, using: &random))
+        case 92..<95: .restart(Self.destinations.filter { _ in !chance(4) })
+        case 95..<97: .pause(destination(), chance(2))
+        case 97: .clear
+        default: .wait
+        }
+    }
+
+    private mutating func admit() -> QueueCommand {
+        .admit(
+            name: Int.random(in: 0..<8, using: &random), size: Int64.random(in: 1...3, using: &random),
+            to: Self.destinations.filter { $0 == "r2" || chance(2) })
+    }
+
+    /// Outages (`again`, not counted) come in rows, as real ones do.
+    private mutating func ending() -> QueueEnding {
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0..<4: .delivered
+        case 4: .again(500, counts: true)
+        case 5: .again(500, counts: false)
+        case 6: .again(0, counts: false)
+        case 7: .waiting(300)
+        case 8: .ended(.superseded)
+        case 9: .ended(.gone)
+        case 10: .expired
+        default: .ended(.failed)
+        }
+    }
+
+    private mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
+
+    private mutating func destination() -> String { Self.destinations.randomElement(using: &random) ?? "r2" }
+
+    /// Mostly big: only what its destination works on is in the small one.
+    private mutating func lane() -> Lane { chance(4) ? .small : .big }
 }

@@ -17,9 +17,7 @@ enum Seeds {
             .pushing(".build/failed-seeds"))
 
     /// Runs `body`, which adds what it does to the list. When it throws, the seed and the list are kept.
-    static func play(
-        _ seed: UInt64, of test: String, _ body: (_ commands: inout [String]) async throws -> Void
-    ) async {
+    static func play(_ seed: UInt64, of test: String, _ body: (_ commands: inout [String]) async throws -> Void) async {
         var commands: [String] = []
         do {
             try await body(&commands)
@@ -72,4 +70,27 @@ struct KeptSeeds {
     @Test func `every random test plays the stored seeds and a new one`() {
         #expect(Seeds.all.starts(with: Seeds.stored) && Seeds.all.count > Seeds.stored.count)
     }
+}
+
+/// Lets no more than 48 tests of a process run at once. Side by side, hundreds of them would have thousands of files open, and
+/// from about 1,360 on Foundation's `Process` reads past the end of its list of descriptors, and crashes.
+struct SeatedTrait: TestTrait, SuiteTrait, TestScoping {
+    private static let seats = Seats(48)
+
+    var isRecursive: Bool { true }
+
+    func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? { testCase == nil ? nil : self }
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        await Self.seats.take()
+        defer { Self.seats.leave() }
+        try await function()
+    }
+}
+
+extension Trait where Self == SeatedTrait {
+    /// Takes its turn with all others that have files open.
+    static var seated: Self { SeatedTrait() }
 }

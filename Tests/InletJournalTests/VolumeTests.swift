@@ -6,6 +6,9 @@ import Testing
 
 /// Files of removable volumes: the same card is known at every mount point, and another one at the same is not it.
 @Suite(.seated) struct VolumeTests {
+    private let bench: Bench
+    init() throws { bench = try Bench() }
+
     private static let card = "uuid:1234-ABCD/DCIM"
     private static let other = "uuid:9999-0000/DCIM"
     private static let volume = Volume(name: "EOS", key: card)
@@ -21,21 +24,14 @@ import Testing
     }
 
     @Test func `a card is known at another mount point, and another card at the same is not it`() async throws {
-        let bench = try Bench()
         let first = admission("a.jpg", on: Self.card, at: "/media/A")
-        guard case .admitted(let id) = try await bench.journal.admit(first, at: Bench.start) else {
-            Issue.record("not admitted")
-            return
-        }
+        let id = try await bench.admit(first)
         let moved = admission("a.jpg", on: Self.card, at: "/media/B")
-        #expect(try await bench.journal.recall([moved.arrival], tolerance: 0) == [.known])
-        #expect(try await bench.journal.admit(moved, at: Bench.start) == .known(id: id))
+        #expect(try await bench.recall([moved.arrival]) == [.known])
+        #expect(try await bench.offer(moved) == .known(id: id))
         let stranger = admission("a.jpg", on: Self.other, at: "/media/A")
-        #expect(try await bench.journal.recall([stranger.arrival], tolerance: 0) == [.new])
-        guard case .admitted(let second) = try await bench.journal.admit(stranger, at: Bench.start) else {
-            Issue.record("the other card's file was not admitted")
-            return
-        }
+        #expect(try await bench.recall([stranger.arrival]) == [.new])
+        let second = try await bench.admit(stranger)
         // Neither took the other's place, and their keys do not meet.
         #expect(try await bench.job(id).file.state == .pending)
         #expect(try await bench.job(second).deliveries.first?.key == "a_2.jpg")
@@ -43,8 +39,7 @@ import Testing
     }
 
     @Test func `what waits of a card is where the card is, and of an absent one nowhere`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        try await bench.offer(admission("a.jpg", on: Self.card, at: "/media/A"))
         try await bench.journal.volumeArrived(Self.other, at: "/media/A")
         let away = try #require(try await bench.journal.unfinished(of: Self.card, after: 0, limit: 10).first)
         #expect(away.root != "/media/A")
@@ -55,12 +50,11 @@ import Testing
     }
 
     @Test func `what waits for its card does not expire, and goes at once when that is back`() async throws {
-        let bench = try Bench()
         let wanted = admission("a.jpg", on: Self.card, at: "/media/A", expire: .seconds(5))
-        _ = try await bench.journal.admit(wanted, at: Bench.start)
+        try await bench.offer(wanted)
         let later = Bench.start + .seconds(3600)
         try await bench.settle(.again(at: later, countsAttempt: false, code: .sourceGone, reason: "it is not mounted"))
-        #expect(try await bench.journal.setUptime("r2", 6000, at: Bench.start).isEmpty)
+        #expect(try await bench.setUptime("r2", 6000).isEmpty)
         #expect(try await bench.journal.nextExpiries(of: ["r2"]).isEmpty)
         // Where it was is told, also when another one is there now.
         for _ in 0..<2 {
@@ -76,8 +70,7 @@ import Testing
     }
 
     @Test func `a card stands whole once all of it has ended`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        try await bench.offer(admission("a.jpg", on: Self.card, at: "/media/A"))
         #expect(try await bench.journal.standing(of: Self.card) == nil)
         try await bench.settle(.delivered(.test()))
         #expect(try await bench.journal.standing(of: Self.card) == nil)
@@ -88,22 +81,19 @@ import Testing
     }
 
     @Test func `with a number, a card stands whole once as many destinations have proved each file`() async throws {
-        let bench = try Bench()
         for (name, destinations) in [("a.jpg", ["r2", "nas", "tape"]), ("b.jpg", ["r2"])] {
             let arrival = Arrival(root: "/media/A", path: FilePath(name), identity: .test(), volume: Self.volume)
             let plan = Plan(
                 route: "all", category: "images", key: name, mediaType: "image/jpeg", destinations: destinations)
             let lanes = Dictionary(uniqueKeysWithValues: destinations.map { ($0, Lane.big) })
-            _ = try await bench.journal.admit(
-                FileAdmission(arrival, plan: plan, lanes: lanes, uptimes: [:]), at: Bench.start)
+            try await bench.offer(FileAdmission(arrival, plan: plan, lanes: lanes, uptimes: [:]))
         }
         func standing(_ proofs: Int?) async throws -> VolumeStanding? {
             try await bench.journal.standing(of: Self.card, proofs: proofs)
         }
         try await bench.settle(.delivered(.test()))
         #expect(try await standing(1) == nil)
-        try await bench.settle(.delivered(.test()))
-        try await bench.finishAll()
+        try await bench.settleAndFinish(.delivered(.test()))
         // One needs two, the other has no more than one.
         #expect(try await standing(1)?.proved == 2)
         #expect(try await standing(2) == nil)
@@ -121,8 +111,7 @@ import Testing
     }
 
     @Test func `a card that is mounted anew is not read again to know its files`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        try await bench.offer(admission("a.jpg", on: Self.card, at: "/media/A"))
         func recall(_ identity: FileIdentity, tolerance: Int64) async throws -> KnownFile? {
             let arrival = Arrival(root: "/media/B", path: "a.jpg", identity: identity, volume: Self.volume)
             return try await bench.journal.recall([arrival], tolerance: tolerance).first
@@ -140,34 +129,23 @@ import Testing
         }
     }
 
-    @Test func `each card has been known since its own first day`() async throws {
-        let bench = try Bench()
-        let later = Bench.start + .seconds(9)
-        #expect(try await bench.journal.firstSeen(root: "/media/A", now: Bench.start) == Bench.start)
-        #expect(try await bench.journal.firstSeen(root: FilePath(Self.card), now: later) == later)
-        #expect(try await bench.journal.firstSeen(root: FilePath(Self.card), now: later + .seconds(9)) == later)
-        #expect(try await bench.journal.firstSeen(root: FilePath(Self.other), now: Bench.start) == Bench.start)
-    }
-
     @Test func `a card that gets a better name keeps its files, and its first day`() async throws {
-        let bench = try Bench()
         let (label, stranger) = ("label:EOS/DCIM", "label:OTHER/DCIM")
         for (path, volume) in [("a.jpg", label), ("b.jpg", stranger), ("c.jpg", label), ("c.jpg", Self.card)] {
-            _ = try await bench.journal.admit(admission(FilePath(path), on: volume, at: "/media/A"), at: Bench.start)
+            try await bench.offer(admission(FilePath(path), on: volume, at: "/media/A"))
         }
         // From a time when the folder was watched by its path; and one of another folder.
         for (root, path) in [("/media/A", "d.jpg"), ("/media/B", "e.jpg")] as [(FilePath, FilePath)] {
             var fixed = admission(path, on: label, at: root)
             fixed.arrival.volume = Volume(name: "EOS")
-            _ = try await bench.journal.admit(fixed, at: Bench.start)
+            try await bench.offer(fixed)
         }
         _ = try await bench.journal.firstSeen(root: FilePath(label), now: Bench.start)
         _ = try await bench.journal.firstSeen(root: FilePath(Self.card), now: Bench.start + .seconds(9))
         try await bench.journal.setListed(label, at: Bench.start)
         #expect(try await !bench.journal.wasListed(Self.card))
         func inheritance(after last: FilePath, limit: Int = 10) async throws -> [FileRow] {
-            try await bench.journal.inheritance(
-                of: Self.card, from: [label], at: "/media/A", after: last, limit: limit)
+            try await bench.journal.inheritance(of: Self.card, from: [label], at: "/media/A", after: last, limit: limit)
         }
         // What is known by the better name already needs no other.
         let files = try await inheritance(after: "")
@@ -178,30 +156,26 @@ import Testing
         #expect(try await bench.journal.wasListed(Self.card))
         #expect(try await inheritance(after: "").isEmpty)
         for path in ["a.jpg", "d.jpg"] as [FilePath] {
-            let arrival = admission(path, on: Self.card, at: "/media/B").arrival
-            #expect(try await bench.journal.recall([arrival], tolerance: 0) == [.known])
+            #expect(try await bench.recall([admission(path, on: Self.card, at: "/media/B").arrival]) == [.known])
         }
         #expect(
             try await bench.journal.firstSeen(root: FilePath(Self.card), now: Bench.start + .seconds(9)) == Bench.start)
     }
 
     @Test func `what was taken away from a folder is not inherited by a card`() async throws {
-        let bench = try Bench()
-        _ = try await bench.journal.admit(admission("a.jpg", on: "label:EOS/DCIM", at: "/media/A"), at: Bench.start)
-        try await bench.settle(.delivered(.test()))
-        try await bench.finishAll(Disposition.deleted)
+        try await bench.offer(admission("a.jpg", on: "label:EOS/DCIM", at: "/media/A"))
+        try await bench.settleAndFinish(.delivered(.test()), Disposition.deleted)
         let files = try await bench.journal.inheritance(
             of: Self.card, from: ["label:EOS/DCIM"], at: "/media/A", after: "", limit: 10)
         #expect(files.isEmpty)
     }
 
     @Test func `an open unit goes with its card, also when all that has come of it has ended`() async throws {
-        let bench = try Bench()
         var refused = FileAdmission(
             Arrival(root: "/media/A", path: "gigs/X/a", identity: .test(), volume: Self.volume),
             rejectedBy: Route(name: "all", to: ["r2"]), reason: "too large")
         refused.unit = "gigs/X"
-        _ = try await bench.journal.admit(refused, at: Bench.start)
+        try await bench.offer(refused)
         try await bench.finishAll()
         try await bench.journal.volumeArrived(Self.other, at: "/media/A")
         #expect(try await bench.journal.openUnits("/media/A").isEmpty)
@@ -210,14 +184,13 @@ import Testing
     }
 
     @Test func `by what a folder was recognised is remembered, and whether it holds files`() async throws {
-        let bench = try Bench()
         #expect(try await bench.journal.mark(of: "/in") == nil)
         let mark = RootMark(volume: VolumeIdentity(kind: "ext4", uuid: "u", source: "/dev/sda1"))
         try await bench.journal.setMark(mark, of: "/in", at: Bench.start)
         #expect(try await bench.journal.mark(of: "/in") == mark)
         #expect(try await bench.journal.firstSeen(root: "/in", now: Bench.start + .seconds(9)) == Bench.start)
         #expect(try await !bench.journal.holdsFiles(of: "/in"))
-        _ = try await bench.admit("a.txt")
+        try await bench.admit("a.txt")
         #expect(try await bench.journal.holdsFiles(of: "/in"))
         // What we were about to take away ourselves need not be there.
         try await bench.settle(.delivered(.test()))
@@ -227,5 +200,108 @@ import Testing
         try await bench.journal.intend(1, nil)
         try await bench.finishAll(Disposition.deleted)
         #expect(try await !bench.journal.holdsFiles(of: "/in"))
+    }
+}
+
+/// The same inode under another path; a rename changes ctime.
+@Suite(.seated) struct RenameTests {
+    private let bench: Bench
+    init() throws { bench = try Bench() }
+
+    private static let moved = FileIdentity.test(changed: 2)
+
+    private func renamed(to identity: FileIdentity = moved, _ path: String = "b.txt") async throws -> RenamedFile? {
+        try await bench.journal.renamed(from: "a.txt", to: .test(path, identity))
+    }
+
+    private func plan(_ key: String) -> Plan {
+        var plan = Plan(
+            route: "all", category: "images", key: key, mediaType: "image/png", with: ["label": key],
+            destinations: ["r2"])
+        plan.labels = ["event": key]
+        return plan
+    }
+
+    @Test func `a file that waits goes on under its new path, and with its new key`() async throws {
+        let id = try await bench.admit("a.txt", to: ["r2", "s3"])
+        let found = try #require(try await renamed())
+        #expect(found.file.id == id && found.isUntold)
+        #expect(try await bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: plan("b.txt")))
+        let job = try await bench.job(id)
+        #expect(job.file.path == "b.txt" && job.file.identity == Self.moved && job.file.state == .pending)
+        #expect(job.file.category == "images" && job.file.mediaType == "image/png")
+        #expect(job.file.labels == ["event": "b.txt"] && job.deliveries.map(\.key) == ["b.txt", "b.txt"])
+        #expect(job.deliveries.map(\.fields) == [["label": "b.txt"], ["label": "b.txt"]])
+        #expect(try await bench.recall([.test("b.txt", Self.moved), .test("a.txt")]) == [.known, .new])
+        #expect(try await bench.settle(.test(.delivered))?.key == "b.txt")
+    }
+
+    @Test func `the key that it gave up is free, and one that is taken gets a number`() async throws {
+        try await bench.admit("a.txt")
+        try await bench.admit("c.txt", .test(inode: 3), key: "b.txt")
+        let found = try #require(try await renamed())
+        #expect(try await bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: plan("b.txt")))
+        #expect(try await bench.job(found.file.id).deliveries.map(\.key) == ["b_2.txt"])
+        let next = try await bench.admit("d.txt", .test(inode: 4), key: "a.txt")
+        #expect(try await bench.job(next).deliveries.map(\.key) == ["a.txt"])
+    }
+
+    @Test func `one that a destination has heard of keeps its key, but not while it is being sent`() async throws {
+        let id = try await bench.admit("a.txt")
+        try await bench.hold { _ in
+            let found = try #require(try await renamed())
+            #expect(!found.isUntold)
+            #expect(try await !bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: nil))
+            return .again()
+        }
+        let found = try #require(try await renamed())
+        #expect(!found.isUntold)
+        #expect(try await bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: plan("b.txt")))
+        let job = try await bench.job(id)
+        #expect(job.file.path == "b.txt" && job.deliveries.map(\.key) == ["a.txt"])
+    }
+
+    @Test func `one that has arrived is known under its new path`() async throws {
+        let id = try await bench.settled("a.txt", .delivered, finishes: true)
+        let found = try #require(try await renamed())
+        #expect(try await bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: nil))
+        let job = try await bench.job(id)
+        #expect(job.file.path == "b.txt" && job.file.state == .delivered && job.deliveries.map(\.key) == ["a.txt"])
+        #expect(try await bench.recall([.test("b.txt", Self.moved)]) == [.known])
+    }
+
+    @Test(arguments: [
+        FileIdentity.test(size: 11, changed: 2), .test(modified: 2, changed: 2), .test(changed: 2, inode: 2),
+        .test(changed: 2, device: 2),
+    ])
+    func `an inode that was used again is another file`(identity: FileIdentity) async throws {
+        try await bench.admit("a.txt")
+        #expect(try await renamed(to: identity) == nil)
+    }
+
+    @Test(arguments: [DeliveryState.failed, .expired, .cancelled, .gone, .superseded])
+    func `what did not arrive is tried anew under its new name`(end: DeliveryState) async throws {
+        try await bench.settled("a.txt", end)
+        #expect(try await renamed() == nil)
+    }
+
+    @Test func `what we took away ourselves is new wherever it is put`() async throws {
+        try await bench.settled("a.txt", .delivered)
+        try await bench.finishAll(Disposition.archived("/in/.inlet/done/a.txt"))
+        #expect(try await renamed() == nil)
+    }
+
+    @Test func `a path that the journal knows is judged by what it knows of it`() async throws {
+        try await bench.admit("a.txt")
+        try await bench.admit("b.txt", .test(inode: 2))
+        #expect(try await renamed() == nil)
+    }
+
+    @Test func `a file that changed hands meanwhile is not renamed`() async throws {
+        try await bench.admit("a.txt")
+        let found = try #require(try await renamed())
+        try await bench.settle(.test(.delivered))
+        #expect(try await !bench.journal.rename(found, to: .test("b.txt", Self.moved), plan: plan("b.txt")))
+        #expect(try await bench.job(found.file.id).file.path == "a.txt")
     }
 }

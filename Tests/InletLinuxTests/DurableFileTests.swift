@@ -1,9 +1,10 @@
 import Foundation
 import InletCore
-import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 struct DurableFileTests {
     let folder: TemporaryDirectory
@@ -139,5 +140,118 @@ struct DurableFileTests {
     private func isFree(_ path: FilePath) throws(SystemError) -> Bool {
         let lock = try FileLock(path)
         return lock != nil
+    }
+}
+
+struct UnnamedFileTests {
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path.string).sorted() }
+    }
+
+    @Test func `what a process that dies has written is gone with it, until it has a name`() throws {
+        guard let file = try UnnamedFile.make(in: folder.path) else {
+            Issue.record("the temporary folder must be on a usual file system")
+            return
+        }
+        let written = "whole".withCString { write(file.descriptor.number, $0, 5) }
+        #expect(written == 5)
+        #expect(try names.isEmpty)
+        let name = try #require(FilePath("receipt.json").lastComponent)
+        // What a process left that died before its last rename.
+        let left = folder.path.pushing(TemporaryFile.fixedName(for: name))
+        try DurableFile.rename(try folder.write(Array("old".utf8), to: "x"), over: left)
+        #expect(try file.place(at: folder.path.appending(name), in: folder.path, for: name))
+        #expect(try names == ["receipt.json"])
+        #expect(try DurableFile.read(folder.path.appending(name), limit: 100) == Array("whole".utf8))
+    }
+
+    @Test func `many who write one file leave one whole file, and nothing else`() async throws {
+        let path = folder.path.appending("book")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 as Range<UInt8> {
+                group.addTask {
+                    for _ in 0..<20 {
+                        try DurableFile.write([UInt8](repeating: number, count: 1000), to: path, mode: 0o600)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try names == ["book"])
+        let content = try DurableFile.read(path, limit: 2000)
+        #expect(content.count == 1000 && Set(content).count == 1)
+    }
+
+    @Test func `a name that is taken is not taken over`() throws {
+        let path = try folder.write([1], to: "taken")
+        let file = try UnnamedFile.make(in: folder.path)
+        do throws(SystemError) {
+            try file?.link(as: path)
+            Issue.record("it has the name of another")
+        } catch {
+            #expect(error.isTaken)
+        }
+    }
+
+    @Test func `where there are no such files there is none`() throws {
+        let isThere = try UnnamedFile.make(in: "/proc") != nil
+        #expect(!isThere)
+    }
+}
+
+struct LongNameTests {
+    private let place: TemporaryDirectory
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func name(_ count: Int, ending: String = "") throws -> FilePath.Component {
+        try #require(FilePath.Component(String(repeating: "n", count: count) + ending))
+    }
+
+    @Test func `a name that no file can have is missing, a path that is too long is not known to be`() throws {
+        #expect(try FileLook.look(at: place.path.appending(name(256))) == .missing)
+        #expect(try FileLook.look(at: RootedPath(place.path, FilePath(root: nil, [name(256)]))) == .missing)
+        var deep = place.path
+        while deep.length < 4200 { deep.append(try name(200)) }
+        let path = deep
+        #expect(throws: SystemError.self) { try FileLook.look(at: path.appending(name(200))) }
+        #expect(try FileLook.look(at: path.appending(name(256))) == .missing)
+    }
+
+    @Test func `a folder says how long its names may be`() throws {
+        let folder = try Folder(place.path)
+        #expect(folder.longestName == 255)
+        #expect(try folder.canHold(name(255)))
+        #expect(try !folder.canHold(name(256)))
+    }
+
+    @Test func `a file is made under a name of 255 bytes, and never over another`() throws {
+        let folder = try Folder(place.path)
+        try folder.create([1], as: name(255), mode: 0o600)
+        let error = #expect(throws: SystemError.self) { try folder.create([2], as: name(255), mode: 0o600) }
+        #expect(error?.isTaken == true)
+        #expect(try folder.read(name(255), limit: 9) == [1])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path.string).count == 1)
+    }
+
+    @Test func `copies of two long names that begin alike do not take each other for leftovers`() throws {
+        let source = try SourceFile(opening: place.write([1], to: "source"))
+        let target = try place.makeDirectory("target")
+        for ending in ["1", "2"] {
+            _ = try FileCopy.copy(
+                source, toTemporaryIn: target, name: name(254, ending: ending), isCancelled: { false },
+                progress: { _ in })
+        }
+        let left = { try FileManager.default.contentsOfDirectory(atPath: target.string) }
+        #expect(try left().count == 2)
+        #expect(try left().allSatisfy { $0.utf8.count <= 143 })
+        FileCopy.removeLeftovers(of: try name(254, ending: "1"), in: target)
+        #expect(try left().count == 1)
+        FileCopy.removeLeftovers(of: try name(254, ending: "2"), in: target)
+        #expect(try left().isEmpty)
     }
 }

@@ -1,7 +1,8 @@
 import InletCore
-import InletLinux
 import InletTestSupport
 import Testing
+
+@testable import InletLinux
 
 /// What the kernel writes, made by hand: little-endian, as on all machines that this is built for.
 private struct RecordBytes {

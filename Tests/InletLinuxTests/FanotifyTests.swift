@@ -109,8 +109,8 @@ struct FanotifyTests {
 
     @Test func `a mount has one number for all of its folders`() throws {
         let inner = try folder.makeDirectory("in")
-        #expect(try MountNumber.of(folder.path) == MountNumber.of(inner))
-        #expect(try MountNumber.of(folder.path) != MountNumber.of("/proc"))
+        #expect(try MountTable.number(of: folder.path) == MountTable.number(of: inner))
+        #expect(try MountTable.number(of: folder.path) != MountTable.number(of: "/proc"))
     }
 
     private func read(

@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -48,5 +49,13 @@ import Testing
         for name in ["hard", "soft", "missing"] { FileOwner.give(folder.appending(name), toOwnerOf: folder) }
         // Its other name is what the symlink leads to.
         #expect(try owner("hard") == 0)
+    }
+}
+
+struct UserNameTests {
+    @Test(
+        arguments: [("root", .found(0)), ("nobody-has-this-name", .unknown), ("", .unknown)] as [(String, UserLookup)])
+    func `users are found by name`(_ name: String, _ answer: UserLookup) {
+        #expect(FileOwner.user(named: name) == answer)
     }
 }

@@ -10,7 +10,7 @@ import Testing
 /// A watched folder `root` with `sub/deep/file`, and beside it `outside` with `deep/file`, which nobody must reach.
 struct FolderTests {
     /// Both where this system has openat2(2).
-    private static let ways = Set([FolderWay.here, .steps]).sorted { "\($0)" < "\($1)" }
+    private static let ways = Set([PathResolver.here, .steps]).sorted { "\($0)" < "\($1)" }
 
     let place: TemporaryDirectory
     let root: FilePath
@@ -29,12 +29,12 @@ struct FolderTests {
         if owner != getuid() { try #require(lchown(path.string, owner, owner) == 0) }
     }
 
-    private func size(_ file: FilePath, _ way: FolderWay) throws -> Int64? {
+    private func size(_ file: FilePath, _ way: PathResolver) throws -> Int64? {
         let folder = try Folder(root, way: way).folder(file.removingLastComponent(), way: way)
         return try folder.look(try #require(file.lastComponent)).identity?.size
     }
 
-    @Test(arguments: ways) func `a file is found below folders`(way: FolderWay) throws {
+    @Test(arguments: ways) func `a file is found below folders`(way: PathResolver) throws {
         #expect(try size("sub/deep/file", way) == 1)
         #expect(try Folder(root, way: way).folder("", way: way).path == root)
         let missing = try #require(throws: SystemError.self) { try size("sub/none/file", way) }
@@ -45,7 +45,7 @@ struct FolderTests {
 
     /// Such paths cost a debug build dearly: as few of them are made as can be.
     @Test(arguments: ways) func `a folder deeper than a path can be long is opened, and no link in it leads out`(
-        way: FolderWay
+        way: PathResolver
     ) throws {
         let name = String(repeating: "d", count: 250)
         var deepest = open(root.string, O_RDONLY | O_DIRECTORY)
@@ -70,7 +70,7 @@ struct FolderTests {
     }
 
     @Test(arguments: ways, ["sub", "sub/deep"]) func `a symlink at any level is not followed, wherever it leads`(
-        way: FolderWay, level: FilePath
+        way: PathResolver, level: FilePath
     ) throws {
         let path = root.pushing(level)
         let moved = place.path.appending("moved")
@@ -90,7 +90,7 @@ struct FolderTests {
         }
     }
 
-    @Test(arguments: ways) func `dots, absolute paths and magic links lead nowhere`(way: FolderWay) throws {
+    @Test(arguments: ways) func `dots, absolute paths and magic links lead nowhere`(way: PathResolver) throws {
         let folder = try Folder(root, way: way)
         for path: FilePath in ["..", "../outside", "sub/../../outside", "/etc", "sub/..", "."] {
             let error = try #require(throws: SystemError.self) { try folder.folder(path, way: way) }
@@ -102,7 +102,7 @@ struct FolderTests {
     }
 
     @Test(arguments: ways) func `an administrator's symlink is followed on the way to a root, nobody else's is`(
-        way: FolderWay
+        way: PathResolver
     ) throws {
         let links = try place.makeDirectory("links")
         try link(links.appending("own"), to: "../root")
@@ -124,7 +124,8 @@ struct FolderTests {
     }
 
     @Test(.timeLimit(.minutes(2)), arguments: ways)
-    func `ten thousand opens never leave the tree while a folder and a symlink change places`(way: FolderWay) throws {
+    func `ten thousand opens never leave the tree while a folder and a symlink change places`(way: PathResolver) throws
+    {
         try link(root.appending("link"), to: outside)
         let isOver = Atomic(false)
         let (one, other) = (root.appending("sub"), root.appending("link"))
@@ -198,7 +199,7 @@ struct FolderTests {
 
     @Test func `a turn opens a folder once, and sees nothing through a symlink`() throws {
         try place.write([3, 3, 3], to: "root/sub/deep/other")
-        var turn = FolderTurn(root)
+        var turn = FolderCache(root)
         let first = try turn.folder("sub/deep")
         #expect(try turn.look("sub/deep/file").identity?.size == 1)
         #expect(try turn.look("sub/deep/other").identity?.size == 3)

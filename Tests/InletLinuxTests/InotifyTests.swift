@@ -1,9 +1,10 @@
 import Foundation
 import InletCore
-import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 private struct NoMoreRecords: Error { let seen: [InotifyRecord] }
 

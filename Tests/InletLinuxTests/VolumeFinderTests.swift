@@ -18,7 +18,7 @@ import Testing
             ([], nil), ([0, 0, 0, 0], nil), ([UInt8](repeating: 0, count: 16), nil), ([1, 2, 3], nil),
         ] as [([UInt8], String?)])
     func `a UUID is written as blkid writes it`(bytes: [UInt8], text: String?) {
-        #expect(VolumeNames.uuid(bytes) == text)
+        #expect(VolumeFinder.uuid(bytes) == text)
     }
 
     @Test func `names of udev are read as they were written`() {
@@ -27,8 +27,8 @@ import Testing
     }
 
     @Test func `a record of udev is read as it is in /run/udev/data`() {
-        let record = UdevRecord(
-            parsing: """
+        let record = VolumeFinder.udevNames(
+            in: """
                 S:disk/by-uuid/64A5-F009
                 I:2812345678
                 E:ID_FS_TYPE=exfat
@@ -40,7 +40,7 @@ import Testing
 
                 """.utf8)
         #expect(record.uuid == "64A5-F009" && record.label == "EOS 1/2")
-        let none = UdevRecord(parsing: "E:ID_FS_UUID_ENC=\nE:ID_FS_LABEL_ENC\nxE:ID_FS_UUID_ENC=1".utf8)
+        let none = VolumeFinder.udevNames(in: "E:ID_FS_UUID_ENC=\nE:ID_FS_LABEL_ENC\nxE:ID_FS_UUID_ENC=1".utf8)
         #expect(none.uuid == nil && none.label == nil)
     }
 

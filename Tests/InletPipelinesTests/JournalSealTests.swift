@@ -43,7 +43,7 @@ struct JournalSealTests {
             #"{"asset_id":7,"checksum_sha256":"00","delete_token":"\#(Self.canary)","status_nonce":"\#(Self.canary)2"}"#
         let response = HTTPResponse(
             status: 201, headers: [("Content-Type", "application/json")], body: Array(body.utf8))
-        return [GigHiveReply.noteName: JSONNote.write(GigHiveReply(response, request: "POST"))]
+        return [GigHiveReply.noteName: JSON.note(of: GigHiveReply(response, request: "POST"))]
     }
 
     private func holdsCanary(_ notes: [String: [UInt8]]) -> Bool {
@@ -70,7 +70,7 @@ struct JournalSealTests {
     }
 
     @Test func `the URLs of parts are sealed; without the key the upload can be dropped, not gone on with`() throws {
-        let notes = ["upload": try upload(), "part:1": JSONNote.write(UploadRecord.ProvedPart(etag: "e"))]
+        let notes = ["upload": try upload(), "part:1": JSON.note(of: UploadRecord.ProvedPart(etag: "e"))]
         let closed = seal.closed(notes)
         #expect(holdsCanary(notes) && !holdsCanary(closed))
         #expect(seal.opened(closed) == notes)

@@ -63,7 +63,7 @@ import Testing
                 <ascmhldirectory xmlns="urn:ASC:MHL:DIRECTORY:v2.0">
                   <hashlist sequencenr="1">
                     <path>0001_R_2026-11-22_120000Z.mhl</path>
-                    <c4>\(C4.id(of: list))</c4>
+                    <c4>\(MediaHashList.c4(of: list))</c4>
                   </hashlist>
                 </ascmhldirectory>
 

@@ -30,7 +30,7 @@ import Testing
         ("abc", "c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp"),
     ])
     func `a C4 id is the SHA-512 in base 58`(_ text: String, _ id: String) {
-        #expect(C4.id(of: Array(text.utf8)) == id)
+        #expect(MediaHashList.c4(of: Array(text.utf8)) == id)
     }
 
     /// Files as route keys name them: what admission computes goes into the lists as it is.
@@ -98,7 +98,7 @@ import Testing
 
     @Test func `a classic list`() {
         #expect(
-            Self.text(ClassicMHL.document(Self.content())) == """
+            Self.text(MediaHashList.classic(Self.content())) == """
                 <?xml version="1.0" encoding="UTF-8"?>
                 <hashlist version="1.1">
                   <creatorinfo>
@@ -125,7 +125,7 @@ import Testing
         for format in ManifestRule.Format.allCases {
             let content = Self.content(names)
             let document =
-                format == .mhl ? ClassicMHL.document(content) : MediaHashList.document(content, .list(name: "l.mhl"))
+                format == .mhl ? MediaHashList.classic(content) : MediaHashList.document(content, .list(name: "l.mhl"))
             let root = try XMLReader.read(try #require(document))
             let hashes = format == .mhl ? root.all("hash") : root.children.last?.all("hash") ?? []
             let read = hashes.compactMap { $0.text(of: format == .mhl ? "file" : "path") }
@@ -146,7 +146,7 @@ import Testing
                 "<comment>not in this list: ascmhl/x (in a folder ascmhl, which the format keeps for itself), "
                     + "bell\\x07 (its name cannot be written in XML), b\\xFF (its name cannot be written in XML)</comment>"
             ))
-        let classic = Self.text(ClassicMHL.document(content))
+        let classic = Self.text(MediaHashList.classic(content))
         #expect(classic.matches(of: /<hash>/).count == 2 && classic.contains("<file>ascmhl/x</file>"))
         #expect(classic.contains("<log>not in this list: bell\\x07") && classic.contains("empty (empty)"))
     }
@@ -155,7 +155,7 @@ import Testing
         var content = Self.content(["a", "bell\u{7}"])
         content.absent = ["clip.xmp (no xxh64 was computed)"]
         let named = "not in this list: clip.xmp (no xxh64 was computed), bell\\x07 (its name cannot be written in XML)<"
-        #expect(Self.text(ClassicMHL.document(content)).contains(named))
+        #expect(Self.text(MediaHashList.classic(content)).contains(named))
         #expect(Self.text(MediaHashList.document(content, .list(name: "l.mhl"))).contains(named))
     }
 
@@ -164,7 +164,7 @@ import Testing
         #expect(MediaHashList.document(Self.content(["\u{1}"]), .list(name: "l")) == nil)
         var empty = Self.content()
         empty.entries[0].size = 0
-        #expect(ClassicMHL.document(empty) == nil)
+        #expect(MediaHashList.classic(empty) == nil)
     }
 
     @Test(arguments: [

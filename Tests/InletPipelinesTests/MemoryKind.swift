@@ -8,12 +8,13 @@ import Testing
 
 /// A seventh kind, made as `Sources/InletPipelines/InletPipelines.docc/NewDestination.md` says: it keeps what it is sent in memory.
 struct MemoryKind: DestinationKind {
+    let room = Key("room", .bytes, default: "1GiB", "How much it holds.")
     let store = MemoryStore()
 
     var type: DestinationType {
         DestinationType(
             name: "memory", summary: "this process's memory, for tests",
-            keys: [KeySpec("room", .bytes, default: "1GiB", "How much it holds.")])
+            keys: specs)
     }
 
     var pipeline: any Pipeline.Type { MemoryPipeline.self }
@@ -23,8 +24,9 @@ struct MemoryKind: DestinationKind {
     }
 
     func make(_ destination: DestinationSettings, _ factory: PipelineFactory) throws(SettingFault) -> Destination {
-        let room = destination.values.bytes("room") ?? 1 << 30
-        guard room > 0 else { throw SettingFault(key: "room", message: "must not be 0") }
+        let values = Section(self, destination.values)
+        let room = values.room
+        guard room > 0 else { throw values.fault(\.room, "must not be 0") }
         var made = Destination(
             name: destination.name, type: destination.type,
             pipeline: MemoryPipeline(store: store, room: room, pool: factory.pool), smallLimit: .max, connections: 4,

@@ -27,7 +27,8 @@ import Testing
         _ proxy: ConfigSection, _ body: (PipelineFactory) async throws -> Void
     ) async throws {
         let factory = PipelineFactory(
-            pool: BlockingPool(name: "proxy", threads: 1), userAgent: "inlet-tests/1", proxy: try ProxySettings(proxy))
+            pool: BlockingPool(name: "proxy", threads: 1), userAgent: "inlet-tests/1",
+            proxy: try ProxySettings(Section(ProxyKeys(), proxy)))
         defer { factory.shutdown() }
         try await body(factory)
     }

@@ -89,11 +89,12 @@ import Testing
     ])
     func `an opened upload is read by the names of each generation, and not by halves`(
         _ text: String, _ wanted: String?
-    ) throws {
-        let json = try JSONValue(parsing: text.utf8)
+    ) {
         // Of another kind or missing: neither is an upload.
-        let created = try? SpiralAPI.Created(json)
-        let words = created.map { [$0.id, $0.key ?? "-"] + $0.parts.map { "\($0.number)\($0.url)" } }
+        let created = JSON.message(text.utf8, as: SpiralAPI.Created.self)
+        let words = created.map {
+            [$0.uploadId, $0.key ?? "-"] + ($0.partUrls ?? $0.parts ?? []).map { "\($0.partNumber)\($0.url)" }
+        }
         #expect(words?.joined(separator: " ") == wanted)
     }
 
@@ -111,7 +112,7 @@ import Testing
         for number in 1...plan.count where Bool.random(using: &generator) {
             let md5 = Bool.random(using: &generator) ? Checksum.md5([UInt8(number & 255)]).hex : nil
             proved[number] = UploadRecord.ProvedPart(etag: "\"\(number)\"", md5: md5)
-            notes[UploadRecord.partName(number)] = proved[number].map { JSONNote.write($0) }
+            notes[UploadRecord.partName(number)] = proved[number].map { JSON.note(of: $0) }
         }
         let record = try #require(UploadRecord(notes, fileSize: size))
         #expect(record.upload == upload)
@@ -127,19 +128,19 @@ import Testing
         #expect(UploadRecord(notes, fileSize: size)?.parts[1] == nil)
     }
 
-    // MARK: - PresignedLife
+    // MARK: - The life of presigned URLs
 
     @Test func `a presigned URL tells when it ends`() throws {
-        let date = try #require(PresignedLife.time("20261121T072000Z"))
+        let date = try #require(WallTime(signingTime: "20261121T072000Z"))
         #expect(date.rfc3339 == "2026-11-21T07:20:00.000Z")
         for text in ["", "20261121T072000", "2026-11-21T07:20Z", "20261121T0720000", "xxxxxxxxTxxxxxxZ"] {
-            #expect(PresignedLife.time(text) == nil, "\(text)")
+            #expect(WallTime(signingTime: text) == nil, "\(text)")
         }
         let url = try Self.url("https://a.example/k?X-Amz-Date=20261121T072000Z&X-Amz-Expires=60")
-        #expect(PresignedLife.hasExpired(url, now: date + .seconds(59)) == false)
-        #expect(PresignedLife.hasExpired(url, now: date + .seconds(60)) == true)
+        #expect(url.hasExpired(now: date + .seconds(59)) == false)
+        #expect(url.hasExpired(now: date + .seconds(60)) == true)
         for silent in ["", "?X-Amz-Expires=60", "?X-Amz-Date=20261121T072000Z", "?X-Amz-Date=x&X-Amz-Expires=x"] {
-            #expect(PresignedLife.hasExpired(try Self.url("https://a.example/k" + silent), now: date) == nil)
+            #expect(try Self.url("https://a.example/k" + silent).hasExpired(now: date) == nil)
         }
     }
 

@@ -37,7 +37,7 @@ import Testing
         let usual = RoboscopeAPI(settings: settings, client: client).request("GET", "spaces", limit: 1)
         #expect(usual.stallTimeout == .seconds(30) && usual.answerDeadline == .seconds(30))
         let api = RoboscopeAPI(settings: settings, client: client, patience: .milliseconds(300))
-        let error = await failure { () throws(DeliveryError) in try await api.list(RoboscopeSpace.self) }
+        let error = await failure { () throws(DeliveryError) in try await api.objects(.spaces) }
         #expect(error?.code == .timedOut || !isDripping && error?.code == .stalled, "\(String(describing: error))")
         try await eventually("it was asked once") { server.connections == 1 }
     }

@@ -28,8 +28,8 @@ struct RoboscopeSessionRuleTests {
         #expect(fault?.field == field)
     }
 
-    private static func session(_ text: String) throws -> RoboscopeSession {
-        RoboscopeSession(fields: try #require(try JSONValue(parsing: text.utf8).object))
+    private static func session(_ text: String) throws -> RoboscopeObject {
+        RoboscopeObject(fields: try #require(try JSONValue(parsing: text.utf8).object))
     }
 
     private static let first = WallTime(milliseconds: 1_760_954_400_000)
@@ -54,7 +54,7 @@ struct RoboscopeSessionRuleTests {
                 "completed_at": .string("2025-10-20T11:00:00Z"),
                 "meta": .object(["a": JSONValue(1), "ingest_files": JSONValue(3)]),
             ])
-        let after = RoboscopeSession(fields: session.fields.merging(change) { $1 })
+        let after = RoboscopeObject(fields: session.fields.merging(change) { $1 })
         #expect(Self.end().change(of: after) == nil)
         #expect(Self.end(failed: 2).change(of: session)?["meta"]?["ingest_failed"]?.integer == 2)
     }
@@ -79,56 +79,8 @@ struct RoboscopeSessionRuleTests {
             #"{"id":"a","created_at":"2025-10-20T10:00:00Z","meta":{"ingest_batch":"y"}}"#, #"{"id":"d","meta":null}"#,
             #"{"id":"../e","created_at":"2020-10-20T10:00:00Z","meta":{"ingest_batch":"x"}}"#,
         ].map(Self.session)
-        #expect(RoboscopeSession.standing(for: "x", among: sessions)?.id == "b")
-        #expect(RoboscopeSession.standing(for: "z", among: sessions) == nil)
-        #expect(SessionKeeping.stamp(Self.batch, host: "nas") == "nas:card#7")
-    }
-
-    // MARK: - Turns
-
-    @Test func `one at a time works on a name, in order, and others on theirs`() async throws {
-        let turns = KeyedMutex()
-        let seen = Seen()
-        let open = Switch()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                try await turns.alone("a") { () throws(DeliveryError) in
-                    #expect((try? await eventually("the others are there") { open.isOn }) != nil)
-                    seen.append(1)
-                }
-            }
-            try await eventually("the first works") { turns.isTaken("a") }
-            for number in 2...4 {
-                group.addTask { try await turns.alone("a") { () throws(DeliveryError) in seen.append(number) } }
-                try await eventually("\(number) waits") { turns.waiting(for: "a") == number - 1 }
-            }
-            try await turns.alone("b") { () throws(DeliveryError) in seen.append(0) }
-            open.turnOn()
-            try await group.waitForAll()
-        }
-        #expect(seen.all == [0, 1, 2, 3, 4])
-        #expect(!turns.isTaken("a") && !turns.isTaken("b"))
-    }
-
-    @Test func `who is cancelled leaves the line`() async throws {
-        let turns = KeyedMutex()
-        try await turns.alone("a") { () throws(DeliveryError) in
-            let result = await withTaskGroup(of: DeliveryError?.self) { group in
-                group.addTask {
-                    do throws(DeliveryError) {
-                        try await turns.alone("a") { () throws(DeliveryError) in }
-                        return nil
-                    } catch {
-                        return error
-                    }
-                }
-                #expect((try? await eventually("it waits") { turns.waiting(for: "a") == 1 }) != nil)
-                group.cancelAll()
-                return await group.next() ?? nil
-            }
-            #expect(result?.verdict == .cancelled)
-            #expect(turns.waiting(for: "a") == 0)
-        }
-        try await turns.alone("a") { () throws(DeliveryError) in }
+        #expect(RoboscopeObject.standing(for: "x", among: sessions)?.id == "b")
+        #expect(RoboscopeObject.standing(for: "z", among: sessions) == nil)
+        #expect(RoboscopeJob.stamp(Self.batch, host: "nas") == "nas:card#7")
     }
 }

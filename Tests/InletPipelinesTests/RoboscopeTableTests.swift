@@ -112,7 +112,7 @@ struct RoboscopeTableTests {
     @Test func `a file and the picture beside it become fields of a space`() {
         for (role, path, upstream, fields) in Self.wanted {
             do throws(DeliveryError) {
-                let found = try Registration.wanted(role, Self.order(path, upstream), storage: "spiral")
+                let found = try RoboscopeJob.wanted(role, Self.order(path, upstream), storage: "spiral")
                 #expect(found == fields)
             } catch {
                 #expect(fields == nil)
@@ -122,11 +122,11 @@ struct RoboscopeTableTests {
     }
 
     @Test func `URLs that are about to go are known`() {
-        let space = RoboscopeSpace(fields: [
+        let space = RoboscopeObject(fields: [
             "model_glb_url": .string("old"), "scan_url": .null, "preview_url": .string("same"), "x": .string("y"),
         ])
         let wanted = ["model_glb_url": "new", "scan_url": "new", "preview_url": "same"]
-        #expect(Registration.replaced(in: space, by: wanted) == ["model_glb_url": "old"])
+        #expect(RoboscopeJob.replaced(in: space, by: wanted) == ["model_glb_url": "old"])
     }
 
     // MARK: - Answers
@@ -167,10 +167,10 @@ struct RoboscopeTableTests {
 
     @Test func `ids that lead elsewhere are none`() {
         for id in ["", "../x", "a/b", "a?b", "%2e", "a b", String(repeating: "a", count: 65), "ä"] {
-            #expect(RoboscopeSpace(fields: ["id": .string(id)]).id == "")
+            #expect(RoboscopeObject(fields: ["id": .string(id)]).id == "")
         }
         let id = "6F1C9F0E-2A54-4E0B-9B0C-0123456789AB"
-        #expect(RoboscopeSpace(fields: ["id": .string(id)]).id == id)
+        #expect(RoboscopeObject(fields: ["id": .string(id)]).id == id)
         #expect(RoboscopeID.areEqual(id, id.lowercased()))
         #expect(RoboscopeID.cleaned("nas.local/ä b") == "nas-local---b")
     }

@@ -57,11 +57,11 @@ import Testing
             ("x-amz-content-sha256", payload),
         ]
         let scope = SigV4.Scope(time: "20130524T000000Z", region: "us-east-1")
-        let request = SigV4.Request(
+        let request = SigV4(
             method: vector.method, path: vector.path, query: vector.query, headers: fixed + vector.headers,
-            payload: payload)
+            payload: payload, scope: scope)
         let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), scope)
-        let field = SigV4(request: request, scope: scope).authorization(accessKey: "AKIDEXAMPLE", key)
+        let field = request.authorization(accessKey: "AKIDEXAMPLE", key)
         #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }
 
@@ -106,12 +106,12 @@ import Testing
     @Test(arguments: suite)
     func `the published test suite comes out`(_ vector: Vector) {
         let scope = SigV4.Scope(time: "20150830T123600Z", region: "us-east-1", service: "service")
-        let request = SigV4.Request(
+        let request = SigV4(
             method: vector.method, path: vector.path, query: vector.query,
             headers: [("Host", "example.amazonaws.com"), ("X-Amz-Date", scope.time)] + vector.headers,
-            payload: Checksum.sha256(vector.body.utf8).hex)
+            payload: Checksum.sha256(vector.body.utf8).hex, scope: scope)
         let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), scope)
-        let field = SigV4(request: request, scope: scope).authorization(accessKey: "AKIDEXAMPLE", key)
+        let field = request.authorization(accessKey: "AKIDEXAMPLE", key)
         #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }
 
@@ -207,10 +207,11 @@ import Testing
         let scope = try keyring.signer(at: today, region: "auto").scope
         #expect(scope.time == "20261121T235959Z")
         func signature(_ time: WallTime) throws -> String {
-            let request = SigV4.Request(
-                method: "GET", path: "/", query: [], headers: [("host", "h")], payload: SigV4.unsignedPayload)
+            let request = SigV4(
+                method: "GET", path: "/", query: [], headers: [("host", "h")], payload: SigV4.unsignedPayload,
+                scope: scope)
             let key = try keyring.signer(at: time, region: "auto").key
-            return SigV4(request: request, scope: scope).authorization(accessKey: "a", key)
+            return request.authorization(accessKey: "a", key)
         }
         let first = try signature(today)
         #expect(try signature(today) == first)

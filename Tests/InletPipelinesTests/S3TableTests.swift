@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func `listings are understood, percent-encoded or not`() throws {
-        func page(_ inner: String) throws -> S3API.ListPage {
+        func page(_ inner: String) throws -> (objects: [ListedObject], next: String?) {
             S3API.page(try XMLReader.read(Array("<ListBucketResult>\(inner)</ListBucketResult>".utf8)))
         }
         let item = """

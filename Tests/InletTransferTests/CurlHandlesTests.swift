@@ -158,3 +158,74 @@ import Testing
         }
     }
 }
+
+/// Which thread of a client takes a request.
+struct ThreadShareTests {
+    @Test(arguments: [
+        (32, 1, [32]), (32, 2, [28, 4]), (32, 4, [20, 4, 4, 4]), (64, 2, [56, 8]), (16, 2, [14, 2]), (8, 2, [7, 1]),
+        (7, 2, [4, 3]), (4, 2, [2, 2]), (4, 4, [1, 1, 1, 1]), (2, 2, [1, 1]), (1, 1, [1]),
+    ]) func `the first thread has most of the connections`(_ connections: Int, _ threads: Int, _ shares: [Int]) {
+        #expect(TransferThreads.shares(of: connections, among: threads) == shares)
+        #expect(shares.reduce(0, +) == connections)
+    }
+
+    private static let small: Int64 = 64 << 10
+    private static let middle: Int64 = small + 1
+    private static let large: Int64 = 1 << 20 + 1
+
+    /// Loads of two threads with 28 and 4 connections, the length of a body, and the thread that it goes to.
+    @Test(
+        arguments: [
+            // Small ones share the wake-ups of the first as long as it has a connection, whoever else is idle.
+            ([0, 0], small, 0), ([27, 0], small, 0), ([27, 0], 0, 0), ([28, 0], small, 1), ([28, 3], 0, 1),
+            // Others go where less is under way.
+            ([0, 0], middle, 0), ([1, 0], middle, 1), ([1, 1], middle, 0), ([3, 2], middle, 1), ([5, 4], middle, 0),
+            ([0, 0], large, 0), ([1, 0], large, 1), ([4, 2], large, 1),
+            // Large ones leave an eighth of the connections, and at least one, to the others.
+            ([4, 3], large, 0), ([25, 3], large, 1), ([25, 2], large, 1), ([24, 3], middle, 1), ([28, 3], middle, 1),
+            // All are busy: the shortest queue for its connections.
+            ([28, 4], small, 0), ([29, 4], small, 1), ([56, 7], small, 1), ([56, 8], small, 0), ([55, 8], large, 0),
+            ([25, 4], large, 0), ([28, 3], large, 1),
+        ] as [([Int], Int64, Int)])
+    func `a request goes to the thread that has room for it`(_ loads: [Int], _ length: Int64, _ expected: Int) throws {
+        let boxes = zip(loads, [28, 4]).map { (load: $0, share: $1) }
+        #expect(TransferThreads.choice(among: boxes, length: length) == expected)
+    }
+
+    @Test func `without a thread there is none to choose`() {
+        #expect(TransferThreads.choice(among: [], length: 1) == nil)
+    }
+}
+
+struct UploadBuffersTests {
+    /// What so many bodies of one length get, one after the other.
+    private static func sizes(_ count: Int, of length: Int64) -> [Int] {
+        (0..<count).reduce(into: []) { sizes, _ in
+            sizes.append(UploadBuffers.size(for: length, taken: sizes.reduce(0, +)))
+        }
+    }
+
+    @Test func `eight large bodies at once have a large buffer each`() {
+        #expect(Self.sizes(8, of: 8 << 20) == Array(repeating: 512 << 10, count: 8))
+    }
+
+    @Test(arguments: [1, 16, 64, 256])
+    func `all buffers together stay below 6 MiB and 64 KiB for each body`(count: Int) {
+        let sizes = Self.sizes(count, of: .max)
+        #expect(sizes.reduce(0, +) <= (6 << 20) + count * (64 << 10))
+        #expect(sizes.allSatisfy { $0 >= 64 << 10 })
+    }
+
+    @Test(arguments: [(0, 16 << 10), (20_000, 20_000), (300_000, 60 << 10), (1 << 20, 60 << 10)] as [(Int64, Int)])
+    func `a small body has what it fills, and libcurl its least`(length: Int64, size: Int) {
+        #expect(UploadBuffers.size(for: length, taken: 0) == size)
+        #expect(UploadBuffers.size(for: length, taken: 1 << 30) == size)
+    }
+
+    @Test func `what is given back can be taken again`() {
+        let room = UploadBuffers()
+        let first = (0..<20).map { _ in room.take(for: 8 << 20) }
+        for size in first { room.giveBack(size) }
+        #expect((0..<20).map { _ in room.take(for: 8 << 20) } == first)
+    }
+}

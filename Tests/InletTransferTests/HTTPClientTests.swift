@@ -1,9 +1,12 @@
+import Foundation
 import InletCore
 import InletLinux
 import InletTestSupport
-import InletTransfer
+import Synchronization
 import SystemPackage
 import Testing
+
+@testable import InletTransfer
 
 @Suite(.timeLimit(.minutes(8))) struct HTTPClientTests {
     /// Answers every request of a connection with 200 and keeps what came.
@@ -204,4 +207,236 @@ import Testing
         #expect(answer.body == Array("GET /v1/state HTTP/1.1".utf8))
         #expect(server.connections == 1)
     }
+}
+
+/// A file between two texts, as one body.
+@Suite(.timeLimit(.minutes(8))) struct HTTPClientFormTests {
+    private static let header = Array("--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".utf8)
+    private static let footer = Array("\r\n--b--\r\n".utf8)
+
+    private static func form(_ source: SourceFile, _ offset: Int, _ length: Int) -> HTTPBody {
+        .form(header: header, source, offset: Int64(offset), length: Int64(length), footer: footer)
+    }
+
+    @Test(arguments: [(0, 0), (0, 1), (7, 100_000), (0, 1_000_000), (999_999, 1)])
+    func `a form is header, bytes and footer, and only the file's count`(offset: Int, length: Int) async throws {
+        let bytes = pattern(1_000_000)
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write(bytes, to: "f"))
+        let seen = Seen<ReceivedRequest>()
+        let server = try ScriptedServer { connection in
+            seen.append(try connection.readRequest())
+            try connection.answer("201 Created")
+        }
+        let meter = TransferMeter()
+        let request = HTTPRequest("POST", try server.url(), body: Self.form(source, offset, length))
+        #expect(try await makeClient().send(request, meter: meter).status == 201)
+        let got = try #require(seen.all.first)
+        #expect(got.body == Self.header + bytes[offset..<offset + length] + Self.footer)
+        #expect(got.headers["content-length"] == String(Self.header.count + length + Self.footer.count))
+        #expect(got.headers["transfer-encoding"] == nil && got.headers["expect"] == nil)
+        #expect(meter.bytesSent == Int64(length))
+    }
+
+    @Test func `a form that is refused counts nothing`() async throws {
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write(pattern(50_000), to: "f"))
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            try connection.answer("413 Payload Too Large")
+        }
+        let meter = TransferMeter()
+        let request = HTTPRequest("POST", try server.url(), body: Self.form(source, 0, 50_000))
+        #expect(try await makeClient().send(request, meter: meter).status == 413)
+        #expect(meter.bytesSent == 0)
+    }
+
+    @Test func `the end of a form is held back from a file that was written to`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write(pattern(100_000), to: "f")
+        let source = try SourceFile(opening: path)
+        let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
+        try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 5, [1, 2, 3]) }
+        let seen = Seen<ReceivedRequest>()
+        let server = try ScriptedServer { connection in seen.append(try connection.readRequest()) }
+        let error = await failure(
+            makeClient(), HTTPRequest("POST", try server.url(), body: Self.form(source, 0, 100_000)))
+        #expect(seen.all.isEmpty)
+        #expect(error?.code == .sourceChanged)
+    }
+
+    @Test func `progress of a form is that of its file`() throws {
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write(pattern(100), to: "f"))
+        let body = Self.form(source, 0, 100)
+        let start = Int64(Self.header.count)
+        let table: [(Int64, Int64)] = [
+            (0, 0), (start - 1, 0), (start, 0), (start + 1, 1), (start + 100, 100), (body.length, 100),
+        ]
+        for (sent, counted) in table { #expect(body.payload(in: sent) == counted) }
+        #expect(HTTPBody.bytes([1, 2, 3]).payload(in: 2) == 2)
+    }
+
+    @Test func `a server may work in silence longer than a line may stall`() {
+        let start = ContinuousClock.now
+        func deadlines() -> Deadlines {
+            Deadlines(
+                stall: .seconds(60), silence: .seconds(330), answer: .seconds(330), sendsBody: true, now: start)
+        }
+        let stalled = deadlines()
+        #expect(stalled.verdict(at: start.advanced(by: .seconds(60))) == .stalled)
+        var working = deadlines()
+        working.bodyEnded(at: start)
+        #expect(working.verdict(at: start.advanced(by: .seconds(329))) == nil)
+        #expect(working.next == start.advanced(by: .seconds(330)))
+        #expect(working.verdict(at: start.advanced(by: .seconds(330))) == .timedOut)
+        var dripping = deadlines()
+        dripping.bodyEnded(at: start)
+        dripping.answerMoved(at: start)
+        #expect(dripping.verdict(at: start.advanced(by: .seconds(60))) == .stalled)
+    }
+}
+
+/// A hash that moves on.
+struct RunningHashTests {
+    private let pool = BlockingPool(name: "hash", threads: 1)
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `steps of any size come to the hash of the whole`(_ seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let size = Int.random(in: 0...700_000, using: &generator)
+        let bytes = pattern(size, seed: seed + 1)
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write(bytes, to: "f"))
+        var hash = RunningHash()
+        for _ in 0..<5 {
+            // Also backwards, which changes nothing.
+            let end = Int64.random(in: 0...Int64(size), using: &generator)
+            hash = try await hash.advanced(to: end, of: source, on: pool)
+            #expect(hash.digest == Checksum.sha256(bytes[..<Int(hash.position)]))
+        }
+        hash = try await hash.advanced(to: Int64(size), of: source, on: pool)
+        #expect(hash.digest == Checksum.sha256(bytes))
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+struct HTTPClientTLSTests {
+    private func url(_ server: TLSServer, host: String = "127.0.0.1") throws -> HTTPURL {
+        try HTTPURL("https://\(host):\(server.port)/", rules: .configured(allowHTTP: false))
+    }
+
+    @Test func `an unknown certificate is refused, and taken when ca_file names it`() async throws {
+        let server = try TLSServer()
+        let error = try #require(await failure(makeClient(), HTTPRequest("GET", url(server))))
+        #expect(error.code == .tlsFailed)
+        #expect(error.reason.contains("ca_file"))
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        #expect(try await trusting.send(HTTPRequest("GET", url(server))).status == 200)
+    }
+
+    @Test func `a trusted certificate for another name is refused`() async throws {
+        let server = try TLSServer()
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        let error = await failure(trusting, HTTPRequest("GET", try url(server, host: "localhost")))
+        #expect(error?.code == .tlsFailed)
+    }
+
+    @Test func `a ca_file that is missing is named as the cause`() async throws {
+        let server = try TLSServer()
+        let error = await failure(
+            makeClient(trust: Trust(caFile: "/nonexistent/ca.pem")), HTTPRequest("GET", try url(server)))
+        #expect(error?.code == .tlsFailed)
+        #expect(error?.reason.contains("ca_file") == true)
+    }
+
+    /// The server closes after each answer, and says in it whether the handshake was a whole one.
+    @Test(arguments: ["-tls1_3", "-tls1_2"])
+    func `a second connection resumes the session of the first`(_ version: String) async throws {
+        let server = try TLSServer([version])
+        let client = makeClient(trust: Trust(caFile: server.certificate))
+        var handshakes: [Substring] = []
+        for _ in 1...3 {
+            let said = try await client.send(HTTPRequest("GET", url(server))).body
+            handshakes += String(decoding: said, as: UTF8.self).split(separator: "\n").compactMap {
+                $0.hasPrefix("New, ") || $0.hasPrefix("Reused, ") ? $0.prefix { $0 != "," } : nil
+            }
+        }
+        #expect(handshakes == ["New", "Reused", "Reused"])
+        // A resumed handshake shows no certificate.
+        #expect(try await client.pin(of: url(server)) != nil)
+    }
+
+    @Test func `a session is not resumed with a server that is trusted otherwise`() async throws {
+        let server = try TLSServer()
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        #expect(try await trusting.send(HTTPRequest("GET", url(server))).status == 200)
+        #expect(await failure(makeClient(), HTTPRequest("GET", try url(server)))?.code == .tlsFailed)
+    }
+
+    @Test func `a server that speaks no TLS is a TLS failure`() async throws {
+        let server = try ScriptedServer { connection in
+            try connection.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            connection.waitForEnd()
+        }
+        let url = try HTTPURL("https://127.0.0.1:\(server.port)/", rules: .configured(allowHTTP: false))
+        #expect(await failure(makeClient(), HTTPRequest("GET", url))?.code == .tlsFailed)
+    }
+}
+
+extension ScriptedServer {
+    func url(_ path: String = "/") throws -> HTTPURL {
+        try HTTPURL("http://127.0.0.1:\(port)\(path)", rules: .configured(allowHTTP: false))
+    }
+}
+
+/// What a script has seen, for the test to read.
+final class Seen<Value: Sendable>: Sendable {
+    private let values = Mutex<[Value]>([])
+
+    func append(_ value: Value) { values.withLock { $0.append(value) } }
+
+    var all: [Value] { values.withLock { $0 } }
+}
+
+func makeClient(trust: Trust = .system, connectionsPerHost: Int = 32) -> HTTPClient {
+    HTTPClient(trust: trust, connectionsPerHost: connectionsPerHost, userAgent: "inlet-tests/1")
+}
+
+/// The error of a send that must fail; an answer comes back as a failed expectation of the caller.
+func failure(_ client: HTTPClient, _ request: HTTPRequest, meter: TransferMeter? = nil) async -> TransferError? {
+    do throws(TransferError) {
+        _ = try await client.send(request, meter: meter)
+        return nil
+    } catch { return error }
+}
+
+/// The fastest of up to five attempts, as soon as one takes less than `bound`: a busy machine makes some of them late, what
+/// is slow by itself is slow each time.
+func fastest(below bound: Duration, _ attempt: () async throws -> Duration) async throws -> Duration {
+    var best = try await attempt()
+    for _ in 0..<4 where best >= bound { best = min(best, try await attempt()) }
+    return best
+}
+
+/// `count` bytes that differ from place to place.
+func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+    var generator = SeededGenerator(seed: seed)
+    // A prime number of words, so that no block size of anyone's is a multiple of the period.
+    let words = (0..<10_007).map { _ in generator.next() }
+    return words.withUnsafeBytes { period in
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + period.count)
+        while bytes.count < count { bytes.append(contentsOf: period) }
+        return Array(bytes.prefix(count))
+    }
+}
+
+/// A sparse file of `size` bytes.
+func sparseFile(_ directory: TemporaryDirectory, size: Int64) throws -> FilePath {
+    let path = directory.path.appending("sparse")
+    let descriptor = try FileDescriptor.open(
+        path, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
+    try descriptor.closeAfter { try descriptor.resize(to: size) }
+    return path
 }

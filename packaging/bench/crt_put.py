@@ -4,7 +4,6 @@
 """
 
 import sys
-from concurrent.futures import wait
 from pathlib import Path
 from threading import Semaphore
 
@@ -17,7 +16,7 @@ HOST = "127.0.0.1"
 AHEAD = 500
 
 
-def connect(authority):
+def connect(authority: str | None) -> S3Client:
     events = EventLoopGroup()
     bootstrap = ClientBootstrap(events, DefaultHostResolver(events))
     if not authority:
@@ -30,20 +29,15 @@ def connect(authority):
                     tls_connection_options=connection)
 
 
-def main():
-    folder, authority = Path(sys.argv[1]), (sys.argv[2:] or [None])[0]
-    client, free, requests = connect(authority), Semaphore(AHEAD), []
-    for path in sorted(folder.iterdir()):
-        headers = HttpHeaders([("host", HOST), ("content-length", str(path.stat().st_size))])
-        free.acquire()
-        request = client.make_request(
-            type=S3RequestType.PUT_OBJECT, request=HttpRequest("PUT", f"/bench/crt/{path.name}", headers),
-            send_filepath=str(path), on_done=lambda **_: free.release())
-        requests.append(request.finished_future)
-    wait(requests)
-    for done in requests:
-        done.result()
+def put(client: S3Client, path: Path, free: Semaphore):
+    headers = HttpHeaders([("host", HOST), ("content-length", str(path.stat().st_size))])
+    free.acquire()
+    return client.make_request(
+        type=S3RequestType.PUT_OBJECT, request=HttpRequest("PUT", f"/bench/crt/{path.name}", headers),
+        send_filepath=str(path), on_done=lambda **_: free.release()).finished_future
 
 
 if __name__ == "__main__":
-    main()
+    store, places = connect((sys.argv[2:] or [None])[0]), Semaphore(AHEAD)
+    for done in [put(store, path, places) for path in sorted(Path(sys.argv[1]).iterdir())]:
+        done.result()

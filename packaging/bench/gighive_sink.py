@@ -1,115 +1,108 @@
 #!/usr/bin/env python3
 """A discarding server that speaks GigHive's two transports, for measurements: hashes what comes, keeps nothing.
 
-    gighive_sink.py [--port N]      prints `listening PORT`
-
     POST  /api/uploads              multipart/form-data whose last part is the file; 201 with its SHA-256
     POST  /files/ · PATCH · HEAD    tus 1.0.0
     POST  /api/uploads/finalize     201 with the SHA-256 of the finished upload
-    POST  /_/reset · GET /_/stats   zeroes and tells {"bytes", "cpu_seconds"}
+    POST  /_/reset · GET /_/stats   zeroes and tells {"bytes"}
 """
 
-import argparse
 import hashlib
+import http.server
+import itertools
+import json
 import re
-import threading
-import time
+import sys
+from collections.abc import Iterator
+from typing import Any
 
-from loopback_http import Reply, serve
-
-
-class Upload:
-    def __init__(self, length):
-        self.length, self.offset, self.digest = length, 0, hashlib.sha256()
+PIECE = 1 << 20
+TUS = {"Tus-Resumable": "1.0.0"}
 
 
-class Sink:
-    def __init__(self, port):
-        self.origin = f"http://127.0.0.1:{port}"
-        self._lock = threading.Lock()
-        self._uploads = {}
-        self._number = 0
-        self._reset()
+class GigHive(http.server.BaseHTTPRequestHandler):
+    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
+    numbers, received = itertools.count(1), 0
+    # [bytes, length, digest] of each upload by tus.
+    uploads: dict[str, list[Any]] = {}
 
-    def _reset(self):
-        self._bytes = 0
-        self._cpu = time.process_time()
+    def pieces(self) -> Iterator[memoryview]:
+        """The body; each view is valid until the next one."""
+        left = int(self.headers.get("content-length") or 0)
+        buffer = memoryview(bytearray(min(PIECE, left)))
+        while left and (count := self.rfile.readinto1(buffer[:left])):
+            left -= count
+            yield buffer[:count]
 
-    def handle(self, request):
-        path = request.path
-        if path.startswith("/_/"):
-            if request.method == "POST":
-                self._reset()
-            return Reply.json({"bytes": self._bytes, "cpu_seconds": time.process_time() - self._cpu})
-        if path == "/api/uploads/finalize":
-            upload = self._uploads.pop(request.json()["upload_id"])
-            return self._filed(upload.digest.hexdigest(), upload.length)
-        if path.startswith("/api/"):
-            return self._form(request)
-        if path == "/files/" and request.method == "POST":
-            return self._create(request)
-        if path == "/files/":
-            return Reply(200, headers={"Tus-Resumable": "1.0.0", "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination"})
-        return self._tus(request, path.rsplit("/", 1)[-1])
+    def reply(self, status: int, headers: dict[str, str], value: Any = None) -> None:
+        body = b"" if value is None else json.dumps(value).encode()
+        self.send_response(status)
+        for name, text in ({"Content-Type": "application/json", "Content-Length": str(len(body))} | headers).items():
+            self.send_header(name, text)
+        self.end_headers()
+        self.wfile.write(body)
 
-    def _filed(self, digest, size):
-        with self._lock:
-            self._number += 1
-            number = self._number
-        return Reply.json({
+    def answer(self) -> None:
+        if self.path.startswith("/_/"):
+            if self.command == "POST":
+                GigHive.received = 0
+            self.reply(200, {}, {"bytes": GigHive.received})
+        elif self.path == "/api/uploads/finalize":
+            _, length, digest = self.uploads.pop(json.loads(b"".join(map(bytes, self.pieces())))["upload_id"])
+            self.filed(digest.hexdigest(), length)
+        elif self.path.startswith("/api/"):
+            self.form()
+        elif self.path == "/files/" and self.command == "POST":
+            name = f"{next(self.numbers):032x}"
+            self.uploads[name] = [0, int(self.headers["upload-length"]), hashlib.sha256()]
+            self.reply(201, {"Location": f"http://{self.headers['host']}/files/{name}"} | TUS)
+        elif self.path == "/files/":
+            self.reply(200, {"Tus-Version": "1.0.0", "Tus-Extension": "creation,termination"} | TUS)
+        else:
+            self.tus(self.uploads.get(self.path.rsplit("/", 1)[-1]))
+
+    do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = do_OPTIONS = answer
+
+    def filed(self, digest: str, size: int) -> None:
+        number = next(self.numbers)
+        self.reply(201, {}, {
             "id": number, "asset_id": number, "event_id": 1, "event_item_id": number, "position": number,
             "file_name": f"{digest}.mp4", "file_type": "video", "mime_type": "video/mp4", "size_bytes": size,
-            "checksum_sha256": digest, "delete_token": "0" * 64}, status=201)
+            "checksum_sha256": digest, "delete_token": "0" * 64})
 
-    def _form(self, request):
+    def form(self) -> None:
         """The file is the last part, so that it ends where the closing boundary begins."""
-        boundary = re.search(r'boundary="?([^";]+)', request.headers["content-type"]).group(1)
-        footer = len(f"\r\n--{boundary}--\r\n")
-        digest, head, size, left = hashlib.sha256(), b"", 0, None
-        for piece in request.pieces():
+        boundary = re.search(r'boundary="?([^";]+)', self.headers["content-type"])[1]
+        footer, digest, head, size, left = len(f"\r\n--{boundary}--\r\n"), hashlib.sha256(), b"", 0, None
+        for piece in self.pieces():
             if left is None:
                 head += bytes(piece)
                 start = head.find(b"\r\n\r\n", head.find(b"filename="))
                 if start < 0:
                     continue
                 piece = head[start + 4:]
-                left = request.length - start - 4 - footer
-            count = max(0, min(len(piece), left))
-            digest.update(piece[:count])
-            left -= count
-            size += count
-        self._count(size)
-        return self._filed(digest.hexdigest(), size)
+                left = size = int(self.headers["content-length"]) - start - 4 - footer
+            digest.update(piece[:max(0, min(len(piece), left))])
+            left -= len(piece)
+        GigHive.received += size
+        self.filed(digest.hexdigest(), size)
 
-    def _create(self, request):
-        with self._lock:
-            self._number += 1
-            name = f"{self._number:032x}"
-        self._uploads[name] = Upload(int(request.headers["upload-length"]))
-        return Reply(201, headers={"Location": f"{self.origin}/files/{name}", "Tus-Resumable": "1.0.0"})
-
-    def _tus(self, request, name):
-        upload = self._uploads.get(name)
+    def tus(self, upload: list[Any] | None) -> None:
         if upload is None:
-            return Reply.text(404, "ERR_UPLOAD_NOT_FOUND: upload not found")
-        if request.method == "PATCH":
-            for piece in request.pieces():
-                upload.digest.update(piece)
-                upload.offset += len(piece)
-            self._count(request.length)
-        headers = {"Tus-Resumable": "1.0.0", "Upload-Offset": str(upload.offset), "Upload-Length": str(upload.length)}
-        return Reply(204 if request.method == "PATCH" else 200, headers=headers)
+            return self.reply(404, {}, "ERR_UPLOAD_NOT_FOUND: upload not found")
+        if self.command == "PATCH":
+            for piece in self.pieces():
+                upload[2].update(piece)
+                upload[0] += len(piece)
+                GigHive.received += len(piece)
+        self.reply(204 if self.command == "PATCH" else 200,
+                   {"Upload-Offset": str(upload[0]), "Upload-Length": str(upload[1])} | TUS)
 
-    def _count(self, size):
-        with self._lock:
-            self._bytes += size
-
-
-def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--port", type=int, default=0)
-    serve(options.parse_args().port, lambda port: Sink(port).handle)
+    def log_message(self, *words: object) -> None:
+        """Standard error is for what goes wrong."""
 
 
 if __name__ == "__main__":
-    main()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), GigHive)
+    print(f"listening {server.server_port}", flush=True)
+    server.serve_forever()

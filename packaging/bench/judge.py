@@ -2,57 +2,82 @@
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from sandbox import PART
+from agent import Event
+from everywhere import PART
+from report import Row, none
+
+
+class Source(NamedTuple):
+    """A file by its path below the root: what it holds, what becomes of it, and whether it is sent."""
+
+    name: str
+    kind: str
+    policy: str
+    size: int
+    sha256: str
+    etags: frozenset[str]
+    is_sent: bool = True
 
 
 class Findings:
-    """What is wrong, by kind, with the first of each kind's names."""
+    """What is wrong, by kind, with the names."""
 
-    KINDS = ("lost", "partial", "duplicated", "foreign", "finished twice", "receipts", "source", "balance", "left open")
+    def __init__(self, *kinds: str) -> None:
+        self.kinds = kinds
+        self.counts: Counter[str] = Counter()
+        self.lines: list[str] = []
 
-    def __init__(self):
-        self.counts = Counter()
-        self.lines = []
-
-    def note(self, kind, name, detail=""):
+    def note(self, kind: str, name: str, detail: str = "") -> None:
         self.counts[kind] += 1
         self.lines.append(f"{kind}: {name}" + (f" ({detail})" if detail else ""))
 
+    def rows(self, most: int = 10) -> list[Row]:
+        """Prints the first of each kind."""
+        for kind in self.kinds:
+            lines = [line for line in self.lines if line.startswith(f"{kind}: ")]
+            print("\n".join(f"  {line}" for line in lines[:most]), end="\n" if lines else "")
+            if len(lines) > most:
+                print(f"  and {len(lines) - most} more of '{kind}'")
+        return [none(kind, self.counts[kind]) for kind in self.kinds]
 
-def by_key(found, where, wanted, objects):
-    """A store that goes by keys. `objects`: [(key, sha256 of what it holds)]; `wanted`: {key: sha256}."""
+
+def crash_findings() -> Findings:
+    return Findings("lost", "partial", "duplicated", "foreign", "finished twice", "receipts", "source", "balance", "left open")
+
+
+def by_key(found: Findings, where: str, wanted: dict[Any, Any], objects: Iterable[tuple[Any, Any]], kind: str = "") -> None:
+    """One object for each wanted key, which holds what it should. `kind`: all that is wrong is one of these."""
     held = defaultdict(list)
-    for key, digest in objects:
-        held[key].append(digest)
-    for key, digest in wanted.items():
+    for key, content in objects:
+        held[key].append(content)
+    for key, content in wanted.items():
         copies = held.pop(key, [])
-        if not copies:
-            found.note("lost", key, where)
-        if len(copies) > 1:
-            found.note("duplicated", key, where)
+        if len(copies) != 1:
+            found.note(kind or ("duplicated" if copies else "lost"), key, f"{where}: {len(copies)}")
         for copy in copies:
-            if copy != digest:
-                found.note("partial", key, where)
-    for key, digests in held.items():
-        known = "another name of a source" if set(digests) & set(wanted.values()) else "nobody's"
-        found.note("duplicated" if known.startswith("another") else "foreign", key, f"{where}: {known}")
+            if copy != content:
+                found.note(kind or "partial", key, f"{where}: {copy}")
+    for key, contents in held.items():
+        is_known = any(content in wanted.values() for content in contents)
+        found.note(kind or ("duplicated" if is_known else "foreign"), key,
+                   f"{where}: {'another name of a source' if is_known else 'of no source'}")
 
 
-def by_content(found, where, wanted, objects):
+def by_content(found: Findings, where: str, wanted: dict[str, str], objects: Iterable[str]) -> None:
     """A server that goes by contents. `objects`: [sha256], as often as it was filed; `wanted`: {name: sha256}."""
-    held = Counter(objects)
-    for name, digest in wanted.items():
-        count = held.pop(digest, 0)
-        if count == 0:
-            found.note("lost", name, where)
-        if count > 1:
-            found.note("duplicated", name, f"{where}: {count} times")
-    for digest, count in held.items():
-        found.note("partial", digest[:12], f"{where}: {count} times, and no source has these bytes")
+    names = {digest: name for name, digest in wanted.items()}
+    need, have = Counter(wanted.values()), Counter(objects)
+    for digest, count in (need - have).items():
+        found.note("lost", names[digest], f"{where}: {count} missing")
+    for digest, count in (have - need).items():
+        found.note("duplicated" if digest in names else "partial", names.get(digest, digest[:12]), f"{where}: {count} too many")
 
 
-def videos(found, wanted, report):
+def videos(found: Findings, wanted: dict[str, str], report: dict[str, Any]) -> None:
     """VOPI: one completed job for each video, made of these very bytes."""
     digests = {video["key"]: video["sha256"] for video in report["videos"]}
     by_content(found, "products", wanted, [digests.get(job["video_key"], "?") for job in report["jobs"]])
@@ -63,89 +88,57 @@ def videos(found, wanted, report):
         found.note("duplicated", "charges", f"{report['charges']} for {len(wanted)} videos")
 
 
-def pictures(found, job, made, fetched):
+def pictures(found: Findings, job: str, made: list[str], fetched: dict[str, str]) -> None:
     """Every picture of a job is here, byte for byte, and `product.json`. `made`: [sha256]; `fetched`: {name: sha256}."""
-    here = Counter(digest for name, digest in fetched.items() if name != "product.json")
     if "product.json" not in fetched or not made:
         found.note("lost", job, "its product.json" if made else "the server made no pictures")
-    for digest, count in (Counter(made) - here).items():
-        found.note("lost", job, f"{count} pictures {digest[:12]}")
-    for digest, count in (here - Counter(made)).items():
-        found.note("partial", job, f"{count} files {digest[:12]} that are no pictures of it")
+    by_content(found, job, {f"picture {number} of {job}": digest for number, digest in enumerate(made)},
+               [digest for name, digest in fetched.items() if name != "product.json"])
 
 
-def spaces(found, wanted, report):
+def spaces(found: Findings, wanted: dict[str, str], report: dict[str, Any]) -> None:
     """Roboscope: one space for each model. `wanted`: {key of the space: key of the model's object}."""
-    held = Counter(space["key"] for space in report["spaces"])
-    for key, model in wanted.items():
-        if held[key] != 1:
-            found.note("duplicated" if held[key] else "lost", key, f"{held[key]} spaces")
-    for space in report["spaces"]:
-        model = wanted.get(space["key"])
-        if model is None:
-            found.note("foreign", space["key"], "a space")
-        elif not (space.get("model") or "").endswith("/" + model):
-            found.note("lost", space["key"], f"its model is {space.get('model')}")
+    def model(space: dict[str, Any]) -> str:
+        name, address = wanted.get(space["key"], "?"), space.get("model") or ""
+        return name if address.endswith("/" + name) else address
+
+    by_key(found, "spaces", wanted, [(space["key"], model(space)) for space in report["spaces"]])
 
 
-def receipts(found, root, wanted, rows):
-    """One receipt for each file, and it says delivered. `wanted`: the files' paths below `root`."""
-    told = defaultdict(list)
-    for row in rows:
-        told[row.get("path", "?")].append(row.get("state", "?"))
-    for name in wanted:
-        states = told.pop(f"{root}/{name}", [])
-        if states != ["delivered"]:
-            found.note("receipts", name, ", ".join(states) or "none")
-    for path, states in told.items():
-        found.note("receipts", path, f"of no source: {', '.join(states)}")
+def receipts(found: Findings, root: Path, names: Iterable[str], rows: list[dict[str, Any]]) -> None:
+    """One receipt for each file, and it says delivered. `names`: the files' paths below `root`."""
+    by_key(found, "receipts", {f"{root}/{name}": "delivered" for name in names},
+           [(row.get("path"), row.get("state")) for row in rows], "receipts")
 
 
-def receipt_files(found, wanted, rows, files):
-    """One file for each receipt whose route asks for it, which says what the journal says. `wanted`: paths of sources;
+def receipt_files(found: Findings, asked: set[str], rows: list[dict[str, Any]], files: dict[str, Any]) -> None:
+    """One file for each receipt whose route asks for it, which says what the journal says. `asked`: paths of sources;
     `files`: {path: what it says, None for one that is not whole}."""
-    left = dict(files)
+    by_key(found, "files of receipts", {row.get("receipt_file"): row for row in rows if row["path"] in asked}, files.items(),
+           "receipts")
     for row in rows:
-        name = row.get("receipt_file")
-        if row["path"] not in wanted:
-            if name:
-                found.note("receipts", row["path"], f"a file that nobody asked for: {name}")
-        elif name not in left:
-            found.note("receipts", row["path"], f"no file, though the journal says {name}")
-        elif left.pop(name) != row:
-            found.note("receipts", row["path"], f"{name} is not what the journal says")
-    for name in left:
-        found.note("receipts", name, "a file of no receipt, or a second one")
+        if row.get("receipt_file") and row["path"] not in asked:
+            found.note("receipts", row["path"], f"a file that nobody asked for: {row['receipt_file']}")
 
 
-def lists(found, where, wanted, held):
-    """One checksum list for each unit, of just these files. `wanted`: {unit: {name: digest}}; `held`: {unit: [the same, None
-    for one that is not whole]}."""
-    held = dict(held)
-    for unit, files in wanted.items():
-        copies = held.pop(unit, [])
-        if len(copies) != 1:
-            found.note("duplicated" if copies else "lost", unit, f"{where}: {len(copies)} checksum lists")
-        for copy in copies:
-            if copy != files:
-                found.note("partial", unit, f"{where}: its list says {copy}")
-    for unit in held:
-        found.note("foreign", unit, f"{where}: a list of no unit")
-
-
-def balance(found, status, files):
-    """`seen` is the sum of the states, all is delivered, nobody waits."""
+def balance_problem(status: dict[str, Any]) -> str:
+    """What does not add up in `inlet status --json`; "" when all does."""
     states = status["files"]
     if status["seen"] != sum(states.values()) + status["ignored"]:
-        found.note("balance", "seen", f"{status['seen']} is not the sum of {states} and {status['ignored']} ignored")
-    if states["delivered"] != files or status["pending"]:
-        found.note("balance", "delivered", f"{states['delivered']} of {files}, {status['pending']} pending")
-    others = {name: count for name, count in states.items() if count and name != "delivered"}
-    if others:
-        found.note("balance", "other states", str(others))
+        return f"seen {status['seen']}, but {states} and {status['ignored']} ignored"
+    lost = {name: count for name, count in states.items() if count and name not in ("delivered", "pending")}
+    return f"not delivered: {lost}" if lost else ""
 
 
-def finished(found, runs):
+def balance(found: Findings, status: dict[str, Any], files: int) -> None:
+    """`seen` is the sum of the states, all is delivered, nobody waits."""
+    if problem := balance_problem(status):
+        found.note("balance", "states", problem)
+    if status["files"]["delivered"] != files or status["pending"]:
+        found.note("balance", "delivered", f"{status['files']['delivered']} of {files}, {status['pending']} pending")
+
+
+def finished(found: Findings, runs: list[list[Event]]) -> None:
     """No job is finished twice. `runs`: the log's events of each run."""
     ends = Counter(event["job"] for events in runs for event in events if event.get("event") == "job.finished")
     for job, count in ends.items():
@@ -153,7 +146,7 @@ def finished(found, runs):
             found.note("finished twice", f"job {job}", f"{count} lines")
 
 
-def in_flight(events):
+def in_flight(events: list[Event]) -> dict[tuple[int, str], int]:
     """{(job, destination): size} of what had begun and not ended when the run did."""
     going = {}
     for event in events:
@@ -166,32 +159,31 @@ def in_flight(events):
     return going
 
 
-def killed_early(runs):
+def killed_early(runs: list[list[Event]]) -> int:
     """How many of these runs had begun, and were not ready."""
     names = [{event.get("event") for event in events} for events in runs]
     return sum("agent.started" in seen and "agent.ready" not in seen for seen in names)
 
 
-def allowance(runs, part=PART, above=-1):
+def allowance(runs: list[list[Event]], part: int = PART, above: int = -1) -> int:
     """Bytes that kills may have cost: a part, or a smaller file's bytes, of each file in flight to a server at each. The
     last run is not killed. `above`: of files only that are larger."""
     return sum(min(size, part) for events in runs[:-1]
                for (_, destination), size in in_flight(events).items() if destination != "library" and size > above)
 
 
-def sha256(path):
+def digest_of(path: Path | str, kind: str = "sha256") -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
-def source_problem(drop, source):
-    """What is wrong with a delivered source, by its route's on_success; None when nothing is."""
+def source_problem(drop: Path, source: Source) -> str:
+    """What is wrong with a delivered source, by its route's on_success; "" when nothing is."""
     original, archived = drop / source.name, drop / ".inlet" / "done" / source.name
     if source.policy == "keep":
-        return None if original.exists() and sha256(original) == source.sha256 else "kept, but missing or changed"
+        return "" if original.exists() and digest_of(original) == source.sha256 else "kept, but missing or changed"
     if original.exists():
         return "still in its folder"
-    is_archived = archived.exists()
-    if source.policy == "archive" and (not is_archived or sha256(archived) != source.sha256):
+    if source.policy == "archive" and not (archived.exists() and digest_of(archived) == source.sha256):
         return "not in the archive, or changed there"
-    return "in the archive" if source.policy == "delete" and is_archived else None
+    return "in the archive" if source.policy == "delete" and archived.exists() else ""

@@ -1,82 +1,116 @@
-"""Writers that do to a watched folder what programs and people do, and keep a list of what they wrote."""
+"""Writers that do to a watched folder what programs and people do, and list what they wrote; and disks that come and go."""
 
 import ctypes
 import hashlib
 import os
+import pwd
 import random
+import shutil
+import subprocess
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
-MIB = 1 << 20
-RENAME_EXCHANGE = 2
+from report import MIB
+
+RENAME_EXCHANGE, AT_FDCWD = 2, -100
 LIBC = ctypes.CDLL(None, use_errno=True)
-AT_FDCWD = -100
+# Whom agent and writers are where root runs this: root may read what was locked away.
+USER = "nobody"
+DISK = 256 * MIB
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """What a file held at a time, by its path below the watched folder."""
+
     path: str
     sha256: str
     size: int
     modified: int
 
-    def looks_like(self, other):
-        return (self.path, self.size, self.modified) == (other.path, other.size, other.modified)
-
 
 class Book:
     """The list: each content that a file ever had, what is there now, and how often each name lost its file."""
 
-    def __init__(self):
-        self.versions = []
-        self.present = {}
-        self.departures = Counter()
-        self.acts = Counter()
+    def __init__(self) -> None:
+        self.versions: list[Version] = []
+        self.present: dict[str, Version] = {}
+        self.departures: Counter[str] = Counter()
+        self.acts: Counter[str] = Counter()
 
-    def wrote(self, version):
+    def wrote(self, version: Version) -> None:
         """A name has this content from now on."""
         self.versions.append(version)
         self.present[version.path] = version
 
-    def left(self, path):
+    def left(self, path: str, is_gone: bool = False) -> None:
         """A writer took the file from its name, or may have."""
         self.departures[path] += 1
-
-    def removed(self, path):
-        self.left(path)
-        self.present.pop(path, None)
+        if is_gone:
+            self.present.pop(path, None)
 
 
-def exchange(one, other):
-    """`mv --exchange`."""
-    if LIBC.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(one))
+class Disk:
+    """An image with a file system, mounted at a folder. Only root can have one."""
+
+    def __init__(self, image: Path, place: Path) -> None:
+        self.place, owner = place, pwd.getpwnam(USER)
+        place.mkdir(parents=True)
+        with open(image, "wb") as file:
+            file.truncate(DISK)
+        run("mkfs.ext4", "-q", "-E", f"root_owner={owner.pw_uid}:{owner.pw_gid}", image)
+        self._device = run("losetup", "-f", "--show", image)
+        self.mount()
+
+    @staticmethod
+    def is_possible() -> bool:
+        return os.geteuid() == 0 and all(map(shutil.which, ("mkfs.ext4", "losetup"))) and subprocess.run(
+            ["losetup", "-f"], capture_output=True).returncode == 0
+
+    def mount(self) -> None:
+        run("mount", self._device, self.place)
+
+    def unmount(self) -> None:
+        """As a pulled card goes: in order when nobody looks inside just now, else without asking."""
+        if subprocess.run(["umount", self.place], stderr=subprocess.DEVNULL).returncode != 0:
+            run("umount", "-l", self.place)
+
+    def close(self) -> None:
+        for words in (["umount", "-l", self.place], ["losetup", "-d", self._device]):
+            subprocess.run(words, stderr=subprocess.DEVNULL)
+
+
+def run(*words: object) -> str:
+    """- Returns: what it printed."""
+    return subprocess.run(list(map(str, words)), check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 class Meddler(threading.Thread):
     """One writer, who alone changes the files of its folder: `place`, called `name` in the list. What a delivered file left
-    behind is no longer there to be changed, which is no failure."""
+    behind is no longer there to be changed, which is no failure. A `disk` is taken off and put back."""
 
     MOST = 60
-
-    def __init__(self, place, name, seed, book):
-        super().__init__(daemon=True)
-        self.place, self.name, self.book = place, name, book
-        self.random = random.Random(f"{seed} {name}")
-        self._ended = threading.Event()
-        self._count = 0
-        self.failure = None
-
     ACTS = ("create",) * 8 + ("edit",) * 4 + ("replace",) * 3 + ("exchange",) * 3 + (
         "remove", "move", "lock_folder", "lock_file")
 
-    def run(self):
+    def __init__(self, place: Path, name: str, seed: int, book: Book, disk: Disk | None = None) -> None:
+        super().__init__(daemon=True)
+        self.place, self.name, self.book, self._disk = place, name, book, disk
+        self.random, self._ended, self._count = random.Random(f"{seed} {name}"), threading.Event(), 0
+        self.failure: Exception | None = None
+        place.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> None:
+        acts = self.ACTS + (("take_off",) * 2 if self._disk else ())
         try:
+            if os.geteuid() == 0:
+                # Of this thread alone: what it does to files, it does as USER; what it starts is root's.
+                LIBC.setfsgid(pwd.getpwnam(USER).pw_gid)
+                LIBC.setfsuid(pwd.getpwnam(USER).pw_uid)
             while not self._ended.is_set():
-                act = self.random.choice(self.ACTS)
+                act = self.random.choice(acts)
                 self.book.acts[act] += 1
                 try:
                     getattr(self, act)()
@@ -87,18 +121,17 @@ class Meddler(threading.Thread):
         except Exception as error:  # A writer that dies unseen would leave a run that proves nothing.
             self.failure = error
 
-    def end(self):
+    def end(self) -> None:
         self._ended.set()
 
-    def finish(self):
-        self.end()
+    def finish(self) -> None:
         self.join()
         if self.failure:
             raise self.failure
 
-    # What it does.
+    # What it does
 
-    def create(self):
+    def create(self) -> None:
         if len(self._own()) < self.MOST:
             name, size = self._fresh(), self._size()
             if self.random.random() < 0.5:
@@ -106,133 +139,113 @@ class Meddler(threading.Thread):
             else:
                 self._put(name, size)
 
-    def edit(self):
+    def edit(self) -> None:
         """In place; half the time under the former size and time, as `exiftool -P` does it."""
         if name := self._any():
-            before = os.lstat(self.place / name)
-            is_quiet = self.random.random() < 0.5
-            size = before.st_size if is_quiet else self._size()
-            self._write(name, size, 0, before.st_mtime_ns if is_quiet else None)
+            self._write(name, *self._former(name))
 
-    def replace(self):
+    def replace(self) -> None:
         """By another file; half the time of the former size and time, as `cp -p` and `rsync -t` do it."""
         if name := self._any():
-            before = os.lstat(self.place / name)
-            is_quiet = self.random.random() < 0.5
-            if is_quiet:
-                self._put(name, before.st_size, before.st_mtime_ns)
-            else:
-                self._put(name, self._size())
+            size, _, modified = self._former(name)
+            self._put(name, size, modified)
             self.book.left(self._path(name))
 
-    def exchange(self):
+    def exchange(self) -> None:
+        """`mv --exchange`"""
         names = self._own()
         if len(names) > 1:
             one, other = self.random.sample(names, 2)
-            exchange(self.place / one, self.place / other)
+            paths = (os.fsencode(self.place / name) for name in (one, other))
+            if LIBC.renameat2(AT_FDCWD, next(paths), AT_FDCWD, next(paths), RENAME_EXCHANGE) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), one)
             # A version holds the content's digest, so that nothing is read that may be moved away meanwhile.
             held = {one: self._held(one), other: self._held(other)}
             for name, former in ((one, other), (other, one)):
                 self.book.left(self._path(name))
-                now = held[former]
-                self.book.wrote(Version(self._path(name), now.sha256, now.size, now.modified))
+                self.book.wrote(held[former]._replace(path=self._path(name)))
 
-    def remove(self):
+    def remove(self) -> None:
         if name := self._any():
             os.unlink(self.place / name)
-            self.book.removed(self._path(name))
+            self.book.left(self._path(name), is_gone=True)
 
-    def move(self):
+    def move(self) -> None:
         if name := self._any():
             target, former = self._fresh(), self._held(name)
             os.rename(self.place / name, self.place / target)
-            self.book.removed(self._path(name))
-            self.book.wrote(Version(self._path(target), former.sha256, former.size, former.modified))
+            self.book.left(self._path(name), is_gone=True)
+            self.book.wrote(former._replace(path=self._path(target)))
 
-    def lock_folder(self):
+    def lock_folder(self) -> None:
         self._lock(self.place, 0o755)
 
-    def lock_file(self):
+    def lock_file(self) -> None:
         if name := self._any():
             self._lock(self.place / name, 0o644)
 
-    # How.
+    def take_off(self) -> None:
+        for name in self._own():
+            self.book.left(self._path(name))
+        self._disk.unmount()
+        self._ended.wait(self.random.uniform(0, 2))
+        self._disk.mount()
 
-    def _lock(self, path, mode):
-        """For a moment nobody but root may."""
+    # How
+
+    def _lock(self, path: Path, mode: int) -> None:
+        """For a moment nobody but root may. That it is moved to an archive or deleted meanwhile needs no right to read."""
         os.chmod(path, 0)
         self._ended.wait(self.random.uniform(0.05, 1))
-        try:
-            os.chmod(path, mode)
-        except FileNotFoundError:
-            # It was moved to an archive, or deleted: that needs no right to read it.
-            pass
+        os.chmod(path, mode)
 
-    def _own(self):
+    def _own(self) -> list[str]:
         """What is there of its files, in an order that depends on nothing else."""
         return sorted(name for name in os.listdir(self.place) if self._path(name) in self.book.present)
 
-    def _any(self):
+    def _any(self) -> str | None:
         names = self._own()
         return self.random.choice(names) if names else None
 
-    def _path(self, name):
+    def _path(self, name: str) -> str:
         return f"{self.name}/{name}"
 
-    def _held(self, name):
+    def _held(self, name: str) -> Version:
         return self.book.present[self._path(name)]
 
-    def _fresh(self):
+    def _fresh(self) -> str:
         self._count += 1
         return f"f{self._count:04}.bin"
 
-    def _size(self):
-        draw = self.random.random()
-        if draw < 0.97:
-            return self.random.randrange(1, 64 << 10)
-        return self.random.randrange(5 * MIB, 7 * MIB)
+    def _size(self) -> int:
+        return self.random.randrange(1, 64 << 10) if self.random.random() < 0.97 else self.random.randrange(5 * MIB, 7 * MIB)
 
-    def _put(self, name, size, modified=None):
+    def _former(self, name: str) -> tuple[int, int, int | None]:
+        """Size, no flags, and time of what comes next: half the time those that are there."""
+        before = os.lstat(self.place / name)
+        return (before.st_size, 0, before.st_mtime_ns) if self.random.random() < 0.5 else (self._size(), 0, None)
+
+    def _put(self, name: str, size: int, modified: int | None = None) -> None:
         """A whole file gets its name, as from rsync, whatever has it now."""
         staged = self.place / ".staged.part"
         version = self._fill(staged, name, size, os.O_CREAT | os.O_TRUNC, modified)
         os.rename(staged, self.place / name)
         self.book.wrote(version)
 
-    def _write(self, name, size, flags, modified=None):
+    def _write(self, name: str, size: int, flags: int, modified: int | None = None) -> None:
         """A file in its place, which nobody may take while it is written."""
         self.book.wrote(self._fill(self.place / name, name, size, flags, modified, longest=0.05))
 
-    def _fill(self, path, name, size, flags, modified, longest=0):
+    def _fill(self, path: Path, name: str, size: int, flags: int, modified: int | None, longest: float = 0) -> Version:
         """In up to four pieces, with pauses of at most `longest`. - Returns: what it holds, closed."""
         content, pieces = os.urandom(size), self.random.randrange(1, 5)
-        file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags, 0o644)
-        try:
+        with open(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags, 0o644), "wb", buffering=0) as file:
             for piece in range(pieces):
                 begin, end = size * piece // pieces, size * (piece + 1) // pieces
-                os.pwrite(file, content[begin:end], begin)
+                os.pwrite(file.fileno(), content[begin:end], begin)
                 time.sleep(self.random.uniform(0, longest))
-            os.ftruncate(file, size)
+            file.truncate(size)
             if modified is not None:
-                os.utime(file, ns=(modified, modified))
-            held = os.fstat(file)
-        finally:
-            os.close(file)
+                os.utime(file.fileno(), ns=(modified, modified))
+            held = os.fstat(file.fileno())
         return Version(self._path(name), hashlib.sha256(content).hexdigest(), size, held.st_mtime_ns)
-
-
-class MountMeddler(Meddler):
-    """The same on a file system, mounted at `disk`, that is taken off and put back."""
-
-    ACTS = Meddler.ACTS + ("take_off",) * 2
-
-    def __init__(self, place, name, seed, book, mounts, disk):
-        super().__init__(place, name, seed, book)
-        self._mounts, self._disk = mounts, disk
-
-    def take_off(self):
-        for name in self._own():
-            self.book.left(self._path(name))
-        self._mounts.unmount(self._disk)
-        self._ended.wait(self.random.uniform(0, 2))
-        self._mounts.mount(self._disk)

@@ -1,130 +1,96 @@
-"""A program that watches a folder and says which files it noticed, as watch.py sees it; and inlet as one."""
+"""Programs that watch a folder and say which files they noticed, as watch.py sees them: inlet and its peers."""
 
 import json
 import os
 import re
 import select
-import signal
+import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from measure import binary, cpu_seconds, instant
+from agent import Agent, Tail, configure, route, spiral, status
+from process import cpu_seconds
+from report import Failed
 
-# The names of watch_load.py's files.
+# The names of watch.py's files.
 NAME = rb"f(\d+)\.bin"
 
 
 class Watcher:
-    """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller
-    empties."""
+    """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller empties.
+    `is_idle`: it only watches."""
 
     name = ""
     # One match for each file that it reports.
     report = re.compile(NAME)
     is_ready = re.compile(rb"")
 
-    def __init__(self, folder, root, piped=False):
-        self.folder, self.root, self.piped = Path(folder), Path(root), piped
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.said = self.folder / "said"
-        self.numbers, self._offset = set(), 0
+    def __init__(self, folder: Path, root: Path, piped: bool = False, is_idle: bool = False) -> None:
+        self.folder, self.root, self.piped, self.is_idle = folder, root, piped, is_idle
+        folder.mkdir(parents=True, exist_ok=True)
+        self.said, self.numbers = folder / "inlet.log", set()
 
-    def command(self):
+    def start(self, output: Any) -> subprocess.Popen:
         raise NotImplementedError
 
-    def prepare(self):
-        """What must be there before it starts."""
-
     def __enter__(self):
-        self.prepare()
         # The new process says something only after this.
-        self._offset = self.said.stat().st_size if self.said.exists() else 0
-        self._first = self._offset
-        self.began = time.monotonic()
+        self._tail, self.began = Tail(self.said), time.monotonic()
         with open(self.said, "ab") as file:
-            self.process = subprocess.Popen(
-                self.command(), stdout=subprocess.PIPE if self.piped else file,
-                stderr=subprocess.STDOUT if self.is_said_on_stderr and self.piped else file)
+            self.process = self.start(subprocess.PIPE if self.piped else file)
         self.pid = self.process.pid
         return self
 
-    # Where its reports go.
-    is_said_on_stderr = False
-
-    def __exit__(self, *failure):
-        if self.process.poll() is not None:
-            return
-        self.process.send_signal(signal.SIGTERM)
+    def __exit__(self, *failure: object) -> None:
+        self.process.terminate()
         try:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 
-    def text(self):
-        """All that it has said since it was started."""
-        with open(self.said, "rb") as file:
-            file.seek(self._first)
-            return file.read()
-
-    def wait_ready(self, seconds=900):
+    def wait_ready(self, seconds: float = 900) -> float:
         """Seconds from its start until it watches the whole tree."""
-        self.wait(seconds, lambda: self.is_ready.search(self.text()))
+        deadline = time.monotonic() + seconds
+        while not self.is_ready.search(self._tail.new("ready")):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"{self.name} is not ready:\n{self.said.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.01)
         return time.monotonic() - self.began
 
-    def wait(self, seconds, condition, every=0.01):
-        deadline = time.monotonic() + seconds
-        while not (result := condition()):
-            if self.process.poll() is not None:
-                sys.exit(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
-            if time.monotonic() > deadline:
-                sys.exit(f"{self.name}: nothing for {seconds} s:\n{self.tail()}")
-            time.sleep(every)
-        return result
-
-    def noticed(self):
+    def noticed(self) -> int:
         """How many different files it has reported so far."""
-        with open(self.said, "rb") as file:
-            file.seek(self._offset)
-            piece = file.read()
-        whole = piece.rfind(b"\n") + 1
-        self._offset += whole
-        self.numbers.update(int(number) for number in self.report.findall(piece[:whole]))
+        self.numbers.update(self.report.findall(self._tail.new("reports")))
         return len(self.numbers)
 
-    def wait_noticed(self, count, quiet, every=0.05):
+    def wait_noticed(self, count: int, quiet: float) -> tuple[int, float]:
         """(files, seconds): waits for `count` files, or until no new one has come for `quiet` seconds."""
         began = last = time.monotonic()
         seen = self.noticed()
         while seen < count and time.monotonic() - last < quiet:
-            time.sleep(every)
-            now = self.noticed()
-            if now > seen:
+            time.sleep(0.05)
+            if (now := self.noticed()) > seen:
                 seen, last = now, time.monotonic()
         return seen, (last if seen < count else time.monotonic()) - began
 
-    def arrivals(self, count, seconds):
+    def arrivals(self, count: int, seconds: float) -> dict[int, int]:
         """{number: when its report came through the pipe}, until all `count` are there."""
-        seen, rest = {}, b""
-        pipe = self.process.stdout.fileno()
-        os.set_blocking(pipe, False)
+        seen: dict[int, int] = {}
+        pipe, rest = self.process.stdout.fileno(), b""
         deadline = time.monotonic() + seconds
         while len(seen) < count and time.monotonic() < deadline:
             if not select.select([pipe], [], [], 0.5)[0]:
                 continue
             piece, now = os.read(pipe, 1 << 20), time.monotonic_ns()
             if not piece:
-                sys.exit(f"{self.name} ended")
+                raise Failed(f"{self.name} ended")
             lines, newline, rest = (rest + piece).rpartition(b"\n")
             for number in self.report.findall(lines + newline):
                 seen.setdefault(int(number), now)
         return seen
-
-    def tail(self, lines=15):
-        return "\n".join(self.said.read_text(errors="replace").splitlines()[-lines:])
 
 
 class Inlet(Watcher):
@@ -133,73 +99,130 @@ class Inlet(Watcher):
 
     name = "inlet"
     report = re.compile(rb'"event":"job\.admitted","job":\d+,"path":"[^"]*' + NAME)
-    is_ready = re.compile(rb'"event":"watch\.added"')
-    is_said_on_stderr = True
+    # Keys that this kind of it always has. Most files are empty here, which is not to be waited for.
+    always: dict[str, Any] = {"settle_empty": "0s"}
 
-    # Keys that this kind of it always has.
-    always = ""
-
-    def __init__(self, folder, root, piped=False, more=""):
+    def __init__(self, folder: Path, root: Path, piped: bool = False, **more: Any) -> None:
         super().__init__(folder, root, piped)
-        self.more, self._admitted = self.always + more, 0
-        self.config = self.folder / "inlet.yaml"
+        self._watch = self.always | more
 
-    def prepare(self):
+    def start(self, output: Any) -> subprocess.Popen:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             nobody = listener.getsockname()[1]
-        self.config.write_text(f"""\
-state_dir: {self.folder}/state
-log: {{ level: info, output: stderr, format: json }}
-destinations:
-  nobody: {{ type: r2, api: "http://127.0.0.1:{nobody}", dialect: v1, api_key: bench, verify: size }}
-watch:
-  - {{ path: {self.root}, settle: 0s{self.more} }}
-routes:
-  - {{ name: everything, to: [nobody], key: "{{dir}}/{{name}}" }}
-""")
-        self.config.chmod(0o600)
+        config = configure(self.folder, {"nobody": spiral(f"http://127.0.0.1:{nobody}", verify="size")},
+                           [route("everything", "nobody", key="{dir}/{name}")], self._watch, [self.root])
+        self.agent = Agent(config, output=output if self.piped else None)
+        return self.agent.process
 
-    def command(self):
-        return [binary(), "run", "--config", str(self.config)]
+    def wait_ready(self, seconds: float = 900) -> float:
+        self.agent.wait_for("watch.added", lambda: self.agent.count("watch.added"), seconds, every=0.01)
+        return time.monotonic() - self.began
 
-    def moment(self, event):
-        """When it first said `event`, in seconds; by its own clock."""
-        line = re.search(rb'"ts":"([^"]+)"[^\n]*"event":"' + re.escape(event.encode()) + rb'"', self.text())
-        return instant(line.group(1).decode()) if line else None
+    def scan_seconds(self) -> float:
+        """By its own clock."""
+        return self.agent.moment("watch.added") - self.agent.moment("agent.started")
 
-    def scan_seconds(self):
-        return self.moment("watch.added") - self.moment("agent.started")
-
-    def admitted(self):
-        """How many lines of admission there are; cheaper than `noticed`, for a million."""
-        with open(self.said, "rb") as file:
-            file.seek(self._offset)
-            piece = file.read()
-        whole = piece.rfind(b"\n") + 1
-        self._offset += whole
-        self._admitted += piece[:whole].count(b'"event":"job.admitted"')
-        return self._admitted
-
-    def root_status(self):
-        done = subprocess.run(
-            [binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
-        return json.loads(done.stdout)["roots"][0] if done.returncode == 0 else {}
-
-    def wait_settled(self, seconds):
+    def wait_settled(self, seconds: float) -> float:
         """Seconds from its start until it has looked at all that it found. It is asked only once it seems to rest: a
         question about a million files takes time of what is measured."""
         self.wait_ready(seconds)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+
+        def settled() -> float:
             busy, spent = time.monotonic(), cpu_seconds(self.pid)
             time.sleep(0.25)
-            if cpu_seconds(self.pid) - spent < 0.02 and self.root_status().get("settling") == 0:
-                return busy - self.began
-        sys.exit(f"inlet does not come to rest within {seconds} s:\n{self.tail()}")
+            rests = cpu_seconds(self.pid) - spent < 0.02 and status(self.agent.config)["roots"][0].get("settling") == 0
+            return rests and busy - self.began
+
+        return self.agent.wait_for("rest", settled, seconds, every=0)
 
 
 class MarkedInlet(Inlet):
     """With one mark for the file system instead of a watch for each folder; only root may do that."""
 
     name = "inlet+fanotify"
-    always = ", mode: fanotify"
+    always = Inlet.always | {"mode": "fanotify"}
+
+
+class Inotifywait(Watcher):
+    name = "inotifywait"
+    is_ready = re.compile(rb"Watches established")
+
+    def start(self, output: Any) -> subprocess.Popen:
+        with open(self.said, "ab") as errors:
+            return subprocess.Popen(["inotifywait", "-m", "-r", "-e", "close_write", "-e", "moved_to", "--format", "%w%f",
+                                     self.root], stdout=output, stderr=errors)
+
+
+class Watchman(Watcher):
+    """The server of its own; a client of it subscribes to the files and prints them."""
+
+    name = "watchman"
+    is_ready = re.compile(rb'"subscribe":"bench"')
+
+    def _client(self, question: list[Any], *options: str, **popen: Any) -> subprocess.Popen:
+        # Without stdbuf it collects 4 KiB before it says anything to a file.
+        client = subprocess.Popen(["stdbuf", "-oL", "watchman", f"--sockname={self.folder}/sock", "--no-spawn", "-j", *options],
+                                  stdin=subprocess.PIPE, **popen)
+        client.stdin.write(json.dumps(question).encode() + b"\n")
+        client.stdin.close()
+        return client
+
+    def _ask(self, *question: Any) -> None:
+        if self._client(list(question), stdout=subprocess.DEVNULL).wait() != 0:
+            raise Failed(f"watchman: {question}")
+
+    def _is_up(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(f"{self.folder}/sock") == 0
+
+    def start(self, output: Any) -> subprocess.Popen:
+        files = {"sockname": "sock", "logfile": "server.log", "pidfile": "pid", "statefile": "state"}
+        self.server = subprocess.Popen(
+            ["watchman", "--foreground", "--no-save-state", *(f"--{name}={self.folder}/{file}" for name, file in files.items())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not self._is_up():
+            if self.server.poll() is not None or time.monotonic() > self.began + 20:
+                raise Failed(f"watchman does not start: {(self.folder / 'server.log').read_text()[-1000:]}")
+            time.sleep(0.02)
+        self.began = time.monotonic()
+        self._ask("watch", str(self.root))
+        # Answered when the tree has been crawled.
+        self._ask("query", str(self.root), {"expression": ["false"], "sync_timeout": 600_000})
+        wanted = {"expression": ["type", "f"], "fields": ["name"], "empty_on_fresh_instance": True}
+        return self._client(["subscribe", str(self.root), "bench", wanted], "-p", "--no-pretty", "--server-encoding=json",
+                            stdout=output, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        super().__enter__()
+        self.pid = self.server.pid
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        super().__exit__(*failure)
+        self.process = self.server
+        super().__exit__(*failure)
+
+
+class Lsyncd(Watcher):
+    """With rsync into a folder beside; a file counts as noticed when it is there."""
+
+    name = "lsyncd"
+
+    def start(self, output: Any) -> subprocess.Popen:
+        target = self.folder / "target"
+        target.mkdir(exist_ok=True)
+        self.is_ready = re.compile(rb"bench: watching" if self.is_idle else rb"Startup of .* finished")
+        action = """{
+  init = function(event) log("Normal", "bench: watching") end,
+  action = function(inlet) inlet.discardEvent(inlet.getEvent()) end, delay = 1, maxProcesses = 1 }"""
+        (self.folder / "lsyncd.lua").write_text(
+            "settings { nodaemon = true, inotifyMode = 'CloseWrite' }\n"
+            f"sync {{ {action if self.is_idle else 'default.rsync'}, delay = 1, source = '{self.root}', target = '{target}' }}\n")
+        return subprocess.Popen(["lsyncd", "-nodaemon", self.folder / "lsyncd.lua"], stdout=output, stderr=subprocess.STDOUT)
+
+    def noticed(self) -> int:
+        return sum(len(names) for _, _, names in os.walk(self.folder / "target"))
+
+
+def installed() -> list[type[Watcher]]:
+    return [kind for kind in (Inotifywait, Watchman, Lsyncd) if shutil.which(kind.name)]

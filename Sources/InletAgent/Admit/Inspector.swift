@@ -32,13 +32,13 @@ struct Inspector: Sendable {
     /// How long looks have taken; the loop resets and reads it.
     var looking = Duration.zero
     /// The folders of the files that are looked at in this turn.
-    var turn: FolderTurn
+    var turn: FolderCache
     /// What programs are fetching in the folder that was asked about last.
     private var parts: (folder: FilePath, names: [FileName])?
 
     init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
         (self.settings, self.volume, self.admission, self.skipBefore) = (settings, volume, admission, skipBefore)
-        turn = FolderTurn(settings.path)
+        turn = FolderCache(settings.path)
     }
 
     private var root: FilePath { settings.path }

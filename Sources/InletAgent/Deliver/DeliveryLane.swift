@@ -306,7 +306,7 @@ struct JournalPatience: Sendable {
         let isLast = isStopping.isSet
         guard let pause = pause(isStopping: isLast) else { return false }
         if isLast {
-            await Task.pause(for: pause)
+            await Task.rest(for: pause)
         } else {
             await isStopping.wait(until: .now.advanced(by: pause))
         }

@@ -100,7 +100,7 @@ final class DeliveryStage: Service {
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
-        await Task.pause(for: shared.settings.settings.shutdownGrace)
+        await Task.rest(for: shared.settings.settings.shutdownGrace)
         shared.transfers.cancelAll()
     }
 }

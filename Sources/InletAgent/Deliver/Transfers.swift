@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
 
@@ -151,7 +152,7 @@ struct ProgressWatch: Sendable {
         var told: Int64 = 0
         var pace = ProgressPace()
         // Cancelled when the attempt has ended.
-        while await Task.pause(for: interval) {
+        while await Task.rest(for: interval) {
             // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
             // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
             heartbeat.beat(.workers)

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -113,9 +112,9 @@ struct FinishIntent: Sendable, Equatable, Codable {
         }
     }
 
-    init(_ note: [UInt8]) throws { self = try JSONDecoder().decode(FinishIntent.self, from: Data(note)) }
+    init(_ note: [UInt8]) throws { self = try JSON.decode(note) }
 
-    var note: [UInt8] { get throws { Array(try JSONEncoder().encode(self)) } }
+    var note: [UInt8] { get throws { try JSON.encode(self) } }
 }
 
 /// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.

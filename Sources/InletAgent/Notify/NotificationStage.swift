@@ -94,7 +94,7 @@ struct Notifier: Service {
         await signal.loop {
             // Nothing shortens the pauses of a receiver: whatever comes meanwhile waits.
             if let pause = schedule.pausedUntil, pause > .now {
-                await Task.pause(for: pause - .now)
+                await Task.rest(for: pause - .now)
                 return .now
             }
             do {
@@ -103,14 +103,14 @@ struct Notifier: Service {
                     try await tell(notice, receiver, &schedule)
                     return .now
                 case .blocked(let time):
-                    await Task.pause(for: max(time - .now, .milliseconds(10)))
+                    await Task.rest(for: max(time - .now, .milliseconds(10)))
                     return .now
                 case .later(let time): return .now.advanced(by: max(time - .now, .milliseconds(10)))
                 case .none: return nil
                 }
             } catch {
                 // That the journal fails is said by those who work with it all the time; notices wait in it.
-                await Task.pause(for: Self.journalPause)
+                await Task.rest(for: Self.journalPause)
                 return .now
             }
         }

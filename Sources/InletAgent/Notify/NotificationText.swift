@@ -1,4 +1,3 @@
-internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -194,7 +193,7 @@ struct NotificationDetails: Sendable, Equatable {
     ///   else.
     init(_ event: NoticeEvent, _ payload: [UInt8]) {
         // Without it the program is told less, and what it reads says all.
-        guard let said = try? JSONDecoder().decode(Said.self, from: Data(payload)) else { return }
+        guard let said = JSON.note(payload, as: Said.self) else { return }
         (path, state) = (said.path.map { Array($0.utf8) }, event == .volumeDone ? "done" : said.state)
         switch event {
         case .volumeDone: volume = said.name

@@ -20,7 +20,7 @@ struct ExpiryClocks: Service {
             var (wasOver, pause) = (false, Self.shortest)
             await shared.signals[.expirable].loop {
                 // However much happens.
-                guard await Task.pause(for: pause) else { return nil }
+                guard await Task.rest(for: pause) else { return nil }
                 do throws(JournalError) {
                     let waiting = try await self.waiting()
                     wasOver = await pass(waiting, wasOver)

@@ -139,7 +139,7 @@ final class ServiceRestarts: Sendable {
             if begun.duration(to: .now) > Self.calm { pause = first }
             entries.withLock { $0[service] = (reason, nil) }
             log.emit(.serviceFailed(service: service, reason: reason, wait: pause))
-            await Task.pauseUntilStop(for: pause)
+            await Task.restUntilStop(for: pause)
             pause = min(pause * 2, Self.longest)
             entries.withLock { $0[service]?.since = .now }
         }
@@ -185,7 +185,7 @@ struct Watchdog: Service {
             shared.nudge()
             // A journal that does not answer gives no sign of life, which is what the watchdog is for.
             if await shared.journal.answers { heartbeat.beat(.journal) }
-            await Task.pauseUntilStop(for: interval)
+            await Task.restUntilStop(for: interval)
             if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
         }
     }

@@ -202,7 +202,7 @@ struct JournalMonitor: Service {
         await cancelWhenGracefulShutdown {
             // Before the next copy, in looks; a copy ends with what was delivered until then.
             var looks = 0
-            while await Task.pause(for: interval, tolerance: interval / 10) {
+            while await Task.rest(for: interval, tolerance: interval / 10) {
                 if await isInPlace(pool) {
                     looks = 0
                 } else if looks > 0 {

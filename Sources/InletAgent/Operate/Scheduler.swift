@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
@@ -82,7 +83,7 @@ final class Scheduler: Service {
         var pause = await job.begin()
         while !Task.isCancelled {
             // Cancelled when the job is replaced, or the agent stops.
-            guard await Task.pause(for: pause) else { return }
+            guard await Task.rest(for: pause) else { return }
             pause = await job.perform()
         }
     }

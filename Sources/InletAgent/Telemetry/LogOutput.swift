@@ -138,7 +138,7 @@ struct LogFile: ~Copyable {
 
     private let rotation: LogRotation
     private var file: AppendFile
-    private var standing: AppendFile.Standing
+    private var standing: AppendFile.Status
     private var nextLook: ContinuousClock.Instant
     private var nextRotation: ContinuousClock.Instant
     /// Whether the file ends within a line: the disk was full, or a process died.
@@ -149,7 +149,7 @@ struct LogFile: ~Copyable {
     init(_ path: FilePath, _ rotation: LogRotation, now: ContinuousClock.Instant) throws(SystemError) {
         self.rotation = rotation
         let file = try AppendFile(path)
-        standing = try file.standing()
+        standing = try file.status()
         isTorn = !file.endsWithLine()
         self.file = file
         nextLook = now.advanced(by: Self.lookInterval)
@@ -188,7 +188,7 @@ struct LogFile: ~Copyable {
     private mutating func look(at now: ContinuousClock.Instant) {
         nextLook = now.advanced(by: Self.lookInterval)
         // If stat fails, reopening it finds out more.
-        if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
+        if let there = try? AppendFile.status(at: file.path), there.isSame(as: standing) {
             standing = there
         } else {
             reopen()
@@ -198,7 +198,7 @@ struct LogFile: ~Copyable {
     private mutating func reopen() {
         do throws(SystemError) {
             let new = try AppendFile(file.path)
-            standing = try new.standing()
+            standing = try new.status()
             isTorn = !new.endsWithLine()
             file = new
         } catch {
@@ -210,14 +210,14 @@ struct LogFile: ~Copyable {
         // Behind a symlink the file is rotated, not the link.
         let path = file.path.resolved
         // A name that cannot be asked about counts as free.
-        let steps = rotation.steps { (try? AppendFile.standing(at: LogRotation.path(path, $0))) != nil }
+        let steps = rotation.steps { (try? AppendFile.status(at: LogRotation.path(path, $0))) != nil }
         do throws(SystemError) {
             for step in steps {
                 switch step {
                 case .rename(let old, let new):
-                    try AppendFile.move(LogRotation.path(path, old), over: LogRotation.path(path, new))
+                    try DurableFile.rename(LogRotation.path(path, old), over: LogRotation.path(path, new))
                     if old == 0 { reopen() }
-                case .remove(let number): try AppendFile.remove(LogRotation.path(path, number))
+                case .remove(let number): try DurableFile.remove(LogRotation.path(path, number))
                 }
             }
         } catch {

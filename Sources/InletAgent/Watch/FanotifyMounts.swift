@@ -42,7 +42,7 @@ struct FanotifyMounts: ~Copyable {
     /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
     /// the folder is not there.
     mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> Coverage {
-        let number = try folder.itself { (path) throws(SystemError) in try MountNumber.of(path) }
+        let number = try folder.itself { (path) throws(SystemError) in try MountTable.number(of: path) }
         // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
         if let mount = mounts[number], mount.directory != directory, directory.isWithin(mount.directory) {
             return mount.fileSystem == nil ? .unmarked : .marked
@@ -107,7 +107,7 @@ struct FanotifyMounts: ~Copyable {
 
     private func isThere(_ number: UInt64, at beginning: FilePath) throws(SystemError) -> Bool {
         do throws(SystemError) {
-            return try MountNumber.of(beginning) == number
+            return try MountTable.number(of: beginning) == number
         } catch  where error.isMissing {
             return false
         }
@@ -128,7 +128,7 @@ struct FanotifyMounts: ~Copyable {
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
-        var turn = Turn(folders: FolderTurn(root))
+        var turn = Turn(folders: FolderCache(root))
         for record in try fanotify.read() {
             if record.isOverflow || record.place == nil {
                 isLost = true
@@ -156,7 +156,7 @@ struct FanotifyMounts: ~Copyable {
 
     /// What is opened for the records that are read together, and closed after them.
     private struct Turn: ~Copyable {
-        var folders: FolderTurn
+        var folders: FolderCache
         /// Of the mount with that number, and where the kernel says that it begins.
         var mount: (number: UInt64, beginning: FilePath)?
         var reader: HandleReader?

@@ -1,4 +1,3 @@
-internal import Foundation
 package import InletCore
 package import InletLinux
 package import SystemPackage
@@ -88,10 +87,7 @@ package struct FormerRoots: Sendable {
         let changed = isOwed ? Self.changed(known) : []
         let changes = settings.changesSources
         let entries = (settings.watch + left).map { Entry($0, isChanged: changes || changed.contains($0.path)) }
-        // Plain values are always written.
-        if entries != known, let text = try? JSONEncoder().encode(entries) {
-            try DurableFile.write(Array(text), to: file, mode: 0o600)
-        }
+        if entries != known { try DurableFile.write(JSON.note(of: entries), to: file, mode: 0o600) }
         return Array(left)
     }
 
@@ -103,6 +99,6 @@ package struct FormerRoots: Sendable {
             return []
         }
         // What is damaged says nothing of former folders; their files are kept where they are.
-        return (try? JSONDecoder().decode([Entry].self, from: Data(text))) ?? []
+        return JSON.note(text) ?? []
     }
 }

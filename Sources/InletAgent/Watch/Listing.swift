@@ -42,7 +42,7 @@ struct Listing: ~Copyable {
     private var folders: [FilePath] = []
     private var isUnderWay = false
     private var failure: SystemError?
-    private var turn: FolderTurn
+    private var turn: FolderCache
     /// The device of the root, and those of other file systems below it that are the kernel's own, as far as they were seen.
     private var device: UInt64?
     private var kinds: [UInt64: String?] = [:]
@@ -66,7 +66,7 @@ struct Listing: ~Copyable {
     ///   - most: names that are held at once.
     init(root: FilePath, isRecursive: Bool, pause: Duration? = nil, most: Int = NameRun.most) {
         names = NameRun(most: most)
-        turn = FolderTurn(root)
+        turn = FolderCache(root)
         (self.isRecursive, self.pause) = (isRecursive, pause)
     }
 

@@ -45,7 +45,7 @@ struct PollPass: ~Copyable {
     private var waiting: [FilePath] = []
     private var listing: ListedFolder?
     private var stream: DirectoryStream?
-    private var turn: FolderTurn
+    private var turn: FolderCache
     private var cost = Duration.zero
     private var began: ContinuousClock.Instant?
     /// When the last pass that has ended began.
@@ -56,7 +56,7 @@ struct PollPass: ~Copyable {
     var awaited: [UnitClock.Unit: ContinuousClock.Instant] = [:]
 
     init(root: FilePath, isRecursive: Bool, least: Duration) {
-        (self.isRecursive, self.least, turn) = (isRecursive, least, FolderTurn(root))
+        (self.isRecursive, self.least, turn) = (isRecursive, least, FolderCache(root))
     }
 
     var isLooking: Bool { if case .looking = phase { true } else { false } }
@@ -162,7 +162,7 @@ struct PollPass: ~Copyable {
 
     /// What was seen of a file system outweighs what is said of its type. What folders below show says nothing of the one that
     /// the mount is at: it may be the top of a FAT disk.
-    private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchWay)) -> PollBook.Times {
+    private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchStrategy)) -> PollBook.Times {
         switch (way.way.times, times[way.place]) {
         case (.whenSeen, .always) where directory == way.place: .whenSeen
         case (.never, _), (_, .never): .never

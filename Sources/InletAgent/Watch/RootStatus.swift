@@ -122,7 +122,7 @@ extension RootInspection {
                 + "writers on this one are looked for in /proc"
         }
         // Root has it, but for containers that leave it out.
-        if ProcessSetup.hasCapability(.lease) { return "on" }
+        if ProcessSetup.mayLeaseAll { return "on" }
         return "on for own files only: other owners' files need CAP_LEASE (the systemd unit grants it); "
             + "their writers are looked for in /proc, as far as it shows them"
     }
@@ -187,7 +187,7 @@ extension RootInspection {
     /// The same of the folder at `path`, now. Blocks.
     package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {
         // Of a folder that cannot be looked at other checks say why.
-        guard let folder = try? FileMode.ofFolder(path) else { return nil }
-        return linkCaution(rule, isProtected: LinkProtection.isOn(), folder: folder, user: ProcessSetup.userID)
+        guard let folder = try? FileOwner.ofFolder(path) else { return nil }
+        return linkCaution(rule, isProtected: FileOwner.protectsLinks(), folder: folder, user: ProcessSetup.userID)
     }
 }

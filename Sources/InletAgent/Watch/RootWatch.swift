@@ -311,7 +311,7 @@ struct RootWatch: ~Copyable {
         if inotify.refusal != nil, let fresh = try? Inotify() { inotify = fresh }
         var isRefused = inotify.isSilent
         var taken = 0
-        var turn = FolderTurn(settings.path)
+        var turn = FolderCache(settings.path)
         for directory in polls.book.directories where !isRefused && taken < Self.mostAtOnce {
             if modes.way(for: directory).way.isPolled { continue }
             do throws(SystemError) {

@@ -41,7 +41,7 @@ extension FileLook {
     }
 }
 
-extension FolderTurn {
+extension FolderCache {
     /// As `FileLook.file(at:)`.
     mutating func file(at path: FilePath) -> FileIdentity? {
         // As said there.
@@ -177,7 +177,7 @@ struct VolumeArrivals: Sendable {
                 of: key, from: weaker, at: root, after: last, limit: Self.group)
             guard let end = files.last else { return }
             last = end.path
-            var turn = FolderTurn(root)
+            var turn = FolderCache(root)
             let same = files.filter { file in
                 // What cannot be looked at now is held against size and time when it can: until then it stays known.
                 guard let look = try? turn.look(file.path) else { return true }
@@ -197,7 +197,7 @@ struct VolumeArrivals: Sendable {
             guard let end = files.last else { return count }
             last = end.id
             count += files.count
-            var turn = FolderTurn(root)
+            var turn = FolderCache(root)
             let moved = files.compactMap { file -> (id: Int64, identity: FileIdentity)? in
                 // What awaits its disposal is compared with what was proved when its turn comes: it may have been edited.
                 guard file.state == .pending else { return nil }

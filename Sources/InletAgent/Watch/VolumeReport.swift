@@ -216,7 +216,7 @@ extension RootLoop {
                 of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
             guard let next = files.last else { break }
             last = next.path
-            var turn = FolderTurn(root)
+            var turn = FolderCache(root)
             for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
@@ -282,7 +282,7 @@ struct EarlierFiles: Sendable {
             isOver = true
             return nil
         }
-        var turn = FolderTurn(root)
+        var turn = FolderCache(root)
         let there = files.filter { file in
             guard file.isDelivered, file.deliveredAt < before else { return false }
             // What is not there, or cannot be looked at, is not said to be delivered.

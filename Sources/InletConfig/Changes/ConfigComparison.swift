@@ -32,6 +32,8 @@ package struct ConfigComparison: Sendable {
     private let types: [DestinationType]
     /// Whether what is shown is all that is known.
     private let isOfTexts: Bool
+    /// Of the key of the file that is being compared.
+    private var effect = ConfigEffect.now
     private var changes: [ConfigChange] = []
 
     /// - Parameter types: those with which both were loaded.
@@ -54,7 +56,10 @@ package struct ConfigComparison: Sendable {
 
     private static func run(_ old: Side, _ new: Side, _ comparison: ConfigComparison) -> [ConfigChange] {
         var comparison = comparison
-        comparison.compare(old, new, .section(KeyTables.top(types: comparison.types)), [])
+        for spec in ConfigKeys.all.specs {
+            comparison.effect = spec.untilRestart == nil ? .now : .restart
+            comparison.compare(old[spec.name], new[spec.name], spec.kind, [spec.name])
+        }
         return comparison.changes
     }
 
@@ -67,26 +72,24 @@ package struct ConfigComparison: Sendable {
         switch kind {
         case .section(let specs), .brief(_, let specs):
             for spec in specs { compare(old[spec.name], new[spec.name], spec.kind, keys + [spec.name]) }
-        case .map(.section(let common)): compareNamed(old, new, common, keys)
+        case .destinations: compareNamed(old, new, keys)
         case .list(.section(let specs)): compareList(old.entries, new.entries, specs, keys)
         default:
-            let (from, to) = (ConfigText.leaf(old, kind), ConfigText.leaf(new, kind))
+            let (from, to) = (old.leaf(kind), new.leaf(kind))
             if isOfTexts ? from != to : old.value != new.value { add(keys, from, to) }
         }
     }
 
     /// Destinations: one that became another type is another one.
-    private mutating func compareNamed(_ old: Side, _ new: Side, _ common: [KeySpec], _ keys: [String]) {
+    private mutating func compareNamed(_ old: Side, _ new: Side, _ keys: [String]) {
         let names = Set(old.section?.values.keys.map(\.self) ?? []).union(new.section?.values.keys.map(\.self) ?? [])
         for name in names.sorted() {
             let (before, after) = (old[name], new[name])
-            let specs = [before, after].map { side in
-                common + (types.first { $0.name == side.section?.string("type") }?.keys ?? [])
-            }
+            let specs = [before, after].map { types.keys(of: $0.section?.string("type")) }
             if let one = before.section, let other = after.section, one.string("type") == other.string("type") {
                 compare(before, after, .section(specs[0]), keys + [name])
             } else {
-                add(keys + [name], ConfigText.entry(before, specs[0]), ConfigText.entry(after, specs[1]))
+                add(keys + [name], before.entry(specs[0]), after.entry(specs[1]))
             }
         }
     }
@@ -103,11 +106,11 @@ package struct ConfigComparison: Sendable {
             if let other = places[name] {
                 compare(side, other, .section(specs), key)
             } else {
-                add(key, ConfigText.entry(side, specs), nil)
+                add(key, side.entry(specs), nil)
             }
         }
         for (name, side) in zip(after, new) where !before.contains(name) {
-            add(keys + ["[\(DisplayText.escape(name))]"], nil, ConfigText.entry(side, specs))
+            add(keys + ["[\(DisplayText.escape(name))]"], nil, side.entry(specs))
         }
         // The first that matches counts.
         let order = (before.filter(after.contains), after.filter(before.contains))
@@ -121,17 +124,17 @@ package struct ConfigComparison: Sendable {
     }
 
     private mutating func add(_ keys: [String], _ from: String?, _ to: String?) {
-        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: .of(keys)))
+        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: effect))
     }
 }
 
 /// Values in one line, for lists of changes.
-enum ConfigText {
+extension ConfigComparison.Side {
     /// nil for what is not there.
-    static func leaf(_ side: ConfigComparison.Side, _ kind: ValueKind) -> String? {
-        guard side.value != nil else { return nil }
-        if case .secret = kind, case .secret? = side.value { return shownSecret(side.shown) }
-        return side.shown.map(text) ?? "***"
+    func leaf(_ kind: ValueKind) -> String? {
+        guard value != nil else { return nil }
+        if case .secret = kind, case .secret? = value { return Self.shownSecret(shown) }
+        return shown.map(Self.text) ?? "***"
     }
 
     /// `${env:KEY}` says nothing of what it stands for.
@@ -154,20 +157,20 @@ enum ConfigText {
     }
 
     /// A whole entry: what it says beside the defaults. nil for one that is not there.
-    static func entry(_ side: ConfigComparison.Side, _ specs: [KeySpec]) -> String? {
-        guard side.section != nil else { return nil }
+    func entry(_ specs: [KeySpec]) -> String? {
+        guard section != nil else { return nil }
         let parts = specs.compactMap { spec -> String? in
-            let inner = side[spec.name]
+            let inner = self[spec.name]
             guard inner.value != nil else { return nil }
             switch spec.kind {
             case .section(let keys), .brief(_, let keys):
-                let text = entry(inner, keys)
+                let text = inner.entry(keys)
                 return text == nil || text == "{}" ? nil : "\(spec.name): \(text ?? "")"
             case .list(.section(let keys)):
-                let items = inner.entries.compactMap { entry($0, keys) }
+                let items = inner.entries.compactMap { $0.entry(keys) }
                 return items.isEmpty ? nil : "\(spec.name): [\(items.joined(separator: ", "))]"
             default:
-                guard let text = leaf(inner, spec.kind), text != spec.defaultText, text != "[]", text != "{}" else {
+                guard let text = inner.leaf(spec.kind), text != spec.defaultText, text != "[]", text != "{}" else {
                     return nil
                 }
                 return "\(spec.name): \(text)"

@@ -82,3 +82,25 @@ struct ErrorReport: Sendable {
             < (right.position.line, right.position.column, right.message)
     }
 }
+
+/// What is wrong at one place, before it is joined with the file's name and text.
+struct Problem: Error, Sendable, Equatable {
+    var position: SourcePosition
+    var message: String
+    /// The line's text behind the key is not shown, because it may hold a credential under a mistyped name.
+    var hidesValue = false
+
+    init(_ position: SourcePosition, _ message: String, hidesValue: Bool = false) {
+        self.position = position
+        self.message = message
+        self.hidesValue = hidesValue
+    }
+}
+
+extension SourcePosition {
+    static let start = SourcePosition(line: 1, column: 1)
+
+    static func < (left: SourcePosition, right: SourcePosition) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+}

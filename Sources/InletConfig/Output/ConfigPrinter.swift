@@ -25,7 +25,7 @@ package struct ConfigPrinter {
     package static func show(_ config: LoadedConfig, types: [DestinationType]) -> String {
         var printer = ConfigPrinter(types: types)
         var margin = Margin()
-        printer.write(config.effective, KeyTables.top(types: types), &margin)
+        printer.write(config.effective, ConfigKeys.all.specs, &margin)
         return printer.output
     }
 
@@ -41,13 +41,12 @@ package struct ConfigPrinter {
     private mutating func write(_ name: String, _ value: ConfigValue, _ kind: ValueKind, _ margin: inout Margin) {
         output += margin.take() + name + ":"
         switch (value, kind) {
-        case (.section(let section), .map(.section(let common))):
+        case (.section(let section), .destinations):
             output += "\n"
             for name in section.positions.sorted(by: { $0.value < $1.value }).map(\.key) {
                 guard let entry = section.section(name) else { continue }
-                let type = types.first { $0.name == entry.string("type") }
                 var inner = margin.next
-                write(YAMLText.text(name), .section(entry), .section(common + (type?.keys ?? [])), &inner)
+                write(YAMLText.text(name), .section(entry), .section(types.keys(of: entry.string("type"))), &inner)
             }
         case (.section(let section), .section(let keys)), (.section(let section), .brief(_, let keys)):
             output += "\n"

@@ -4,9 +4,9 @@ package import InletCore
 package enum ConfigSchema {
     /// The schema's text, the same for the same tables.
     package static func json(types: [DestinationType]) -> String {
-        var root = object(KeyTables.top(types: types), types)
+        var root = object(ConfigKeys.all.specs, types)
         root.insert(contentsOf: head, at: 0)
-        root.append(("patternProperties", .object([("^\(KeyTables.extensionPrefix)", .object([]))])))
+        root.append(("patternProperties", .object([("^\(ConfigKeys.extensionPrefix)", .object([]))])))
         return JSONText.object(root).text() + "\n"
     }
 
@@ -78,7 +78,7 @@ package enum ConfigSchema {
         case .list(let item): list(item, types)
         case .section(let keys): object(keys, types)
         case .brief(let single, let keys): brief(keys.first { $0.name == single }?.kind ?? .string, keys, types)
-        case .map(.section(let keys)): named(keys, types)
+        case .destinations: named(types)
         case .map(let value):
             [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
         }
@@ -114,16 +114,56 @@ package enum ConfigSchema {
     }
 
     /// A mapping of names to sections whose keys follow from their `type`.
-    private static func named(_ common: [KeySpec], _ types: [DestinationType]) -> [(String, JSONText)] {
+    private static func named(_ types: [DestinationType]) -> [(String, JSONText)] {
         let choices = types.map { type in
-            var only = KeyTables.destinationType([type])
+            var only = [type].typeKey
             only.summary = type.summary
-            return JSONText.object(object([only] + common.dropFirst() + type.keys, types))
+            return JSONText.object(object([only] + type.keys, types))
         }
         return [
             ("type", .string("object")),
-            ("propertyNames", .object([("pattern", .string(KeyTables.namePattern))])),
+            ("propertyNames", .object([("pattern", .string(ValueReader.namePattern))])),
             ("additionalProperties", .object([("oneOf", .array(choices))])),
         ]
+    }
+}
+
+/// A JSON document whose objects keep the order of their keys, which is the order that people read the schema in; Foundation's
+/// coders keep none.
+private indirect enum JSONText: Sendable {
+    case string(String)
+    case integer(Int64)
+    case boolean(Bool)
+    case array([JSONText])
+    case object([(String, JSONText)])
+
+    /// The document over several lines; short arrays of plain values stay on one.
+    func text(depth: Int = 0) -> String {
+        switch self {
+        case .string(let text): JSONString.quote(text)
+        case .integer(let number): String(number)
+        case .boolean(let flag): flag ? "true" : "false"
+        case .array(let items) where items.allSatisfy(\.isPlain):
+            "[" + items.map { $0.text() }.joined(separator: ", ") + "]"
+        case .array(let items):
+            Self.block("[", items.map { $0.text(depth: depth + 1) }, "]", depth: depth)
+        case .object(let fields) where fields.isEmpty:
+            "{}"
+        case .object(let fields):
+            Self.block(
+                "{", fields.map { "\(JSONString.quote($0.0)): \($0.1.text(depth: depth + 1))" }, "}", depth: depth)
+        }
+    }
+
+    private var isPlain: Bool {
+        switch self {
+        case .string, .integer, .boolean: true
+        case .array, .object: false
+        }
+    }
+
+    private static func block(_ open: String, _ lines: [String], _ close: String, depth: Int) -> String {
+        let margin = String(repeating: "  ", count: depth)
+        return open + "\n" + lines.map { "\(margin)  \($0)" }.joined(separator: ",\n") + "\n\(margin)\(close)"
     }
 }

@@ -1,16 +1,9 @@
+import InletCore
 package import SystemPackage
 
 /// Whether a file that holds credentials, or says what Inlet runs and where files go, is held as it should be: judged from
 /// what stat(2) says of it.
 package struct FileTrust: Sendable {
-    /// What is done about a file that is not: `permissions:`.
-    package enum Rule: String, Sendable, CaseIterable {
-        case warn
-        /// It is not used.
-        case strict
-        case off
-    }
-
     /// Who reads it. Root's group counts as everybody's own: what it may read, root may read anyway.
     package struct Reader: Sendable, Equatable {
         package var user: UInt32
@@ -62,5 +55,60 @@ package struct FileTrust: Sendable {
             found.append("belongs to the user \(owner), who is neither root nor us; chown it")
         }
         return found
+    }
+}
+
+/// A file that a credential is in.
+struct CredentialFile: Sendable {
+    var path: FilePath
+    var trust: FileTrust
+}
+
+/// A file read whole, up to a limit.
+struct SmallFile {
+    var bytes: [UInt8]
+    var trust: FileTrust
+
+    /// Why a file could not be read, in words.
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    static func read(_ path: FilePath, limit: Int) throws(Failure) -> SmallFile {
+        do {
+            // Not blocking, because opening a FIFO would wait for its writer.
+            let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
+            return try file.closeAfter {
+                let stat = try file.stat()
+                guard stat.type != .directory else { throw Errno.isDirectory }
+                let bytes = try bytes(of: file, limit: limit)
+                return SmallFile(bytes: bytes, trust: FileTrust(stat))
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(description: "\(error)")
+        }
+    }
+
+    /// What is known of a file that is read later, if it is there: whoever reads it says why it cannot be.
+    static func trust(of path: FilePath) -> FileTrust? { (try? path.stat()).map { FileTrust($0) } }
+
+    private static func bytes(of file: FileDescriptor, limit: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
+        defer { chunk.deallocate() }
+        while true {
+            let count = try file.read(into: chunk)
+            if count == 0 { return bytes }
+            bytes += chunk.prefix(count)
+            if bytes.count > limit { throw Failure(description: "it is larger than \(ByteText.format(Int64(limit)))") }
+        }
+    }
+}
+
+extension FileTrust {
+    fileprivate init(_ stat: Stat) {
+        self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
     }
 }

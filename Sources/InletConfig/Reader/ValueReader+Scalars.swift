@@ -24,33 +24,9 @@ extension ValueReader {
     }
 
     private mutating func plain(_ text: String, _ kind: ValueKind, _ node: YAMLNode, key: String) -> ConfigValue? {
-        let result = Self.parse(text, kind)
+        let result = kind.value(of: text)
         if result == nil { report(node.position, Self.refusal(of: text, kind, key: key)) }
         return result
-    }
-
-    private static func parse(_ text: String, _ kind: ValueKind) -> ConfigValue? {
-        switch kind {
-        case .boolean:
-            return ["true": true, "false": false][text.lowercased()].map { .boolean($0) }
-        case .integer(let range):
-            return Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
-        case .bytesOrAuto where text == "auto":
-            return .string(text)
-        case .bytesOrOff where text == "off":
-            return .string(text)
-        case .bytes, .bytesOrAuto, .bytesOrOff:
-            return ByteText.parse(text).map { .bytes($0) }
-        case .duration(let offAllowed):
-            if offAllowed, text == "off" { return .duration(nil) }
-            return DurationText.parse(text).map { .duration($0) }
-        case .rate: return RateText.parse(text).map { .rate($0) }
-        case .time: return DaySpan.minute(text) == nil ? nil : .string(text)
-        case .choice(let choices):
-            return choices.contains(text) ? .string(text) : nil
-        default:
-            return nil
-        }
     }
 
     /// What is wrong with `text`, and how a value of `kind` is written.
@@ -75,8 +51,6 @@ extension ValueReader {
             return "\(shown) \(RateText.fault(of: text))"
         case .time:
             return "\(shown) is not a time of the day; write for example \"08:00\", up to \"24:00\""
-        case .choice where KeyTables.plannedChoices[key]?.contains(text) == true:
-            return "\(key) \(shown) is not available in this version"
         case .choice(let choices):
             let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
             return "'\(key)' is one of \(choices.joined(separator: ", ")), not \(shown)\(hint)"
@@ -120,11 +94,14 @@ extension ValueReader {
             report(node.position, Self.refusal(ofPath: filled, key: key))
             return nil
         }
-        if mode == .filled, KeyTables.credentialFiles.contains(key), let trust = SmallFile.trust(of: path) {
+        if mode == .filled, Self.credentialFiles.contains(key), let trust = SmallFile.trust(of: path) {
             files.append((file: CredentialFile(path: path, trust: trust), position: node.position))
         }
         return .string(path.string)
     }
+
+    /// Keys whose files hold credentials.
+    private static let credentialFiles: Set = ["refresh_token_file", "credentials_file"]
 
     private static func refusal(ofPath text: String, key: String) -> String {
         if text.isEmpty { return "'\(key)' is empty" }
@@ -158,5 +135,57 @@ enum Quotation {
     static func isHarmless(_ text: String) -> Bool {
         AddressLogin.range(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
             && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
+    }
+}
+
+/// Finds where a byte of a scalar's value stands in the source, through quotes and escapes.
+struct ScalarPlace {
+    let source: SourceText
+
+    /// The place of the value's byte `offset` (UTF-8). Values over several lines answer with their beginning.
+    func position(of node: YAMLNode, offset: Int) -> SourcePosition {
+        guard case .scalar(let text, let style) = node.content, node.lastLine == node.position.line,
+            node.position.line <= source.lines.count
+        else { return node.position }
+        let before = characters(in: text, upTo: offset)
+        var column = node.position.column
+        switch style {
+        case .plain:
+            column += before.count
+        case .singleQuoted:
+            column += 1 + before.count + before.count { $0 == "'" }
+        case .doubleQuoted:
+            column = columnBehind(before.count, from: column + 1, line: source.lines[node.position.line - 1])
+        case .block:
+            break
+        }
+        return SourcePosition(line: node.position.line, column: column)
+    }
+
+    private func characters(in text: String, upTo offset: Int) -> [Unicode.Scalar] {
+        var bytes = 0
+        return text.unicodeScalars.prefix {
+            bytes += UTF8.width($0)
+            return bytes <= offset
+        }
+    }
+
+    /// Steps over `count` characters of a double-quoted text whose first is at `column`.
+    private func columnBehind(_ count: Int, from column: Int, line: [Unicode.Scalar]) -> Int {
+        var column = column
+        for _ in 0..<count {
+            guard column <= line.count else { break }
+            column += line[column - 1] == "\\" ? escapeLength(line[column...].first) : 1
+        }
+        return column
+    }
+
+    private func escapeLength(_ kind: Unicode.Scalar?) -> Int {
+        switch kind {
+        case "x": 4
+        case "u": 6
+        case "U": 10
+        default: 2
+        }
     }
 }

@@ -1,4 +1,4 @@
-import InletCore
+package import InletCore
 
 /// Turns nodes into values by the key tables, and collects everything that is wrong on the way.
 ///
@@ -20,6 +20,9 @@ struct ValueReader {
     var secrets: [YAMLNode] = []
     /// What `${…}` stood for. Somebody may have put a credential where none belongs.
     var filledIn: Set<Secret> = []
+    /// The node of each value of a section, by its place. What is reached through an alias has the place, and the node, of its
+    /// anchor.
+    var nodes: [SourcePosition: YAMLNode] = [:]
     /// The files that credentials are in, with the place of their names.
     var files: [(file: CredentialFile, position: SourcePosition)] = []
 
@@ -36,7 +39,7 @@ struct ValueReader {
 
     /// Reads `node` as a mapping of `keys`. `label` names it in errors; the top level has an empty one.
     mutating func section(_ node: YAMLNode, _ keys: [KeySpec], label: String) -> ConfigSection {
-        var section = ConfigSection(values: [:], positions: [:], position: node.position)
+        var section = ConfigSection(position: node.position)
         if case .mapping(let entries) = node.content {
             for entry in entries { read(entry, keys, label: label, into: &section) }
         } else {
@@ -57,6 +60,7 @@ struct ValueReader {
             return reportUnknown(entry, keys, label: label)
         }
         section.positions[spec.name] = entry.value.position
+        nodes[entry.value.position] = entry.value
         if entry.value.isNull {
             // An empty list or section is what remains when all its entries are commented out.
             guard spec.kind.isScalar || spec.isRequired else { return }
@@ -65,14 +69,9 @@ struct ValueReader {
         section.values[spec.name] = value(entry.value, spec.kind, key: spec.name)
     }
 
-    /// Tells a key of a later version from a mistake, and a mistake from what was probably meant.
     private mutating func reportUnknown(_ entry: YAMLNode.Entry, _ keys: [KeySpec], label: String) {
-        if label.isEmpty, entry.key.hasPrefix(KeyTables.extensionPrefix) { return }
+        if label.isEmpty, entry.key.hasPrefix(ConfigKeys.extensionPrefix) { return }
         let name = Quotation.of(entry.key)
-        if KeyTables.planned[label]?.contains(entry.key) == true {
-            return report(
-                entry.keyPosition, "\(name)\(label.isEmpty ? "" : " in \(label)") is not available in this version")
-        }
         let names = keys.map(\.name)
         let hint =
             Suggestion.nearest(to: entry.key, in: names).map { "did you mean '\($0)'?" }
@@ -86,23 +85,22 @@ struct ValueReader {
     private static func place(_ label: String) -> String { label.isEmpty ? " at the top level" : " in \(label)" }
 
     /// Adds the defaults of absent keys. A section that is absent gets those of its own keys.
-    private mutating func fillDefaults(_ keys: [KeySpec], _ section: ConfigSection) -> ConfigSection {
+    private func fillDefaults(_ keys: [KeySpec], _ section: ConfigSection) -> ConfigSection {
         var section = section
         for spec in keys where section.values[spec.name] == nil {
             if case .section(let inner) = spec.kind,
-                section.positions[spec.name] == nil || inner.allSatisfy(\.isOptional)
+                section.positions[spec.name] == nil || !inner.contains(where: \.isRequired)
             {
                 section.values[spec.name] = .section(emptySection(inner, at: section.position))
             } else if let text = spec.defaultText {
-                section.values[spec.name] = value(
-                    YAMLNode(default: text, at: section.position), spec.kind, key: spec.name)
+                section.values[spec.name] = spec.kind.value(of: text)
             }
         }
         return section
     }
 
-    private mutating func emptySection(_ keys: [KeySpec], at position: SourcePosition) -> ConfigSection {
-        fillDefaults(keys, ConfigSection(values: [:], positions: [:], position: position))
+    private func emptySection(_ keys: [KeySpec], at position: SourcePosition) -> ConfigSection {
+        fillDefaults(keys, ConfigSection(position: position))
     }
 
     /// Reads `node` as `kind`; nil after a report.
@@ -111,7 +109,7 @@ struct ValueReader {
         case .list(let item): list(node, item, key: key)
         case .section(let keys): .section(section(node, keys, label: key))
         case .brief(let single, let keys): .section(brief(node, single, keys, label: key))
-        case .map(.section(let keys)): .section(named(node, keys, key: key))
+        case .destinations: .section(named(node, key: key))
         case .map: map(node, key: key)
         default: scalar(node, kind, key: key)
         }
@@ -122,7 +120,7 @@ struct ValueReader {
         guard case .scalar = node.content, let spec = keys.first(where: { $0.name == single }) else {
             return section(node, keys, label: label)
         }
-        var section = ConfigSection(values: [:], positions: [single: node.position], position: node.position)
+        var section = ConfigSection(positions: [single: node.position], position: node.position)
         section.values[single] = value(node, spec.kind, key: label)
         return fillDefaults(keys, section)
     }
@@ -152,15 +150,109 @@ struct ValueReader {
         }
         return .map(values)
     }
+
+    // MARK: - Destinations
+
+    /// Reads a mapping of the user's names to sections whose keys depend on their `type`; the result's values are
+    /// sections under those names.
+    private mutating func named(_ node: YAMLNode, key: String) -> ConfigSection {
+        var result = ConfigSection(position: node.position)
+        guard case .mapping(let entries) = node.content else {
+            report(node.position, "'\(key)' is a mapping of names to destinations, not \(node.kindName)")
+            return result
+        }
+        for entry in entries {
+            result.positions[entry.key] = entry.keyPosition
+            checkName(entry.key, at: entry.keyPosition, of: "a destination")
+            result.values[entry.key] = destination(entry).map { .section($0) }
+        }
+        return result
+    }
+
+    /// Reports a name that could not stand in commands, URLs and log lines.
+    mutating func checkName(_ name: String, at position: SourcePosition, of what: String) {
+        let allowed = name.utf8.allSatisfy { Self.nameBytes.contains($0) }
+        if allowed, (1...64).contains(name.utf8.count) { return }
+        report(position, "the name of \(what) has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+    }
+
+    /// The names of destinations, routes and receivers.
+    static let namePattern = "^[A-Za-z0-9._-]{1,64}$"
+    private static let nameBytes = Set(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-".utf8)
+
+    private mutating func destination(_ entry: YAMLNode.Entry) -> ConfigSection? {
+        let label = "destination \(Quotation.of(entry.key))"
+        guard case .mapping = entry.value.content else {
+            report(entry.keyPosition, "\(label) is a mapping with a 'type', not \(entry.value.kindName)")
+            return nil
+        }
+        guard let node = entry.value["type"] else {
+            report(entry.value.position, "required key 'type' is missing in \(label)")
+            return nil
+        }
+        if case .scalar(let name, _) = node.content, types.contains(where: { $0.name == name }) {
+            return section(entry.value, types.keys(of: name), label: label)
+        }
+        // Which other keys belong here is not known; only the type is complained about.
+        _ = value(node, types.typeKey.kind, key: types.typeKey.name)
+        return nil
+    }
 }
 
-extension KeySpec {
-    fileprivate var isOptional: Bool { !isRequired }
+extension [DestinationType] {
+    /// The key that every destination has.
+    package var typeKey: KeySpec {
+        KeySpec("type", .choice(map(\.name)), required: true, "The kind of destination.")
+    }
+
+    /// All keys of a destination of that type.
+    package func keys(of name: String?) -> [KeySpec] { [typeKey] + (first { $0.name == name }?.keys ?? []) }
 }
 
-extension YAMLNode {
-    /// A value that stands in a table, not in the file.
-    fileprivate init(default text: String, at position: SourcePosition) {
-        self.init(content: .scalar(text, .plain), position: position, lastLine: position.line, size: 1)
+extension ConfigKeys {
+    /// Top-level keys that begin so are not read: a place for anchors to be used further down.
+    static let extensionPrefix = "x-"
+}
+
+extension ValueKind {
+    /// The names of all keys below this kind whose values are secret.
+    var secretNames: [String] {
+        switch self {
+        case .section(let keys), .brief(_, let keys):
+            keys.flatMap { $0.kind.isSecret ? [$0.name] : $0.kind.secretNames }
+        case .list(let kind), .map(let kind): kind.secretNames
+        default: []
+        }
+    }
+
+    /// The places of all credentials below this kind, addresses with a login among them: `auth.api_key`.
+    package var secretPaths: [String] {
+        switch self {
+        case .section(let keys), .brief(_, let keys):
+            keys.flatMap { spec in
+                switch spec.kind {
+                case .secret, .url: [spec.name]
+                default: spec.kind.secretPaths.map { $0.isEmpty ? spec.name : "\(spec.name).\($0)" }
+                }
+            }
+        case .list(let kind), .map(let kind): kind.isScalar ? (kind.isSecret ? [""] : []) : kind.secretPaths
+        default: []
+        }
+    }
+
+    var isSecret: Bool {
+        switch self {
+        case .secret: true
+        case .list(let kind), .map(let kind): kind.isSecret
+        default: false
+        }
+    }
+
+    var isScalar: Bool {
+        switch self {
+        case .list, .section, .brief, .map, .destinations: false
+        default: true
+        }
     }
 }

@@ -14,7 +14,7 @@ struct YAMLDocument {
     private var openAnchors: Set<String> = []
     private var nodes = 0
 
-    /// The root of the only document in `bytes`, which are valid UTF-8 without a byte order mark.
+    /// The root of the only document in `bytes`, which have no byte order mark.
     static func parse(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
         var document = YAMLDocument(events: try YAMLEvents(bytes))
         return try document.read()
@@ -37,14 +37,14 @@ struct YAMLDocument {
     }
 
     private static let empty = Problem(
-        SourcePosition(line: 1, column: 1), "the file is empty; `inlet init` writes one to start from")
+        .start, "the file is empty; `inlet init` writes one to start from")
 
     /// The node that `event` begins; its anchor can be used only behind its end.
     private mutating func node(from event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
         if depth > Self.maximumDepth {
             throw Problem(event.start, "values are nested deeper than \(Self.maximumDepth) levels")
         }
-        if event.tag != nil { throw Problem(event.start, "tags such as !!str are not supported; quote text instead") }
+        if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
         if let anchor = event.anchor { openAnchors.insert(anchor) }
         let node = try content(of: event, depth: depth)
         if let anchor = event.anchor {
@@ -164,5 +164,61 @@ private struct MappingEntries {
 
     private static func refusal(_ node: YAMLNode) -> Problem {
         Problem(node.position, "'<<' merges a mapping or a list of mappings, not \(node.kindName)")
+    }
+}
+
+/// One value of a YAML document, with the place it was written at.
+///
+/// Values reached through an alias keep the place of their anchor, where the text to correct stands.
+struct YAMLNode: Sendable {
+    enum Style: Sendable {
+        case plain
+        case singleQuoted
+        case doubleQuoted
+        /// `|` or `>`.
+        case block
+    }
+
+    struct Entry: Sendable {
+        var key: String
+        var keyPosition: SourcePosition
+        var value: YAMLNode
+    }
+
+    indirect enum Content: Sendable {
+        case scalar(String, Style)
+        case sequence([YAMLNode])
+        case mapping([Entry])
+    }
+
+    var content: Content
+    var position: SourcePosition
+    /// The last line the value stands on.
+    var lastLine: Int
+    /// How many values this one holds, itself and keys included.
+    var size: Int
+
+    /// `key:` with nothing behind it, `~` or `null`.
+    var isNull: Bool {
+        if case .scalar(let text, .plain) = content { ["", "~", "null", "Null", "NULL"].contains(text) } else { false }
+    }
+
+    var items: [YAMLNode] {
+        if case .sequence(let items) = content { items } else { [] }
+    }
+
+    /// The value under `key` of a mapping.
+    subscript(key: String) -> YAMLNode? {
+        guard case .mapping(let entries) = content else { return nil }
+        return entries.first { $0.key == key }?.value
+    }
+
+    /// What a person calls this kind of value.
+    var kindName: String {
+        switch content {
+        case .scalar: isNull ? "nothing" : "a single value"
+        case .sequence: "a list"
+        case .mapping: "a mapping"
+        }
     }
 }

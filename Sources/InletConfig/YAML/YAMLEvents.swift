@@ -22,6 +22,8 @@ struct YAMLEvent {
     var tag: String?
     var start: SourcePosition
     var end: SourcePosition
+
+    static let tagRefusal = "tags such as !!str are not supported; quote text instead"
 }
 
 /// The one owner of a libyaml parser and of the bytes it reads.
@@ -29,15 +31,19 @@ final class YAMLEvents {
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let input: UnsafeMutableBufferPointer<UInt8>
 
-    /// `bytes` is valid UTF-8 without a byte order mark.
+    /// - Parameter bytes: without a byte order mark.
     init(_ bytes: [UInt8]) throws(Problem) {
+        if let offset = SourceText.firstInvalidOffset(in: bytes) {
+            let place = SourceText.position(after: bytes.prefix(offset))
+            throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
+        }
         parser = .allocate(capacity: 1)
         input = .allocate(capacity: bytes.count)
         _ = input.initialize(from: bytes)
         guard yaml_parser_initialize(parser) == 1 else {
             parser.deallocate()
             input.deallocate()
-            throw Problem(SourcePosition(line: 1, column: 1), "not enough memory to read the file")
+            throw Problem(.start, "not enough memory to read the file")
         }
         yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
         yaml_parser_set_input_string(parser, input.baseAddress, bytes.count)

@@ -9,8 +9,8 @@ package struct RetryPolicy: Sendable, Hashable {
     package var expire: Duration?
 
     package init(
-        attempts: Int = 3, backoff: Duration = .seconds(1), maxBackoff: Duration = .seconds(300),
-        expire: Duration? = .seconds(86_400)
+        attempts: Int = RetryKeys.all.attempts.standard, backoff: Duration = RetryKeys.all.backoff.standard,
+        maxBackoff: Duration = RetryKeys.all.maxBackoff.standard, expire: Duration? = RetryKeys.all.expire.standard
     ) {
         self.attempts = attempts
         self.backoff = backoff

@@ -11,9 +11,9 @@ package struct ProxySettings: Sendable, Hashable {
     package var server: ProxyServer?
     package var exceptions: ProxyExceptions
 
-    /// The values of `KeySpec.proxy`, read from what was filled in.
-    package init(_ section: ConfigSection) throws(Fault) {
-        let exceptions = section.strings("no_proxy") ?? []
+    /// - Parameter section: read from what was filled in.
+    package init(_ section: Section<ProxyKeys>) throws(Fault) {
+        let exceptions = section.noProxy ?? []
         for text in exceptions {
             guard let entry = ProxyExceptions.unreadable(in: text) else { continue }
             throw Fault(
@@ -23,8 +23,8 @@ package struct ProxySettings: Sendable, Hashable {
             )
         }
         self.exceptions = ProxyExceptions(exceptions)
-        guard let text = section.secret("url")?.reveal() else { throw Fault(key: "url", message: "is missing") }
-        let (user, password) = (section.string("user"), section.secret("password"))
+        guard let text = section.url?.reveal() else { throw Fault(key: "url", message: "is missing") }
+        let (user, password) = (section.user, section.password)
         if text == "off" {
             if let key = user != nil ? "user" : password != nil ? "password" : nil {
                 throw Fault(key: key, message: "belongs to no proxy: 'url' is off")
@@ -53,24 +53,6 @@ package struct ProxySettings: Sendable, Hashable {
         server?.user = user
         server?.password = password
     }
-}
-
-extension KeySpec {
-    /// `proxy:` at the top, and of every destination that goes over the network.
-    package static let proxy = KeySpec(
-        "proxy", .brief("url", proxyKeys),
-        "The proxy that is gone through: off, its address, or a mapping; without it, what the environment says (HTTPS_PROXY …)."
-    )
-
-    private static let proxyKeys: [KeySpec] = [
-        KeySpec("url", .url, required: true, "http, https, socks5 or socks5h://host:port, or off."),
-        KeySpec("user", .string, "The user at the proxy."),
-        KeySpec("password", .secret, "The user's password at the proxy."),
-        KeySpec(
-            "no_proxy", .list(.string),
-            "What is reached directly: hosts with all below them, host:port, addresses, networks like 10.0.0.0/8, or *."
-        ),
-    ]
 }
 
 /// A server that connections go through.

@@ -10,9 +10,9 @@ package struct DeriveRule: Sendable, Equatable {
     package var extensions: [String]
     /// What the original's key is followed by: `.thumb.jpg`.
     package var suffix: String
-    package var timeout = Duration.seconds(60)
+    package var timeout = DeriveKeys.all.timeout.standard
     /// Bytes that the program may write.
-    package var maxSize: Int64 = 16 << 20
+    package var maxSize = DeriveKeys.all.maxSize.standard
 
     package init(name: String, command: [String], extensions: [String] = [], suffix: String) {
         self.name = name

@@ -28,7 +28,7 @@ package struct Route: Sendable {
     package var onSuccess: OnSuccess
     package var onFailure: OnFailure
     package var retry: RetryPolicy
-    package var priority = Priority.normal
+    package var priority = RouteKeys.all.priority.standard
     /// nil = the root's.
     package var settle: Duration?
     package var sidecars: SidecarRule
@@ -37,8 +37,8 @@ package struct Route: Sendable {
     /// Texts of the user's own that go with every file of the route into listings, receipts and notifications; `type:` is the
     /// one called `type`.
     package var labels: [String: KeyTemplate] = [:]
-    package var receipts = ReceiptPlace.none
-    package var dedupe = DuplicateRule.off
+    package var receipts = RouteKeys.all.receipts.standard
+    package var dedupe = RouteKeys.all.dedupe.standard
     /// What is made of its files and delivered beside them.
     package var derive: [DeriveRule] = []
     /// For `unit: folder` only.
@@ -49,9 +49,10 @@ package struct Route: Sendable {
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,
         key: KeyTemplate = .standard, owner: String? = nil, to: [String], with: [String: KeyTemplate] = [:],
-        sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep,
+        sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = RouteKeys.all.onSuccess.standard,
+        onFailure: OnFailure = RouteKeys.all.onFailure.standard,
         retry: RetryPolicy = RetryPolicy(), settle: Duration? = nil, sidecars: SidecarRule = SidecarRule(),
-        unit: RouteUnit = .file, completion: Completion = .quiet
+        unit: RouteUnit = RouteKeys.all.unit.standard, completion: Completion = RouteKeys.all.completion.standard
     ) {
         self.name = name
         self.match = match
@@ -137,11 +138,14 @@ package struct ManifestRule: Sendable, Hashable, Codable {
         case mhl
     }
 
+    /// Those that the lists' readers know.
+    package static let algorithms: [Digest.Algorithm] = [.xxh64, .md5, .sha1]
+
     package var format: Format
     /// What is computed of every file as it is read from its folder.
     package var algorithm: Digest.Algorithm
 
-    package init(format: Format, algorithm: Digest.Algorithm = .xxh64) {
+    package init(format: Format, algorithm: Digest.Algorithm = ManifestKeys.all.hash.standard) {
         self.format = format
         self.algorithm = algorithm
     }
@@ -231,7 +235,10 @@ package struct SidecarRule: Sendable, Equatable {
     /// How long a file must be quiet before it goes without what is missing, and a companion without its file.
     package var wait: Duration
 
-    package init(metadata: Bool = false, extensions: [String] = [], wait: Duration = .seconds(10)) {
+    package init(
+        metadata: Bool = SidecarKeys.all.metadata.standard, extensions: [String] = [],
+        wait: Duration = SidecarKeys.all.wait.standard
+    ) {
         self.metadata = metadata
         self.extensions = extensions
         self.wait = wait

@@ -32,37 +32,4 @@ package enum ConfigEffect: String, Sendable {
     case now
     /// The running agent keeps what it was started with.
     case restart
-
-    /// Each key of the file is below exactly one of these.
-    package static let rules: [(key: String, effect: ConfigEffect)] = [
-        ("state_dir", .restart),
-        ("workers", .restart),
-        ("dashboard", .restart),
-        ("proxy", .restart),
-        ("landlock", .restart),
-        ("tls_key_log", .restart),
-        ("log", .now),
-        ("shutdown_timeout", .now),
-        ("permissions", .now),
-        ("limits", .now),
-        ("journal_backup", .now),
-        ("journal_history", .now),
-        ("destinations", .now),
-        ("watch", .now),
-        ("routes", .now),
-        ("notify", .now),
-        ("ping_url", .now),
-        ("ping_interval", .now),
-        ("ping_allow_http", .now),
-        ("ping_ca_file", .now),
-    ]
-
-    /// What is known of no rule is believed to need a restart.
-    package static func of(_ keys: [String]) -> ConfigEffect {
-        rules.first { $0.key.split(separator: ".").map(String.init).isPrefix(of: keys) }?.effect ?? .restart
-    }
-}
-
-extension [String] {
-    fileprivate func isPrefix(of others: [String]) -> Bool { others.starts(with: self) }
 }

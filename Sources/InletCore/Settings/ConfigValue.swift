@@ -1,20 +1,25 @@
-/// One key that a section of the configuration understands.
-///
-/// Tables of these are the single source of the reader's checks, the JSON schema and the documentation.
+/// What the reader's checks, the JSON schema and the documentation know of one key, whatever the type of its value: see `Key`.
 package struct KeySpec: Sendable {
     package var name: String
     package var kind: ValueKind
     package var isRequired: Bool
     /// The value used when the key is absent, as a person would write it; nil where absence has its own meaning.
     package var defaultText: String?
+    /// For keys whose value a running agent keeps until it is restarted: puts that of the running settings (the second) into
+    /// new ones. nil = a change takes effect with the reload.
+    package var untilRestart: (@Sendable (inout Settings, Settings) -> Void)?
     /// One sentence for the schema and the docs.
     package var summary: String
 
-    package init(_ name: String, _ kind: ValueKind, required: Bool = false, default: String? = nil, _ summary: String) {
+    package init(
+        _ name: String, _ kind: ValueKind, required: Bool = false, default: String? = nil,
+        untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
+    ) {
         self.name = name
         self.kind = kind
         isRequired = required
         defaultText = `default`
+        self.untilRestart = untilRestart
         self.summary = summary
     }
 }
@@ -51,6 +56,28 @@ package indirect enum ValueKind: Sendable {
     case brief(String, [KeySpec])
     /// A mapping with the user's own keys (`with:`).
     case map(ValueKind)
+    /// A mapping of the user's names to sections, whose keys follow from their `type`.
+    case destinations
+}
+
+extension ValueKind {
+    /// What `text`, written as a single plain value, comes to; nil where it is none of this kind.
+    package func value(of text: String) -> ConfigValue? {
+        switch self {
+        case .string: .string(text)
+        case .boolean: ["true": true, "false": false][text.lowercased()].map { .boolean($0) }
+        case .integer(let range): Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
+        case .bytesOrAuto where text == "auto", .bytesOrOff where text == "off": .string(text)
+        case .bytes, .bytesOrAuto, .bytesOrOff: ByteText.parse(text).map { .bytes($0) }
+        case .duration(offAllowed: true) where text == "off": .duration(nil)
+        case .duration: DurationText.parse(text).map { .duration($0) }
+        case .rate: RateText.parse(text).map { .rate($0) }
+        case .time: DaySpan.minute(text).map { _ in .string(text) }
+        case .choice(let choices): choices.contains(text) ? .string(text) : nil
+        case .list(let item): item.value(of: text).map { .list([$0]) }
+        default: nil
+        }
+    }
 }
 
 /// A value that has been read and checked against its `ValueKind`.
@@ -88,44 +115,21 @@ package struct ConfigSection: Sendable, Equatable {
     /// Where the section itself begins.
     package var position: SourcePosition
 
-    package init(values: [String: ConfigValue], positions: [String: SourcePosition], position: SourcePosition) {
+    package init(
+        values: [String: ConfigValue] = [:], positions: [String: SourcePosition] = [:],
+        position: SourcePosition = SourcePosition(line: 1, column: 1)
+    ) {
         self.values = values
         self.positions = positions
         self.position = position
     }
 
+    /// For keys whose names are data; others are read through a `Section`.
     package func string(_ key: String) -> String? { if case .string(let value)? = values[key] { value } else { nil } }
-    package func secret(_ key: String) -> Secret? { if case .secret(let value)? = values[key] { value } else { nil } }
-    package func boolean(_ key: String) -> Bool? { if case .boolean(let value)? = values[key] { value } else { nil } }
-    package func integer(_ key: String) -> Int? { if case .integer(let value)? = values[key] { value } else { nil } }
-    /// nil when absent, `auto` or `off`.
-    package func bytes(_ key: String) -> Int64? { if case .bytes(let value)? = values[key] { value } else { nil } }
     package func section(_ key: String) -> ConfigSection? {
         if case .section(let value)? = values[key] { value } else { nil }
     }
-    package func map(_ key: String) -> [String: String] {
-        if case .map(let value)? = values[key] { value } else { [:] }
-    }
 
-    /// The duration under `key`; nil when absent or `off`.
-    package func duration(_ key: String) -> Duration? {
-        if case .duration(let value)? = values[key] { value } else { nil }
-    }
-
-    /// The rate under `key`: nil when absent, and within it when there is no limit.
-    package func rate(_ key: String) -> Int64?? {
-        if case .rate(let value)? = values[key] { .some(value) } else { .none }
-    }
-
-    /// The entries of a list of sections under `key`.
-    package func sections(_ key: String) -> [ConfigSection] {
-        guard case .list(let items)? = values[key] else { return [] }
-        return items.compactMap { if case .section(let section) = $0 { section } else { nil } }
-    }
-
-    /// The texts of a list under `key`; nil when absent.
-    package func strings(_ key: String) -> [String]? {
-        guard case .list(let items)? = values[key] else { return nil }
-        return items.compactMap { if case .string(let text) = $0 { text } else { nil } }
-    }
+    /// Where the value of `key` stands, or its section when it came from the defaults.
+    package func position(_ key: String) -> SourcePosition { positions[key] ?? position }
 }

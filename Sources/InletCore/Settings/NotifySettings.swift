@@ -48,7 +48,8 @@ package struct NotifySettings: Sendable, Equatable {
 
     package init(
         name: String, receiver: Receiver, secret: Secret? = nil, events: Set<NoticeEvent> = Set(NoticeEvent.usual),
-        routes: [String] = [], timeout: Duration = .seconds(10), allowsHTTP: Bool = false,
+        routes: [String] = [], timeout: Duration = NotifyKeys.all.timeout.standard,
+        allowsHTTP: Bool = NotifyKeys.all.allowHTTP.standard,
         caFile: FilePath? = nil, positions: [String: SourcePosition] = [:],
         position: SourcePosition = SourcePosition(line: 1, column: 1)
     ) {
@@ -77,7 +78,8 @@ package struct PingSettings: Sendable, Equatable {
     package var position: SourcePosition
 
     package init(
-        url: Secret, interval: Duration, allowsHTTP: Bool = false, caFile: FilePath? = nil,
+        url: Secret, interval: Duration, allowsHTTP: Bool = ConfigKeys.all.pingAllowHTTP.standard,
+        caFile: FilePath? = nil,
         position: SourcePosition = SourcePosition(line: 1, column: 1)
     ) {
         self.url = url

@@ -7,7 +7,7 @@ package struct Settings: Sendable {
     package var workers: Int
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration
-    package var landlock = LandlockRule.auto
+    package var landlock: LandlockRule = ConfigKeys.all.landlock.standard
     /// nil = the keys of TLS connections are nobody's.
     package var tlsKeyLog: FilePath?
     package var log: LogSettings
@@ -16,7 +16,7 @@ package struct Settings: Sendable {
     /// nil = no backups by themselves.
     package var journalBackup: BackupRule?
     /// How long after its end a file goes to the journal's compact history; nil = never.
-    package var historyAfter: Duration? = .seconds(90 * 86_400)
+    package var historyAfter: Duration? = JournalHistoryKeys.all.after.standard
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
     /// nil = as the environment says.
@@ -32,8 +32,9 @@ package struct Settings: Sendable {
     package var dashboard: DashboardSettings?
 
     package init(
-        stateDirectory: FilePath, workers: Int = 4, shutdownGrace: Duration = .seconds(30),
-        log: LogSettings = LogSettings(), queueWarning: Int = 20, destinations: [DestinationSettings] = [],
+        stateDirectory: FilePath, workers: Int = ConfigKeys.all.workers.standard,
+        shutdownGrace: Duration = ConfigKeys.all.shutdownTimeout.standard, log: LogSettings = LogSettings(),
+        queueWarning: Int = LimitKeys.all.queueWarning.standard, destinations: [DestinationSettings] = [],
         watch: [WatchSettings] = [], routes: [Route] = []
     ) {
         self.stateDirectory = stateDirectory
@@ -45,6 +46,14 @@ package struct Settings: Sendable {
         self.watch = watch
         self.routes = routes
     }
+}
+
+/// `permissions:` — what is done about files that are not held as they should be: see `FileTrust` of InletConfig.
+package enum PermissionRule: String, Sendable, CaseIterable {
+    case warn
+    /// They are not used.
+    case strict
+    case off
 }
 
 /// `landlock:` — whether the agent confines itself to what its configuration names (landlock(7)).
@@ -61,7 +70,7 @@ package struct BackupRule: Sendable, Equatable {
     package var every: Duration
     package var keep: Int
 
-    package init(every: Duration, keep: Int = 7) {
+    package init(every: Duration, keep: Int = JournalBackupKeys.all.keep.standard) {
         self.every = every
         self.keep = keep
     }
@@ -133,13 +142,13 @@ package struct LogSettings: Sendable, Equatable {
     /// How many that were set aside are kept.
     package var keep: Int
 
-    package static let usualSize: Int64 = 50 << 20
     /// Outputs that are no files.
     package static let streams = ["stderr", "stdout", "journald"]
 
     package init(
-        level: Level = .info, output: String = "stderr", format: Format = .json, maxSize: Int64? = Self.usualSize,
-        keep: Int = 5
+        level: Level = LogKeys.all.level.standard, output: String = LogKeys.all.output.standard,
+        format: Format = LogKeys.all.format.standard, maxSize: Int64? = LogKeys.all.maxSize.standard,
+        keep: Int = LogKeys.all.keep.standard
     ) {
         self.level = level
         self.output = output

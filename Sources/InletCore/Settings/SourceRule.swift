@@ -9,7 +9,7 @@ package struct SourceRule: Sendable, Equatable {
     package var owners: Set<UInt32>?
     package var hardLinks: HardLinks
 
-    package init(owners: Set<UInt32>? = nil, hardLinks: HardLinks = .allow) {
+    package init(owners: Set<UInt32>? = nil, hardLinks: HardLinks = WatchKeys.all.hardLinks.standard) {
         self.owners = owners
         self.hardLinks = hardLinks
     }

@@ -17,12 +17,12 @@ package struct WatchSettings: Sendable, Equatable {
     package var recursive: Bool
     package var settle: Duration
     /// The same of an empty file, which may only hold the name of one that is on its way; zero = as any other.
-    package var settleEmpty = Duration.seconds(30)
+    package var settleEmpty = WatchKeys.all.settleEmpty.standard
     /// nil = off.
     package var rescan: Duration?
     package var existing: Existing
     /// With `existing: adopt`: only what its destinations have, where they can be asked; the others are sent.
-    package var adoptCheck = false
+    package var adoptCheck = WatchKeys.all.adoptCheck.standard
     /// Which files are taken, by what they themselves say.
     package var sources = SourceRule()
     /// The user's own patterns, on top of `IgnoreList.builtIn`.
@@ -33,7 +33,7 @@ package struct WatchSettings: Sendable, Equatable {
     /// How long a file whose writers cannot be known is held before it is deleted or archived.
     package var hold: Duration
     /// The least pause between two looks at what is polled; it grows with what a look costs.
-    package var poll = Duration.seconds(10)
+    package var poll = WatchKeys.all.poll.standard
     /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
     package var unsettledAfter = Duration.seconds(900)
     /// Set where `path` is a pattern for folders that come and go with their volumes.
@@ -46,10 +46,12 @@ package struct WatchSettings: Sendable, Equatable {
     package var volumeDoneAfter: Int?
 
     package init(
-        path: FilePath, mode: Mode = .auto, recursive: Bool = true, settle: Duration = .seconds(5),
-        rescan: Duration? = .seconds(3600),
-        existing: Existing = .ingest, ignore: [GlobPattern] = [], archiveDirectory: FilePath = ".inlet/done",
-        quarantineDirectory: FilePath = ".inlet/failed", hold: Duration = .seconds(86_400)
+        path: FilePath, mode: Mode = WatchKeys.all.mode.standard, recursive: Bool = WatchKeys.all.recursive.standard,
+        settle: Duration = WatchKeys.all.settle.standard, rescan: Duration? = WatchKeys.all.rescan.standard,
+        existing: Existing = WatchKeys.all.existing.standard, ignore: [GlobPattern] = [],
+        archiveDirectory: FilePath = FilePath(WatchKeys.all.archiveDirectory.standard),
+        quarantineDirectory: FilePath = FilePath(WatchKeys.all.quarantineDirectory.standard),
+        hold: Duration = WatchKeys.all.hold.standard
     ) {
         self.path = path
         self.mode = mode

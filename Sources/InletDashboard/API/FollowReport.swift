@@ -4,9 +4,9 @@ internal import InletJournal
 
 /// How far jobs are, for somebody who tells of them in their order: whatever can be told now, and what the next one does. What
 /// comes after that one is not looked at, so that thousands of jobs can be asked about many times a second.
-package struct FollowReport: Codable, Sendable {
+package struct FollowReport: Codable, Sendable, Described {
     /// What is told of a file: no more, because tens of thousands are told of by one command.
-    package struct File: Codable, Sendable {
+    package struct File: Codable, Sendable, Described {
         package struct Place: Codable, Sendable {
             package var destination: String
             package var state: String
@@ -20,15 +20,19 @@ package struct FollowReport: Codable, Sendable {
         package var state: String
         package var reason: String?
         package var places: [Place]
+
+        static var schemaName: String { "FollowFile" }
     }
 
     /// A job of which all is known that will be known soon.
-    package struct End: Codable, Sendable {
+    package struct End: Codable, Sendable, Described {
         package var job: Int64
         /// nil when the journal does not have it: somebody has had it forgotten.
         package var report: File?
         /// Why it has not ended and nobody knows when it will: the destination that it waits for is away.
         package var waits_for: String?
+
+        static var schemaName: String { "FollowEnd" }
     }
 
     /// How many may be asked about at once: more would keep the others from the journal.
@@ -57,7 +61,7 @@ extension FollowReport.File {
 }
 
 extension LocalControl {
-    package func follow(_ jobs: [Int64]) async throws -> FollowReport {
+    func follow(_ jobs: [Int64]) async throws -> FollowReport {
         let jobs = Array(jobs.prefix(FollowReport.most))
         let away = awayDestinations()
         let found = try await agent.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }

@@ -1,8 +1,9 @@
+internal import InletAgent
 internal import InletCore
 
 /// In a few words: is it healthy, what is moving, what needs a person.
-package struct Health: Codable, Sendable, Equatable {
-    package enum State: String, Codable, Sendable {
+package struct Health: Codable, Sendable, Equatable, Described {
+    package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         /// Nothing needs anybody.
         case ok
         /// It goes on, and something of it waits for a person.
@@ -12,15 +13,21 @@ package struct Health: Codable, Sendable, Equatable {
     }
 
     package var state: State
-    /// For a person who looks for five seconds; what needs him comes first.
+    /// For a person who looks for five seconds.
     package var sentence: String
     /// What needs a person, the worst first, each with what to do about it; at most `most`, and how many more there are.
     package var needs: [String]
     /// The same one by one, as many, and after them what is worth knowing and needs nobody; nil from an agent of an
     /// older version, as `needing`.
     package var findings: [HealthFinding]?
-    /// How many things need a person.
     package var needing: Int?
+
+    static let notes: [String: SchemaNote] = [
+        "sentence": "What a person should know first.",
+        "needs": "What needs a person, the worst first, each with its remedy.",
+        "findings": "The same one by one, and after them what needs nobody.",
+        "needing": "How many things need a person.",
+    ]
 
     private static let most = 8
 
@@ -51,5 +58,218 @@ package struct Health: Codable, Sendable, Equatable {
         if queue.in_flight == 0, queue.waiting == 0 { return "nothing is moving, nothing waits" }
         let moving = queue.in_flight == 0 ? "nothing is moving" : "\(queue.in_flight) moving"
         return queue.waiting == 0 ? moving : "\(moving), \(queue.waiting) waiting"
+    }
+}
+
+/// One thing that a person should know.
+package struct HealthFinding: Codable, Sendable, Equatable, Described {
+    /// What it is about: where there is more of it.
+    package enum Subject: String, Codable, Sendable, CaseIterable, SchemaSample {
+        case agent, journal, dashboard, destination, root, files, queue, notices, limit
+    }
+
+    package var state: Health.State
+    package var text: String
+    package var remedy: String
+    package var about: Subject
+    package var name: String?
+
+    static var schemaName: String { "Finding" }
+    static let notes: [String: SchemaNote] = [
+        "state": "ok: it needs nobody.", "remedy": "What to do, or what happens by itself.",
+        "name": "Of the destination, the watched folder, or the state of the files.",
+    ]
+
+    package init(_ state: Health.State, _ about: Subject, name: String? = nil, _ text: String, _ remedy: String) {
+        (self.state, self.text, self.remedy, self.about, self.name) = (state, text, remedy, about, name)
+    }
+
+    var line: String { "\(text): \(remedy)" }
+}
+
+/// The rules: the only place where it is decided what needs a person.
+extension Health {
+    static func findings(_ report: StatusReport) -> [HealthFinding] {
+        agent(report) + report.destinations.compactMap(destination) + report.roots.compactMap(root) + files(report)
+            + (report.limits ?? []).compactMap(limit)
+    }
+
+    private static func agent(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        if report.journal_failing {
+            found.append(
+                .init(
+                    .trouble, .journal, "the journal cannot be written",
+                    report.journal_reason.map { DisplayText.escape($0) } ?? "the log says why ('inlet tail')"))
+        }
+        for incident in report.incidents ?? [] {
+            let what = DisplayText.escape("\(incident.service) has stopped by itself")
+            let remedy = "it begins again by itself; if it goes on so, restart Inlet\(because(incident.reason))"
+            found.append(.init(.trouble, .agent, what, remedy))
+        }
+        if let log = report.log {
+            let what =
+                switch log.lost {
+                case 0: "the log is not written as it should be"
+                case 1: "1 line of the log is lost"
+                default: "\(log.lost) lines of the log are lost"
+                }
+            found.append(.init(.attention, .agent, name: "log", what, DisplayText.escape(log.reason)))
+        }
+        if !report.running {
+            let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
+            found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))
+        }
+        if let page = report.dashboard, page.state == .failing {
+            let remedy = "is dashboard.listen right, and its port free?\(because(page.error))"
+            found.append(.init(.attention, .dashboard, "the page cannot be served", remedy))
+        }
+        let ways = report.destinations
+        if report.running, ways.count > 1, ways.allSatisfy({ $0.state == "down" }) {
+            let remedy = "is this machine's network there?"
+            found.append(.init(.trouble, .destination, "all destinations are down", remedy))
+        }
+        return found
+    }
+
+    private static func destination(_ place: StatusReport.Destination) -> HealthFinding? {
+        let (name, why) = (place.name, because(place.last_error))
+        switch place.state {
+        case "credentials refused":
+            return .init(
+                .trouble, .destination, name: name, "\(name) refuses its credentials",
+                "put new ones where the configuration reads them; they are tried by themselves\(why)")
+        case "down":
+            return .init(
+                .attention, .destination, name: name, "\(name) is down",
+                "it is tried again by itself; 'inlet resume \(name)' tries now\(why)")
+        case "paused":
+            return .init(
+                .attention, .destination, name: name, "\(name) is paused", "'inlet resume \(name)' lets it go on")
+        case "asks for time":
+            return .init(.ok, .destination, name: name, "\(name) asks for time", "it is given some\(why)")
+        default: return nil
+        }
+    }
+
+    private static func root(_ root: StatusReport.Root) -> HealthFinding? {
+        let (path, state) = (root.path, DisplayText.escape(root.state))
+        if state.hasPrefix("failing") {
+            let remedy = "'inlet check' says more (\(state))"
+            return .init(.trouble, .root, name: path, "\(path) cannot be watched", remedy)
+        }
+        if state.hasPrefix("paused") {
+            return .init(
+                .trouble, .root, name: path, "\(path) is not what it was",
+                "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))")
+        }
+        if state.hasPrefix("standby") {
+            return .init(
+                .attention, .root, name: path, "\(path) is watched by another agent",
+                "this one takes over when that ends; if both are meant to, 'shared: true' says so in both (\(state))")
+        }
+        if state == "missing" {
+            let remedy = "mount or make it; it is watched as soon as it is there"
+            return .init(.attention, .root, name: path, "\(path) is not there", remedy)
+        }
+        if state == "starting" {
+            return .init(.ok, .root, name: path, "\(path) is being listed", "what comes meanwhile is found too")
+        }
+        if let stuck = root.stuck {
+            let what = stuck.files == 1 ? "1 file or folder" : "\(stuck.files) files or folders"
+            return .init(
+                .attention, .root, name: path, "\(what) in \(path) cannot be taken now",
+                "mend that, and they go on by themselves\(because(stuck.reason))")
+        }
+        return nil
+    }
+
+    /// So soon after its admission nobody has tidied up: a file that is gone then was somebody's in passing, or was not seen.
+    static let soon = Duration.seconds(10)
+    static let goneSince = Duration.seconds(-86_400)
+    /// A few are a person's change of mind.
+    private static let mostGone = 5
+
+    private static func files(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
+            guard let count = report.files[state], count > 0 else { continue }
+            let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
+            found.append(
+                .init(
+                    .attention, .files, name: state, "\(number(count)) \(state)",
+                    "'inlet queue list --state \(state)' says why\(again)"))
+        }
+        found += sources(report)
+        if report.queue.parked > 0 {
+            let what = report.queue.parked == 1 ? "1 delivery has" : "\(report.queue.parked) deliveries have"
+            found.append(
+                .init(
+                    .attention, .queue, "\(what) no destination",
+                    "it left the configuration; put it back, or cancel with 'inlet queue cancel'"))
+        }
+        if let given = report.notices_failed, given > 0 {
+            let remedy = "try their receivers with 'inlet notify test'"
+            found.append(
+                .init(
+                    .attention, .notices, given == 1 ? "1 notice was not taken" : "\(given) notices were not taken",
+                    remedy))
+        }
+        return found
+    }
+
+    /// Files that could not be sent, or put away, as they are.
+    private static func sources(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        if let gone = report.gone_soon, gone >= mostGone {
+            found.append(
+                .init(
+                    .attention, .files, name: FileState.gone.rawValue,
+                    "\(gone) files were gone within seconds of their admission",
+                    "does another program take them away, or write under names that it changes? 'inlet queue list --state "
+                        + "gone' names them; a longer 'settle' lets it end first"))
+        }
+        if let forbidden = report.forbidden {
+            let what = forbidden.files == 1 ? "1 file" : "\(forbidden.files) files"
+            found.append(
+                .init(
+                    .attention, .files, name: "forbidden", "\(what) may not be read by Inlet",
+                    "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
+                        + because(forbidden.reason)))
+        }
+        for volume in report.away ?? [] {
+            let what = volume.files == 1 ? "1 file waits" : "\(volume.files) files wait"
+            found.append(
+                .init(
+                    .attention, .root, name: volume.path, "\(what) for the card or disk that was at \(volume.path)",
+                    "put it in again, wherever: they go on by themselves (\(volume.volume))"))
+        }
+        if let stuck = report.stuck {
+            found.append(
+                .init(
+                    .attention, .files, name: "stuck",
+                    "\(number(stuck.files)) could not be archived, deleted or quarantined",
+                    "mend that, and it is done by itself\(because(stuck.reason))"))
+        }
+        return found
+    }
+
+    private static func number(_ files: Int) -> String { files == 1 ? "1 file" : "\(files) files" }
+
+    /// What a person stopped needs him to go on; what the configuration or its schedule stops is as wanted.
+    private static func limit(_ limit: LimitReport) -> HealthFinding? {
+        guard limit.bytes_per_second == 0 else { return nil }
+        let name = limit.destination
+        let text = "nothing is sent\(name.map { " to \($0)" } ?? ""), the limit is 0"
+        if limit.why == BandwidthPolicy.Cause.command.rawValue {
+            let remedy = "'inlet limit auto\(name.map { " --to \($0)" } ?? "")' takes it away"
+            return .init(.attention, .limit, name: name, text, remedy)
+        }
+        let end = limit.until.map { "by the schedule, until \($0)" } ?? "as configured"
+        return .init(.ok, .limit, name: name, text, end)
+    }
+
+    private static func because(_ reason: String?) -> String {
+        reason.map { " (\(DisplayText.escape($0)))" } ?? ""
     }
 }

@@ -1,10 +1,12 @@
+internal import Foundation
+internal import InletAgent
 internal import InletCore
 package import InletJournal
 internal import SystemPackage
 
 /// One file and its deliveries.
-package struct JobReport: Codable, Sendable {
-    package struct Delivery: Codable, Sendable {
+package struct JobReport: Codable, Sendable, Described {
+    package struct Delivery: Codable, Sendable, Described {
         package var destination: String
         package var key: String?
         package var state: String
@@ -19,6 +21,8 @@ package struct JobReport: Codable, Sendable {
         package var verified: String?
         /// What else the destination said; nothing secret.
         package var details: [String: String]?
+
+        static let notes: [String: SchemaNote] = ["next_at": .time]
     }
 
     package var job: Int64
@@ -38,7 +42,7 @@ package struct JobReport: Codable, Sendable {
     package var batch: Batch?
 
     /// Files that belong together: a file with its companions, or a folder that is delivered as one.
-    package struct Batch: Codable, Sendable {
+    package struct Batch: Codable, Sendable, Described {
         package var batch: Int64
         package var name: String
         package var route: String
@@ -47,9 +51,12 @@ package struct JobReport: Codable, Sendable {
         package var created_at: String
         package var closed_at: String?
         package var ended_at: String?
-        /// Files by state.
         package var files: [String: Int]
         package var labels: [String: String]?
+
+        static let notes: [String: SchemaNote] = [
+            "created_at": .time, "closed_at": .time, "ended_at": .time, "files": "Files by state.",
+        ]
 
         init(_ batch: InletJournal.Batch) {
             self.batch = batch.id
@@ -63,6 +70,11 @@ package struct JobReport: Codable, Sendable {
             files = Dictionary(uniqueKeysWithValues: batch.counts.map { ($0.key.rawValue, $0.value) })
         }
     }
+
+    static let notes: [String: SchemaNote] = [
+        "path": "Escaped for display.", "state": .schema(.fileState), "admitted_at": .time, "ended_at": .time,
+        "finished_at": .time,
+    ]
 
     package init(_ job: Job, batch: InletJournal.Batch? = nil) {
         self.batch = batch.map { Batch($0) }
@@ -92,7 +104,7 @@ package struct JobReport: Codable, Sendable {
 }
 
 /// What a command answers: whether it did something, and a sentence.
-package struct CommandReport: Codable, Sendable {
+package struct CommandReport: Codable, Sendable, Described {
     package var done: Bool
     package var message: String
     /// The job that `send` queued.
@@ -100,10 +112,60 @@ package struct CommandReport: Codable, Sendable {
     /// Whether that job was delivered before, so that `send` sends nothing.
     package var known: Bool?
 
+    static var schemaName: String { "CommandAnswer" }
+
     package init(done: Bool, message: String, job: Int64? = nil, known: Bool? = nil) {
         self.done = done
         self.message = message
         self.job = job
         self.known = known
     }
+}
+
+/// What is known of one file: more than its row says, as far as it is remembered.
+struct StoryReport: Encodable, Sendable, Described {
+    /// A part that a destination has proved.
+    struct Part: Codable, Sendable, Described {
+        var destination: String
+        var part: Int
+        var size: Int64
+        /// Without quotes.
+        var etag: String
+    }
+
+    var job: JobReport
+    /// Oldest first.
+    var events: [EventReport]
+    /// What happened before is not remembered; left out when nothing is.
+    var events_since: String?
+    var parts: [Part]
+    /// As it was written; left out while there is none.
+    var receipt: JSONValue?
+
+    static var schema: Schema {
+        .object([
+            .must("job", .named(JobReport.self)), .must("events", .list(.named(EventReport.self)), "Oldest first."),
+            .may("events_since", .time, "What happened before is not remembered."),
+            .must("parts", .list(.named(Part.self))), .may("receipt", .object([], more: .anything)),
+        ])
+    }
+
+    init(_ story: AgentControl.Story, _ job: JobReport, feed: ActivityFeed?) {
+        self.job = job
+        events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
+        events_since = feed?.since?.rfc3339
+        parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
+        receipt = story.receipt.map { bytes in
+            do {
+                return try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+            } catch {
+                // It is there, and what it says is no receipt.
+                return .object(["unreadable": .text(String(decoding: bytes, as: UTF8.self))])
+            }
+        }
+    }
+}
+
+extension Schema {
+    static let fileState = Schema.word(FileState.allCases.map(\.rawValue))
 }

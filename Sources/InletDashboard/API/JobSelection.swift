@@ -4,14 +4,14 @@ internal import InletCore
 internal import InletJournal
 
 /// Which files of the queue a question or a command is about: those for which everything that is given holds.
-package struct JobSelection: Codable, Sendable {
+package struct JobSelection: Codable, Sendable, Described {
     /// nil = any.
     package var jobs: [Int64]?
     /// States of files; empty = any.
     package var states: [String] = []
     package var destination: String?
     package var route: String?
-    /// A path below its root, by the rules of routes (gitignore's).
+    /// Of the path below its root.
     package var path: String?
     package var labels: [String: String] = [:]
     package var code: String?
@@ -20,6 +20,12 @@ package struct JobSelection: Codable, Sendable {
     package var batch: Int64?
     /// At most so many; nil = all.
     package var limit: Int?
+
+    static var schemaName: String { "Selection" }
+    static let notes: [String: SchemaNote] = [
+        "states": .schema(.list(.fileState)), "path": "A pattern by gitignore's rules.",
+        "older_ms": .schema(.from(0, to: nil)), "limit": .schema(.from(0, to: nil)),
+    ]
 
     package init() {}
 
@@ -45,7 +51,7 @@ package struct JobSelection: Codable, Sendable {
         limit = try values.decodeIfPresent(Int.self, forKey: .limit)
     }
 
-    /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`; `APIFault` for what is out of bounds.
+    /// - Throws: `PatternError` for a path that is no pattern; `APIFault` for what is out of bounds.
     func filter(at now: WallTime) throws -> FileFilter {
         if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' is less than nothing") }
         if let jobs, jobs.count > Self.mostJobs {
@@ -57,7 +63,7 @@ package struct JobSelection: Codable, Sendable {
         if states.count > FileState.allCases.count { throw APIFault.badRequest("a selection names each state once") }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
-            guard let state = FileState(rawValue: name) else { throw UnknownState(name: name) }
+            guard let state = FileState(rawValue: name) else { throw APIFault.badRequest("'\(name)' is not a state") }
             return state
         }
         filter.ids = jobs
@@ -69,22 +75,19 @@ package struct JobSelection: Codable, Sendable {
         filter.batch = batch
         return filter
     }
-
-    /// A selection names a state that there is not.
-    package struct UnknownState: Error, Sendable, CustomStringConvertible {
-        let name: String
-        package var description: String { "'\(name)' is not a state" }
-    }
 }
 
 /// What came of a command on a selection, or with `dry_run` what would.
-package struct SelectionReport: Codable, Sendable {
+package struct SelectionReport: Codable, Sendable, Described {
     /// One of the first files of the selection.
-    package struct File: Codable, Sendable {
+    package struct File: Codable, Sendable, Described {
         package var job: Int64
         package var path: String
         package var size: Int64
         package var state: String
+
+        static var schemaName: String { "SelectedFile" }
+        static let notes: [String: SchemaNote] = ["state": .schema(.fileState)]
     }
 
     package var matched: Int
@@ -94,10 +97,13 @@ package struct SelectionReport: Codable, Sendable {
     package var hurried: Int
     /// What keeps some of them.
     package var waits_for: [String]?
-    /// How many files nothing was done to, by the reason.
+    /// Those that nothing was done to.
     package var skipped: [String: Int]
     package var files: [File]
     package var dry_run: Bool
+
+    static var schemaName: String { "SelectionAnswer" }
+    static let notes: [String: SchemaNote] = ["skipped": "Files by the reason."]
 
     init(_ outcome: SelectionOutcome, dryRun: Bool) {
         matched = outcome.matched

@@ -5,8 +5,8 @@ internal import SystemPackage
 
 /// What became of the files of a batch, for a person to print, sign and keep. Paths are shown escaped. Keys may be
 /// added, never renamed.
-package struct OffloadReport: Codable, Sendable {
-    package struct Delivery: Codable, Sendable {
+package struct OffloadReport: Codable, Sendable, Described {
+    package struct Delivery: Codable, Sendable, Described {
         package var destination: String
         package var state: String
         package var key: String?
@@ -15,9 +15,12 @@ package struct OffloadReport: Codable, Sendable {
         package var verified: String?
         package var ended_at: String?
         package var reason: String?
+
+        static var schemaName: String { "OffloadDelivery" }
+        static let notes: [String: SchemaNote] = ["ended_at": .time]
     }
 
-    package struct File: Codable, Sendable {
+    package struct File: Codable, Sendable, Described {
         package var job: Int64
         /// Below the unit's folder.
         package var path: String
@@ -28,6 +31,9 @@ package struct OffloadReport: Codable, Sendable {
         package var digests: [String]
         package var reason: String?
         package var deliveries: [Delivery]
+
+        static var schemaName: String { "OffloadFile" }
+        static let notes: [String: SchemaNote] = ["modified_at": .time, "state": .schema(.fileState)]
 
         /// Whether every destination of its route has it.
         var isDelivered: Bool { state == FileState.delivered.rawValue || state == FileState.duplicate.rawValue }
@@ -40,6 +46,8 @@ package struct OffloadReport: Codable, Sendable {
     package var printed_at: String
     /// What was not delivered comes first, then by path.
     package var files: [File]
+
+    static let notes: [String: SchemaNote] = ["printed_at": .time]
 
     package init(_ batch: Batch, _ jobs: [Job], at now: WallTime) {
         self.batch = JobReport.Batch(batch)
@@ -108,5 +116,144 @@ extension OffloadReport.Delivery {
             key: (row.proof?.key ?? row.key).map { DisplayText.escape($0) },
             url: row.proof?.url.map { DisplayText.escape($0) }, verified: row.proof?.method.rawValue,
             ended_at: row.endedAt?.rfc3339Seconds, reason: OffloadReport.reason(row.reason, isDamaged: row.isDamaged))
+    }
+}
+
+// MARK: - As text
+
+extension OffloadReport {
+    /// For a terminal or a printer of plain text.
+    package var text: String {
+        var lines = ["OFFLOAD REPORT  \(batch.name)", ""]
+        lines += head.map { "\(Self.padded($0.0, 10)) \($0.1)" }
+        let (missing, delivered) = (files.filter { !$0.isDelivered }, files.filter(\.isDelivered))
+        if !missing.isEmpty { lines += ["", "NOT DELIVERED"] + missing.flatMap(Self.lines) }
+        if !delivered.isEmpty { lines += ["", "DELIVERED"] + delivered.flatMap(Self.lines) }
+        lines += ["", "TOTAL  \(sum)", ""]
+        for role in Self.signers {
+            lines += ["", "\(Self.padded(role, 14)) ______________________  Date ____________"]
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    static let signers = ["Offloaded by", "Checked by"]
+
+    private static func lines(_ file: File) -> [String] {
+        var lines = ["\(file.path)  \(ByteText.format(file.size))  \(file.state)"]
+        lines.append("    modified \(file.modified_at)  " + file.digests.joined(separator: "  "))
+        if let reason = file.reason { lines.append("    \(reason)") }
+        for delivery in file.deliveries {
+            let place = delivery.url ?? delivery.key ?? ""
+            let verified = delivery.verified.map { ", verified by \($0)" } ?? ""
+            let end = delivery.ended_at.map { " at \($0)" } ?? ""
+            lines.append("    → \(delivery.destination): \(delivery.state)\(verified)\(end)  \(place)")
+            if let reason = delivery.reason, reason != file.reason { lines.append("      \(reason)") }
+        }
+        return lines
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}
+
+// MARK: - As a page
+
+extension OffloadReport {
+    /// One page that needs nothing else: no script, no font, no picture. Meant for paper as much as for a browser.
+    package var page: String {
+        let title = Self.escape("Offload report \(batch.name)")
+        let (missing, delivered) = (files.filter { !$0.isDelivered }, files.filter(\.isDelivered))
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+            <title>\(title)</title>
+            <style>
+            \(Self.style)
+            </style>
+            </head>
+            <body>
+            <h1>\(title)</h1>
+            <table class="head">
+            \(head.map { "<tr><th>\(Self.escape($0.0))</th><td>\(Self.escape($0.1))</td></tr>" }.joined(separator: "\n"))
+            </table>
+            \(Self.section("Not delivered", "missing", missing))\(Self.section("Delivered", "delivered", delivered))\
+            <p class="sum">Total: \(Self.escape(sum))</p>
+            \(Self.signers.map { "<p class=\"sign\">\(Self.escape($0))<span></span>Date<span></span></p>" }
+                .joined(separator: "\n"))
+            </body>
+            </html>
+
+            """
+    }
+
+    private static let style = """
+        @page { margin: 15mm }
+        body { font: 10pt/1.4 system-ui, sans-serif; color: #111; margin: 2em auto; max-width: 75em; padding: 0 1em }
+        table { border-collapse: collapse; width: 100% }
+        thead { display: table-header-group }
+        tr { break-inside: avoid }
+        th, td { text-align: left; vertical-align: top; padding: .25em .6em; border-bottom: 1px solid #ccc }
+        td, code { overflow-wrap: anywhere }
+        code { font: 9pt ui-monospace, monospace }
+        .head { width: auto }
+        .size { text-align: right; white-space: nowrap }
+        .missing h2, .missing .state { color: #a00 }
+        .place { font-size: 9pt; color: #444 }
+        .sum { font-weight: bold }
+        .sign { margin-top: 3em; break-inside: avoid }
+        .sign span { display: inline-block; width: 16em; border-bottom: 1px solid #111; margin: 0 1.5em 0 .5em }
+        @media print { body { margin: 0; max-width: none; padding: 0 } }
+        """
+
+    private static func section(_ title: String, _ name: String, _ files: [File]) -> String {
+        if files.isEmpty { return "" }
+        return """
+            <section class="\(name)">
+            <h2>\(title)</h2>
+            <table>
+            <thead><tr><th>File</th><th>Size</th><th>Modified</th><th>State</th><th>Checksum</th></tr></thead>
+            <tbody>
+            \(files.map(row).joined(separator: "\n"))
+            </tbody>
+            </table>
+            </section>
+
+            """
+    }
+
+    private static func row(_ file: File) -> String {
+        let places = file.deliveries.map { delivery in
+            let facts = [
+                delivery.destination, delivery.state, delivery.verified.map { "verified by \($0)" } ?? "",
+                delivery.ended_at ?? "", delivery.url ?? delivery.key ?? "", delivery.reason ?? "",
+            ]
+            let text = facts.filter { !$0.isEmpty }.joined(separator: " · ")
+            return "<div class=\"place\">\(escape(text))</div>"
+        }.joined()
+        let reason = file.reason.map { "<div>\(escape($0))</div>" } ?? ""
+        let digests = file.digests.map { "<code>\(escape($0))</code>" }.joined(separator: "<br>")
+        return """
+            <tr><td>\(escape(file.path))\(reason)\(places)</td><td class="size">\(escape(ByteText.format(file.size)))</td>\
+            <td>\(escape(file.modified_at))</td><td class="state">\(escape(file.state))</td><td>\(digests)</td></tr>
+            """
+    }
+
+    static func escape(_ text: String) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "'": result += "&#39;"
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
     }
 }

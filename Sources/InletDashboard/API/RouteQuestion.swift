@@ -3,22 +3,27 @@ internal import InletCore
 internal import SystemPackage
 
 /// What `POST route` asks: where a file would go, whether it is there or not.
-struct RouteQuestion: Codable, Sendable {
-    /// The whole path, or one below `root`.
+struct RouteQuestion: Codable, Sendable, Described {
     var path: String
-    /// One of the watched folders; the first of them without it.
     var root: String?
-    /// Another size than the file has.
     var size: Int64?
+
+    static let notes: [String: SchemaNote] = [
+        "path": "The whole path, or one below root.",
+        "root": "One of the watched folders; the first of them without it.",
+        "size": .schema(.from(0, to: nil), "Another size than the file has."),
+    ]
 }
 
 /// Where it would go, and why.
-struct RouteAnswer: Codable, Sendable {
-    struct Delivery: Codable, Sendable {
+struct RouteAnswer: Codable, Sendable, Described {
+    struct Delivery: Codable, Sendable, Described {
         var destination: String
         var key: String
         /// The destination that must have the file first.
         var after: String?
+
+        static var schemaName: String { "RouteDelivery" }
     }
 
     var matched: Bool
@@ -47,35 +52,6 @@ struct RouteAnswer: Codable, Sendable {
         case .rejected(let name, _): route = name
         case .unmatched: break
         }
-    }
-}
-
-extension RouteQuestion: Described {
-    static var schemaName: String { "RouteQuestion" }
-    static var schema: Schema {
-        .object([
-            .must("path", .text, "The whole path, or one below root."),
-            .may("root", .text, "One of the watched folders; the first of them without it."),
-            .may("size", .from(0, to: nil), "Another size than the file has."),
-        ])
-    }
-}
-
-extension RouteAnswer: Described {
-    static var schemaName: String { "RouteAnswer" }
-    static var schema: Schema {
-        .object([
-            .must("matched", .flag), .may("route", .text), .may("root", .text), .must("why", .list(.text)),
-            .may("category", .text), .may("media_type", .text), .must("deliveries", .list(.named(Delivery.self))),
-            .must("assumed", .list(.text)),
-        ])
-    }
-}
-
-extension RouteAnswer.Delivery: Described {
-    static var schemaName: String { "RouteDelivery" }
-    static var schema: Schema {
-        .object([.must("destination", .text), .must("key", .text), .may("after", .text)])
     }
 }
 

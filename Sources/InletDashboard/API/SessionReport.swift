@@ -1,5 +1,7 @@
-/// What a visitor may do.
-enum Access: String, Codable, Sendable, CaseIterable, Comparable {
+internal import Synchronization
+
+/// What somebody may do.
+enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
     /// Nothing but log in.
     case none
     /// Look, and change nothing.
@@ -12,7 +14,7 @@ enum Access: String, Codable, Sendable, CaseIterable, Comparable {
 }
 
 /// What is asked of those who want in.
-enum LoginKind: String, Codable, Sendable, CaseIterable {
+enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     /// Nothing.
     case none
     case token
@@ -21,41 +23,57 @@ enum LoginKind: String, Codable, Sendable, CaseIterable {
 }
 
 /// What `GET session` answers.
-struct SessionReport: Codable, Sendable {
+struct SessionReport: Codable, Sendable, Described {
     var access: Access
     var login: LoginKind
     var version: String
 }
 
 /// What `POST login` brings. Text only in the request.
-struct LoginOrder: Codable, Sendable {
+struct LoginOrder: Codable, Sendable, Described {
     var secret: String
+
+    static var schemaName: String { "Login" }
+    static let notes: [String: SchemaNote] = ["secret": "The token or the password."]
 }
 
 /// Every answer that is none.
-struct ErrorReport: Codable, Sendable {
+struct ErrorReport: Codable, Sendable, Described {
     /// Stable: programs may look at it.
     var error: String
     /// What is wrong, and what to do about it.
     var message: String
 }
 
-extension SessionReport: Described {
-    static var schemaName: String { "Session" }
-    static var schema: Schema {
-        .object([
-            .must("access", .word(Access.allCases.map(\.rawValue))),
-            .must("login", .word(LoginKind.allCases.map(\.rawValue))), .must("version", .text),
-        ])
+/// Where the page and the API listen, and if they cannot, why.
+package struct DashboardReport: Codable, Sendable, Equatable, Described {
+    package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
+        case starting
+        case listening
+        /// Tried again until it works.
+        case failing
     }
+
+    package var url: String
+    package var state: State
+    package var error: String?
 }
 
-extension LoginOrder: Described {
-    static var schemaName: String { "Login" }
-    static var schema: Schema { .object([.must("secret", .text, "The token or the password.")]) }
-}
+/// The same, as it changes.
+package final class DashboardStatus: Sendable {
+    private let report: Mutex<DashboardReport>
 
-extension ErrorReport: Described {
-    static var schemaName: String { "Error" }
-    static var schema: Schema { .object([.must("error", .text), .must("message", .text)]) }
+    package init(url: String) { report = Mutex(DashboardReport(url: url, state: .starting)) }
+
+    package var current: DashboardReport { report.withLock { $0 } }
+
+    func listens(at url: String) { report.withLock { $0 = DashboardReport(url: url, state: .listening) } }
+
+    /// - Returns: whether that is news.
+    func fails(_ reason: String) -> Bool {
+        report.withLock { report in
+            defer { (report.state, report.error) = (.failing, reason) }
+            return report.error != reason
+        }
+    }
 }

@@ -1,8 +1,7 @@
 internal import Foundation
-package import InletAgent
 package import InletCore
-package import InletJournal
 internal import InletTransfer
+internal import Synchronization
 package import SystemPackage
 
 /// The control API of a running agent, over its socket.
@@ -20,173 +19,60 @@ package struct ControlClient: ControlAPI {
         package let isSilence: Bool
         /// Whether the agent said why it does not do this, for this user or now.
         package let isRefusal: Bool
+        /// Whether what was asked for is not there.
+        let isMissing: Bool
 
-        package init(_ description: String, isSilence: Bool = false, isRefusal: Bool = false) {
+        package init(
+            _ description: String, isSilence: Bool = false, isRefusal: Bool = false, isMissing: Bool = false
+        ) {
             self.description = description
             self.isSilence = isSilence
             self.isRefusal = isRefusal
+            self.isMissing = isMissing
         }
     }
 
     package init(socket: FilePath) { self.socket = socket }
 
+    package func ask<Body, Answer: Decodable>(
+        _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
+    ) async throws -> Answer {
+        let json = try JSONEncoder().encode(body)
+        // What has no body is nil.
+        let sent = json == Data("null".utf8) ? nil : json
+        return try Self.decode(await exchange(endpoint.row, parameters, body: sent, deadline: endpoint.deadline))
+    }
+
     /// - Parameter deadline: of the whole answer.
     package func status(within deadline: Duration) async throws -> StatusReport {
-        try Self.decode(try await send("GET", "status", deadline: deadline))
-    }
-
-    package func status() async throws -> StatusReport { try await status(within: .seconds(60)) }
-
-    package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
-        try await call(
-            "GET", "jobs",
-            query: [
-                ("state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
-                ("destination", destination), ("limit", Self.rows(limit)),
-            ])
-    }
-
-    package func jobs(_ selection: JobSelection) async throws -> [JobReport] {
-        let body = HTTPBody.bytes(Array(try JSONEncoder().encode(selection)))
-        return try Self.decode(try await send("POST", "queue/list", body: body))
-    }
-
-    package func act(
-        _ action: JobAction, on selection: JobSelection, dryRun: Bool
-    ) async throws -> SelectionReport {
-        let body = HTTPBody.bytes(Array(try JSONEncoder().encode(selection)))
-        return try Self.decode(
-            try await send(
-                "POST", "queue/\(action.rawValue)", query: [("dry_run", dryRun ? "1" : nil)], body: body,
-                deadline: .seconds(3600)))
-    }
-
-    package func job(_ id: Int64) async throws -> JobReport? {
-        let response = try await send("GET", "jobs/\(id)")
-        return response.status == 404 ? nil : try Self.decode(response)
-    }
-
-    package func batches(limit: Int) async throws -> [JobReport.Batch] {
-        try await call("GET", "batches", query: [("limit", Self.rows(limit))])
-    }
-
-    package func offload(_ batch: Int64?) async throws -> OffloadReport? {
-        let response = try await send("GET", "batches/\(batch.map { "\($0)" } ?? "last")/offload")
-        return response.status == 404 ? nil : try Self.decode(response)
-    }
-
-    package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
-        try await call("POST", "jobs/\(job)/\(action.rawValue)")
-    }
-
-    package func undo(_ job: Int64, type: String) async throws -> CommandReport {
-        try Self.decode(try await send("POST", "jobs/\(job)/undo/\(type)", deadline: .seconds(400)))
-    }
-
-    package func accessToken(_ destination: String, after refused: Secret?) async throws -> TokenReport {
-        let body = try refused.map { HTTPBody.bytes(Array(try JSONEncoder().encode(TokenWish(refused: $0.reveal())))) }
-        return try Self.decode(
-            try await send("POST", "tokens/\(destination)", body: body ?? .none, deadline: .seconds(150)))
-    }
-
-    package func clear() async throws -> CommandReport {
-        try await Self.decode(send("POST", "queue/clear", deadline: .seconds(3600)))
-    }
-
-    package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
-        try await call("POST", paused ? "pause" : "resume", query: [("destination", destination)])
-    }
-
-    package func limits() async throws -> [LimitReport] { try await call("GET", "limits") }
-
-    package func limit(_ wish: LimitWish) async throws -> CommandReport {
-        try Self.decode(try await send("POST", "limits", body: .bytes(Array(try JSONEncoder().encode(wish)))))
-    }
-
-    package func resume(root: FilePath) async throws -> CommandReport {
-        let body = try JSONEncoder().encode(RootOrder(path: Array(root.bytes)))
-        return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))
-    }
-
-    package func logLevel() async throws -> LogLevelReport { try await call("GET", "log/level") }
-
-    package func setLogLevel(_ wish: LogLevelWish) async throws -> CommandReport {
-        try Self.decode(try await send("POST", "log/level", body: .bytes(Array(try JSONEncoder().encode(wish)))))
-    }
-
-    package func receipts(limit: Int) async throws -> [String] {
-        try await call("GET", "receipts", query: [("limit", Self.rows(limit))])
-    }
-
-    package func proofs(_ wish: ProofWish) async throws -> ProofPage {
-        try Self.decode(try await send("POST", "proofs", body: .bytes(Array(try JSONEncoder().encode(wish)))))
-    }
-
-    package func send(
-        _ paths: [FilePath], to destination: String?, again: Bool
-    ) async throws -> [CommandReport] {
-        var answers: [CommandReport] = []
-        for start in stride(from: 0, to: paths.count, by: SendOrder.most) {
-            let some = paths[start..<min(start + SendOrder.most, paths.count)]
-            let order = SendOrder(paths: some.map { Data($0.bytes) }, to: destination, again: again)
-            let body = try JSONEncoder().encode(order)
-            // Where a route asks for their checksums, the agent reads them all before it answers.
-            let response = try await send("POST", "send", body: .bytes(Array(body)), deadline: .seconds(86_400))
-            answers += try Self.decode(response) as [CommandReport]
-        }
-        return answers
-    }
-
-    package func follow(_ jobs: [Int64]) async throws -> FollowReport {
-        try Self.decode(try await send("POST", "follow", body: .bytes(Array(try JSONEncoder().encode(jobs)))))
-    }
-
-    package func backUp(to target: FilePath?) async throws -> CommandReport {
-        let body = try JSONEncoder().encode(BackupOrder(path: target?.bytes))
-        return try Self.decode(
-            try await send("POST", "queue/backup", body: .bytes(Array(body)), deadline: .seconds(3600)))
-    }
-
-    package func originals(_ question: ContentQuestion) async throws -> [ContentReport] {
-        try Self.decode(
-            try await send("POST", "contents", body: .bytes(Array(try JSONEncoder().encode(question)))))
-    }
-
-    package func reload() async throws -> ReloadReport {
-        // Destinations are tried, and folders that end are waited for.
-        try Self.decode(try await send("POST", "reload", deadline: .seconds(120)))
-    }
-
-    package func config() async throws -> ConfigReport? {
-        let response = try await send("GET", "config")
-        return response.status == 404 ? nil : try Self.decode(response)
+        try Self.decode(await exchange(Endpoints.status.row, [:], deadline: deadline))
     }
 
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 
-    /// As many rows as one answer has.
-    static func rows(_ limit: Int) -> String { String(min(max(limit, 1), Endpoint.mostRows)) }
-
-    private func call<Value: Decodable>(
-        _ method: String, _ path: String, query: [(String, String?)] = []
-    ) async throws -> Value {
-        try Self.decode(try await send(method, path, query: query))
-    }
-
     /// One question. An answer that `sink` takes on has no body.
     ///
     /// - Parameter deadline: of the whole answer.
     /// - Throws: `NotRunning`; `Failure` where there is no answer.
-    func send(
-        _ method: String, _ path: String, query: [(String, String?)] = [], headers: [(String, String)] = [],
-        body: HTTPBody = .none, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
+    private func exchange(
+        _ endpoint: Endpoint, _ parameters: KeyValuePairs<Parameter, String?>, headers: [(String, String)] = [],
+        body: Data? = nil, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
     ) async throws -> HTTPResponse {
-        var url = try HTTPURL("http://localhost/api/v1", rules: .configured(allowHTTP: false)).appending(path: path)
-        for case (let name, let value?) in query { url = url.appending(queryItem: name, value) }
+        var (path, query) = (endpoint.path, [(String, String)]())
+        for case (let parameter, let value?) in parameters {
+            if let place = path.firstRange(of: "{\(parameter.name)}") {
+                path.replaceSubrange(place, with: value)
+            } else {
+                query.append((parameter.name, parameter.schema.clamped(value)))
+            }
+        }
+        var url = try HTTPURL("http://localhost", rules: .configured(allowHTTP: false)).appending(path: path)
+        for (name, value) in query { url = url.appending(queryItem: name, value) }
         let fields = [("Content-Type", "application/json")] + headers
         let request = HTTPRequest(
-            method, url, headers: fields, body: body, answerLimit: 64 << 20, answerDeadline: deadline,
+            endpoint.verb, url, headers: fields, body: body.map { .bytes(Array($0)) } ?? .none,
+            answerLimit: 64 << 20, answerDeadline: deadline,
             stallTimeout: sink == nil ? deadline : .seconds(60), unixSocket: socket)
         do {
             return try await client.send(request, into: sink)
@@ -205,7 +91,8 @@ package struct ControlClient: ControlAPI {
                 throw Failure("the running agent refuses: \(why)", isRefusal: true)
             }
             let words = why.map { ": \(DisplayText.escape($0))" } ?? "; are both of one version?"
-            throw Failure("the running agent answered with \(response.status)\(words)")
+            throw Failure(
+                "the running agent answered with \(response.status)\(words)", isMissing: response.status == 404)
         }
         return try value(of: response.body)
     }
@@ -216,6 +103,74 @@ package struct ControlClient: ControlAPI {
             return try JSONDecoder().decode(Value.self, from: Data(body))
         } catch {
             throw Failure("the running agent's answer cannot be read; are both of one version? (\(error))")
+        }
+    }
+
+    // MARK: - The log
+
+    /// The last `limit` lines that the agent remembers, the newest last.
+    ///
+    /// - Throws: `NotRunning`, `Failure`.
+    package func log(limit: Int, level: LogSettings.Level, job: Int64?) async throws -> [LogFields] {
+        let response = try await exchange(
+            Endpoints.log.row,
+            [.limit: String(limit), .level: level.rawValue, .job: job.map { String($0) }])
+        guard response.status == 200, let lines = LogFields.all(response.body) else {
+            throw Failure("the running agent does not tell its log; are both of one version?")
+        }
+        return lines
+    }
+
+    /// Calls `body` with each line from now on, on the thread of the connection, until it says
+    /// that nobody wants more (false), the agent ends or the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - sequence: the line after which to go on, as far as the agent remembers.
+    ///   - level: the least that is told.
+    /// - Throws: `NotRunning` when nothing listens, `Failure` when it has ended.
+    package func followLog(
+        after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Bool
+    ) async throws {
+        let sink = LogStream { event in
+            guard event.name == "log", let line = LogFields(event.data) else { return true }
+            return body(line)
+        }
+        let headers = sequence.map { [("Last-Event-ID", String($0))] } ?? []
+        let response: HTTPResponse
+        do {
+            response = try await exchange(
+                Endpoints.events, [.level: level.rawValue], headers: headers, deadline: Self.streamLife, into: sink)
+        } catch  where sink.hasEnough {
+            // By our own wish.
+            return
+        }
+        guard response.status == 200 else {
+            throw Failure("the running agent does not tell its log; are both of one version?")
+        }
+        throw Failure("the agent has ended", isSilence: true)
+    }
+
+    /// A stream ends with its agent; ten years are as good as no limit.
+    private static let streamLife = Duration.seconds(315_360_000)
+}
+
+/// Takes a stream of events to pieces while it comes.
+private final class LogStream: AnswerSink {
+    private let parser = Mutex(EventStreamParser())
+    private let enough = Mutex(false)
+    private let body: @Sendable (StreamEvent) -> Bool
+
+    /// Whether `body` has said so.
+    var hasEnough: Bool { enough.withLock { $0 } }
+
+    init(_ body: @escaping @Sendable (StreamEvent) -> Bool) { self.body = body }
+
+    func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
+
+    func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+        for event in parser.withLock({ $0.take(piece) }) where !body(event) {
+            enough.withLock { $0 = true }
+            throw TransferError(.cancelled, "nobody wants more", isOutage: false)
         }
     }
 }

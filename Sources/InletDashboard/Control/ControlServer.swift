@@ -14,17 +14,10 @@ package import SystemPackage
 /// Serves the control API on the agent's Unix socket, mode 0660: who may write to it may see and steer the agent, and the
 /// agent's own user (and root) may do everything.
 package struct ControlServer: Service {
-    /// Connections at once; others wait to be accepted.
-    private static let connections = 64
-    /// For a connection on which nothing is asked, and for a request's head.
-    private static let idle = TimeAmount.minutes(5)
-    /// Bytes of a request's head.
-    private static let head = 16 << 10
-
     private let path: FilePath
     private let responder: APIResponder
     private let whenOpen: @Sendable () -> Void
-    private let gate = PeerGate(owner: ProcessSetup.userID)
+    private let filter = PeerFilter(owner: ProcessSetup.userID)
 
     /// - Parameters:
     ///   - feed: what is told of what happened lately.
@@ -52,41 +45,26 @@ package struct ControlServer: Service {
     }
 
     private func server(_ isBound: @escaping @Sendable () -> Void) throws -> any Service {
-        let (path, responder, gate, whenOpen) = (path, responder, gate, whenOpen)
-        let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
-        let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
-            maxHeaderFieldSize: Self.head, maxHeaderListSize: Self.head, maxHeaderFieldCount: 100)
-        // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
-        return try HTTPServerBuilder.http1(
-            configuration: .init(idleTimeout: Self.idle, httpDecoderConfiguration: decoder)
-        ).buildServer(
-            configuration: ServerConfiguration(
-                address: .unixDomainSocket(path: path.string),
-                availableConnectionsDelegate: .maximum(Self.connections, logger: quiet)),
-            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
-        ) { request, writer, channel in
-            let peer = await PeerCredentials.of(channel)
-            let visitor = Visitor(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
-            let deadline = ConnectionDeadline(channel: channel)
-            let reply = await responder.respond(to: request, from: visitor, deadline) { endpoint in
-                if let fault = gate.fault(peer, endpoint.need) { throw fault }
-            }
-            // A stream looks after each of its pieces.
-            let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
-            defer { alarm?.cancel() }
-            try await writer.write(response: reply.response.head, body: reply.response.body)
-            if reply.closes { try await channel.close() }
-        } onServerRunning: { _ in
+        let (path, responder, filter, whenOpen) = (path, responder, filter, whenOpen)
+        return try httpService(at: .unixDomainSocket(path: path.string), ServerBounds(idle: .minutes(5))) { _ in
             // Without it the mask holds, by which others may not write to it, nor perhaps its group.
-            try? FileMode.set(path, 0o660)
+            try? FileOwner.setMode(path, 0o660)
             isBound()
             whenOpen()
+        } answer: { request, channel in
+            let peer = await PeerCredentials.of(channel)
+            let principal = Principal(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
+            let deadline = ConnectionDeadline(channel: channel)
+            let reply = await responder.respond(to: request, from: principal, deadline) { endpoint in
+                if let fault = filter.fault(peer, endpoint.need) { throw fault }
+            }
+            return (reply, deadline)
         }
     }
 }
 
 /// Who may do what through the socket.
-struct PeerGate: Sendable {
+struct PeerFilter: Sendable {
     /// The user that the agent runs as.
     let owner: UInt32
 
@@ -111,7 +89,7 @@ struct PeerCredentials: Sendable {
     static func of(_ channel: any Channel) async -> PeerCredentials? {
         guard let provider = channel as? any SocketOptionProvider else { return nil }
         let option = NIOBSDSocket.Option(rawValue: 17)
-        // The gate refuses whom the kernel does not name.
+        // The filter refuses whom the kernel does not name.
         return try? await provider.unsafeGetSocketOption(level: .socket, name: option).get()
     }
 }

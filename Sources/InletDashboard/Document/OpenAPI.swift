@@ -8,7 +8,7 @@ enum OpenAPI {
         for endpoint in table {
             if case .json(let schema) = endpoint.answer { schema.collect(&types) }
             endpoint.body?.schema.collect(&types)
-            paths[endpoint.path, default: [:]][endpoint.method.rawValue.lowercased()] = operation(endpoint)
+            paths[endpoint.path, default: [:]][endpoint.verb.lowercased()] = operation(endpoint)
         }
         return .object([
             "openapi": .text("3.0.3"),
@@ -61,7 +61,7 @@ enum OpenAPI {
         let path =
             endpoint.path.hasPrefix(Endpoint.base) ? endpoint.path.dropFirst(Endpoint.base.count) : endpoint.path[...]
         let words = path.split { !$0.isLetter && !$0.isNumber }
-        return ([endpoint.method.rawValue.lowercased()] + words.map(String.init)).joined(separator: "_")
+        return ([endpoint.verb.lowercased()] + words.map(String.init)).joined(separator: "_")
     }
 
     /// What another site's page cannot send.

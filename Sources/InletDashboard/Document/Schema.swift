@@ -71,6 +71,12 @@ indirect enum Schema: Sendable {
         }
     }
 
+    /// A number of a query as close to what is wanted as its bounds let it be; other texts as they are.
+    func clamped(_ text: String) -> String {
+        guard case .from(let least, let most) = self, let number = Int(text) else { return text }
+        return String(min(max(number, least), most ?? .max))
+    }
+
     private static func object(_ fields: [Field], _ more: Schema?) -> JSONValue {
         var properties: [String: JSONValue] = [:]
         for field in fields {
@@ -124,8 +130,41 @@ extension Schema.Field {
     }
 }
 
-/// A type of the API that the document describes under its own name.
+/// A type of the API that the document describes under its own name. Members and their types are those that it decodes; what
+/// these do not say stands in `notes`, beside them.
 protocol Described: Sendable {
     static var schemaName: String { get }
     static var schema: Schema { get }
+    /// By the name of a member.
+    static var notes: [String: SchemaNote] { get }
+}
+
+extension Described {
+    /// The type's name, of which a report leaves out that it is one.
+    static var schemaName: String {
+        let name = String(describing: Self.self)
+        return name.hasSuffix("Report") ? String(name.dropLast("Report".count)) : name
+    }
+
+    static var notes: [String: SchemaNote] { [:] }
+}
+
+extension Described where Self: Decodable {
+    static var schema: Schema { SchemaReader.members(of: Self.self, notes) }
+}
+
+/// What the document says of a member beside its type: a sentence, a narrower schema, or both.
+struct SchemaNote: Sendable, ExpressibleByStringLiteral {
+    var schema: Schema?
+    var text: String?
+
+    init(stringLiteral text: String) { self.text = text }
+
+    private init(_ schema: Schema, _ text: String?) { (self.schema, self.text) = (schema, text) }
+
+    static let time = SchemaNote(.time, nil)
+
+    static func time(_ text: String) -> SchemaNote { SchemaNote(.time, text) }
+
+    static func schema(_ schema: Schema, _ text: String? = nil) -> SchemaNote { SchemaNote(schema, text) }
 }

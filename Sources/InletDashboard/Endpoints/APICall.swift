@@ -3,27 +3,27 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
+internal import InletJournal
 
-/// What endpoints work with.
+/// What all calls share.
 struct APIContext: Sendable {
-    var control: LocalControl
+    let control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
-    var feed: ActivityFeed?
-    var version: String { control.agent.live?.version ?? "" }
-    let seats = Seats(Seats.streams)
+    let feed: ActivityFeed?
+    let streams = Semaphore(Semaphore.streams)
     /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
-    let largeSeats: Seats?
+    let largeAnswers: Semaphore?
     let status = SharedStatus()
 
-    init(control: LocalControl, feed: ActivityFeed? = nil, largeSeats: Seats? = nil) {
-        self.control = control
-        self.feed = feed
-        self.largeSeats = largeSeats
+    var version: String { control.agent.live?.version ?? "" }
+
+    init(control: LocalControl, feed: ActivityFeed? = nil, largeAnswers: Semaphore? = nil) {
+        (self.control, self.feed, self.largeAnswers) = (control, feed, largeAnswers)
     }
 }
 
 /// Who asks, as far as the endpoints care.
-struct Visitor: Sendable {
+struct Principal: Sendable {
     var access: Access
     var login = LoginKind.none
     /// For the log.
@@ -36,32 +36,43 @@ struct Visitor: Sendable {
     var logOut: (@Sendable () -> String)?
 }
 
-/// A request, as an endpoint sees it.
+/// What an endpoint is asked: by whom, and with which parameters.
 struct APICall: Sendable {
-    var request: Request
-    var visitor: Visitor
-    /// What stands in the places of the path.
-    var places: [String: String]
-    var query: [(name: String, value: String)]
-    var body: [UInt8]
-    /// Closes the connection when its other end takes too long.
-    var deadline: ConnectionDeadline
+    let context: APIContext
+    let principal: Principal
+    /// What stands in the places of the path, and the query. Both have been held against the endpoint's table before.
+    let parameters: [(name: String, value: String)]
 
-    func value(_ name: String) -> String? { query.first { $0.name == name }.map(\.value) }
-    func values(_ name: String) -> [String] { query.filter { $0.name == name }.map(\.value) }
+    var control: LocalControl { context.control.acting(for: principal.name) }
 
-    /// The number in a place of the path.
-    func number(_ name: String) throws(APIFault) -> Int64 {
-        guard let number = Int64(places[name] ?? "") else { throw .notFound("'\(places[name] ?? "")' is no number") }
-        return number
+    func text(_ parameter: Parameter) -> String? { texts(parameter).first }
+
+    func texts(_ parameter: Parameter) -> [String] {
+        parameters.filter { $0.name == parameter.name }.map(\.value)
     }
 
-    // The query has been held against the endpoint's table before.
+    func number(_ parameter: Parameter) -> Int64? { text(parameter).flatMap { Int64($0) } }
 
-    func number(inQuery name: String) -> Int64? { value(name).flatMap { Int64($0) } }
-    func flag(_ name: String) -> Bool { value(name).flatMap { Schema.flags[$0.lowercased()] } ?? false }
+    func flag(_ parameter: Parameter) -> Bool {
+        text(parameter).flatMap { Schema.flags[$0.lowercased()] } ?? false
+    }
+
     /// How many are wanted.
-    func limit(_ usual: Int = 100) -> Int { number(inQuery: "limit").map { Int($0) } ?? usual }
+    func limit(_ usual: Int = 100) -> Int { number(.limit).map { Int($0) } ?? usual }
+
+    /// The number in the path.
+    func id() throws(APIFault) -> Int64 {
+        guard let id = number(.id) else { throw .notFound("'\(text(.id) ?? "")' is no number") }
+        return id
+    }
+}
+
+/// The request that a call came with.
+struct HTTPExchange: Sendable {
+    let request: Request
+    let body: [UInt8]
+    /// Closes the connection when its other end takes too long.
+    let deadline: ConnectionDeadline
 
     func decoded<Body: Decodable>(_: Body.Type) throws -> Body {
         try JSONDecoder().decode(Body.self, from: Data(body))
@@ -76,6 +87,58 @@ struct APICall: Sendable {
                 return spaced.removingPercentEncoding ?? String(spaced)
             }
             return (texts.first ?? "", texts.count > 1 ? texts[1] : "")
+        }
+    }
+}
+
+/// Why a request is not answered as it wants: a status, a stable code, and a sentence with what to do.
+struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
+    var status: Int
+    var code: String
+    var message: String
+    /// When to come again.
+    var wait: Duration?
+    /// Methods that the path knows.
+    var allowed: [String] = []
+
+    /// What a command without an agent prints.
+    var description: String { message }
+
+    init(_ status: Int, _ code: String, _ message: String, wait: Duration? = nil, allowed: [String] = []) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.wait = wait
+        self.allowed = allowed
+    }
+
+    static func badRequest(_ message: String) -> APIFault { APIFault(400, "bad_request", message) }
+    static func notFound(_ message: String) -> APIFault { APIFault(404, "not_found", message) }
+    static func conflict(_ message: String) -> APIFault { APIFault(409, "conflict", message) }
+    static func tooLarge(_ message: String) -> APIFault { APIFault(413, "too_large", message) }
+
+    /// What an endpoint threw.
+    init(_ error: any Error) {
+        switch error {
+        case let fault as APIFault: self = fault
+        case let error as JournalError: self.init(503, "journal", "the journal does not answer: \(error)")
+        case let error as PatternError: self = .badRequest("'path' is no pattern: \(error.message)")
+        case let error as DecodingError: self = .badRequest("the body is not what is asked for: \(Self.text(error))")
+        default: self.init(500, "internal", "this was not to happen: \(error)")
+        }
+    }
+
+    /// Without the values, which may be secret.
+    private static func text(_ error: DecodingError) -> String {
+        func place(_ context: DecodingError.Context) -> String {
+            let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+            return path.isEmpty ? "" : " in '\(path)'"
+        }
+        return switch error {
+        case .keyNotFound(let key, let context): "'\(key.stringValue)' is missing\(place(context))"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context): "another type is needed\(place(context))"
+        case .dataCorrupted(let context) where !context.codingPath.isEmpty: "no such value\(place(context))"
+        default: "no JSON"
         }
     }
 }

@@ -7,7 +7,7 @@ internal import NIOCore
 /// One thing that can be asked of an agent over HTTP. The table of these serves the control socket and the port, and is the
 /// document that describes both.
 struct Endpoint: Sendable {
-    /// What a visitor needs.
+    /// What a principal needs.
     enum Need: String, Sendable {
         /// No login.
         case nothing
@@ -17,18 +17,10 @@ struct Endpoint: Sendable {
         case socket
     }
 
-    struct QueryItem: Sendable {
-        var name: String
-        var schema: Schema
-        var note: String
-        /// Whether it may be given several times.
-        var isRepeated = false
-    }
-
     struct Body: Sendable {
         var schema: Schema
         /// Bytes; a larger one is refused.
-        var limit: Int
+        var limit = Endpoint.usualBody
         var isRequired = true
     }
 
@@ -44,32 +36,36 @@ struct Endpoint: Sendable {
     var path: String
     var summary: String
     var need: Need
-    var query: [QueryItem] = []
+    var query: [Parameter] = []
     /// What stands in the places of the path, where it is not what their names say.
     var places: [String: Schema] = [:]
     var body: Body?
     var answer: Answer
     /// Other statuses that it has an answer of the same kind for.
     var others: [Int] = []
-    var handle: @Sendable (APICall, APIContext) async throws -> Response
+    var serve: @Sendable (APICall, HTTPExchange) async throws -> Response
+
+    var verb: String { method.rawValue }
 
     static let base = "/api/v1/"
     /// Rows of one answer.
     static let mostRows = 10_000
+    /// Rows of a small answer.
+    static let smallList = 1000
     /// For small orders.
     static let usualBody = 1 << 16
     /// For lists of jobs.
     static let largeBody = 1 << 20
 
     /// What stands in the places of the path; nil when that is another one.
-    func places(of path: [Substring]) -> [String: String]? {
+    func places(of path: [Substring]) -> [(name: String, value: String)]? {
         let parts = self.path.split(separator: "/")
         guard parts.count == path.count else { return nil }
-        var places: [String: String] = [:]
+        var places: [(String, String)] = []
         for (part, found) in zip(parts, path) {
             if part.hasPrefix("{") {
                 guard let text = found.removingPercentEncoding else { return nil }
-                places[String(part.dropFirst().dropLast())] = text
+                places.append((String(part.dropFirst().dropLast()), text))
             } else if part != found {
                 return nil
             }
@@ -81,7 +77,7 @@ struct Endpoint: Sendable {
     var describedPlaces: [(name: String, schema: Schema)] {
         path.split(separator: "/").filter { $0.hasPrefix("{") }.map { part in
             let name = String(part.dropFirst().dropLast())
-            return (name, places[name] ?? (name == "id" ? .from(1, to: nil) : .text))
+            return (name, places[name] ?? (name == Parameter.id.name ? Parameter.id.schema : .text))
         }
     }
 
@@ -122,66 +118,92 @@ struct Endpoint: Sendable {
     private struct AnyJSON: Decodable {
         init(from decoder: any Decoder) {}
     }
+}
 
-    func describing(_ place: String, _ schema: Schema) -> Endpoint {
-        var endpoint = self
-        endpoint.places[place] = schema
-        return endpoint
+/// A text in the query of a request, or in its path.
+package struct Parameter: Sendable {
+    let name: String
+    let schema: Schema
+    var note = ""
+    /// Whether it may be given several times.
+    var isRepeated = false
+
+    init(_ name: String, _ schema: Schema, _ note: String = "", isRepeated: Bool = false) {
+        (self.name, self.schema, self.note, self.isRepeated) = (name, schema, note, isRepeated)
     }
 }
 
-extension Endpoint {
-    static func get<Answer: Encodable & Described>(
-        _ path: String, _ summary: String, need: Need = .read, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> Answer
-    ) -> Endpoint {
-        Endpoint(
-            method: .get, path: base + path, summary: summary, need: need, query: query,
-            answer: .json(.named(Answer.self))
-        ) { try await .json(handle($0, $1)) }
-    }
+/// An endpoint with JSON of these types: the one declaration from which it is served, described in the document, and asked
+/// for (`ControlAPI.ask`), over a socket or in this process.
+package struct TypedEndpoint<Body: Codable & Sendable, Answer: Encodable & Sendable>: Sendable {
+    let row: Endpoint
+    /// For the whole answer, over a socket.
+    let deadline: Duration
+    let answer: @Sendable (APICall, Body) async throws -> Answer
 
-    static func getList<Item: Encodable & Described>(
-        _ path: String, _ summary: String, need: Need = .read, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> [Item]
-    ) -> Endpoint {
-        Endpoint(
-            method: .get, path: base + path, summary: summary, need: need, query: query,
-            answer: .json(.list(.named(Item.self)))
-        ) { try await .json(handle($0, $1)) }
-    }
-
-    /// An order without a body.
-    static func post<Answer: Encodable & Described>(
-        _ path: String, _ summary: String, need: Need = .full, query: [QueryItem] = [],
-        _ handle: @escaping @Sendable (APICall, APIContext) async throws -> Answer
-    ) -> Endpoint {
-        var endpoint = get(path, summary, need: need, query: query, handle)
-        endpoint.method = .post
-        return endpoint
-    }
-
-    static func post<Order: Decodable & Described, Answer: Encodable & Described>(
-        _ path: String, _ summary: String, _: Order.Type, need: Need = .full, query: [QueryItem] = [],
-        limit: Int = usualBody,
-        _ handle: @escaping @Sendable (APICall, APIContext, Order) async throws -> Answer
-    ) -> Endpoint {
-        var endpoint = post(path, summary, need: need, query: query) { call, context in
-            try await handle(call, context, call.decoded(Order.self))
+    /// - Parameter isLarge: whether the answer is one of which, on a port, only few are given at once: each is in memory until
+    ///   its reader has taken it.
+    init(
+        _ method: HTTPRequest.Method, _ path: String, _ summary: String, need: Endpoint.Need, query: [Parameter],
+        places: [String: Schema] = [:], body: Endpoint.Body?, within deadline: Duration = .seconds(60),
+        isLarge: @escaping @Sendable (APICall, Body) -> Bool,
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
+    ) {
+        (self.deadline, self.answer) = (deadline, answer)
+        row = Endpoint(
+            method: method, path: Endpoint.base + path, summary: summary, need: need, query: query, places: places,
+            body: body, answer: .json(SchemaReader.schema(of: Answer.self))
+        ) { call, exchange in
+            let value = try Self.decode(exchange.body, body)
+            let permit = isLarge(call, value) ? try call.context.largeAnswers?.permitForAnswer() : nil
+            let response = try Response.json(try await answer(call, value))
+            return permit.map { response.holding($0) } ?? response
         }
-        endpoint.body = Body(schema: .named(Order.self), limit: limit)
-        return endpoint
     }
 
-    static func postForList<Order: Decodable & Described, Item: Encodable & Described>(
-        _ path: String, _ summary: String, _: Order.Type, need: Need = .full, limit: Int = usualBody,
-        _ handle: @escaping @Sendable (APICall, APIContext, Order) async throws -> [Item]
-    ) -> Endpoint {
-        var endpoint = getList(path, summary, need: need) { call, context in
-            try await handle(call, context, call.decoded(Order.self))
-        }
-        (endpoint.method, endpoint.body) = (.post, Body(schema: .named(Order.self), limit: limit))
-        return endpoint
+    private static func decode(_ bytes: [UInt8], _ body: Endpoint.Body?) throws -> Body {
+        let isNone = body.map { !$0.isRequired && bytes.isEmpty } ?? true
+        return try JSONDecoder().decode(Body.self, from: isNone ? Data("null".utf8) : Data(bytes))
+    }
+}
+
+/// Of an endpoint that needs none.
+package typealias NoBody = Never?
+
+extension TypedEndpoint where Body == NoBody {
+    static func get(
+        _ path: String, _ summary: String, need: Endpoint.Need = .read, query: [Parameter] = [],
+        places: [String: Schema] = [:], isLarge: @escaping @Sendable (APICall) -> Bool = { _ in false },
+        _ answer: @escaping @Sendable (APICall) async throws -> Answer
+    ) -> Self {
+        Self(
+            .get, path, summary, need: need, query: query, places: places, body: nil,
+            isLarge: { call, _ in isLarge(call) }, { call, _ in try await answer(call) })
+    }
+
+    static func post(
+        _ path: String, _ summary: String, need: Endpoint.Need = .full, query: [Parameter] = [],
+        within deadline: Duration = .seconds(60), _ answer: @escaping @Sendable (APICall) async throws -> Answer
+    ) -> Self {
+        Self(
+            .post, path, summary, need: need, query: query, body: nil, within: deadline, isLarge: { _, _ in false },
+            { call, _ in try await answer(call) })
+    }
+}
+
+extension TypedEndpoint {
+    /// An order with a body, which may be left out where its type is an optional.
+    static func post(
+        _ path: String, _ summary: String, _: Body.Type, need: Endpoint.Need = .full, query: [Parameter] = [],
+        limit: Int = Endpoint.usualBody, within deadline: Duration = .seconds(60),
+        isLarge: @escaping @Sendable (APICall, Body) -> Bool = { _, _ in false },
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
+    ) -> Self {
+        let body = Endpoint.Body(
+            schema: SchemaReader.schema(of: Body.self), limit: limit,
+            isRequired: !(Body.self is any ExpressibleByNilLiteral.Type))
+        return Self(
+            .post, path, summary, need: need, query: query, body: body, within: deadline, isLarge: isLarge, answer)
     }
 }
 

@@ -41,12 +41,12 @@ final class StreamEnd: Sendable {
 /// Sends one reader what happens (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is disconnected;
 /// one that falls behind by more than the ring holds misses the events in between.
 struct EventStream: Sendable {
-    let context: APIContext
+    let call: APICall
+    let exchange: HTTPExchange
     let feed: ActivityFeed
     let level: LogSettings.Level
     /// The event to continue after; nil = only new ones.
     let after: Int64?
-    let call: APICall
 
     /// The pause between two rounds: events that come together are sent together.
     private static let pace = Duration.milliseconds(100)
@@ -68,9 +68,9 @@ struct EventStream: Sendable {
         mutating func change() { (isChanged, changedAt) = (true, .now) }
     }
 
-    func response(_ seat: Seats.Seat) -> Response {
+    func response(_ permit: Semaphore.Permit) -> Response {
         let body = ResponseBody { writer in
-            defer { withExtendedLifetime(seat) {} }
+            defer { withExtendedLifetime(permit) {} }
             try await run(&writer)
             try await writer.finish(nil)
         }
@@ -84,7 +84,7 @@ struct EventStream: Sendable {
         defer { end() }
         let ending = StreamEnd(signal)
         // A browser that goes away is noticed at once, and not when the next thing happens.
-        try await call.request.body.consumeWithInboundCloseHandler { _ in
+        try await exchange.request.body.consumeWithInboundCloseHandler { _ in
             try await withGracefulShutdownHandler {
                 try await tell(&writer, signal, ending)
             } onGracefulShutdown: {
@@ -100,7 +100,7 @@ struct EventStream: Sendable {
     ) async throws {
         var round = Round(cursor: after ?? feed.last, changes: feed.changes)
         try await send(
-            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(context.version)]), &writer)
+            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(call.context.version)]), &writer)
         while !ending.hasCome {
             let news = feed.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
@@ -113,16 +113,17 @@ struct EventStream: Sendable {
                 round.changes = changes
                 round.change()
             }
-            let inFlight = context.control.agent.live?.inFlight ?? []
+            let inFlight = call.context.control.agent.live?.inFlight ?? []
             feed.count(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
-                try await send("status", context.status.report(context.control, since: round.changedAt), &writer)
+                try await send(
+                    "status", call.context.status.report(call.context.control, since: round.changedAt), &writer)
                 round.isChanged = false
                 round.nextStatus = .now.advanced(by: Self.statusPace)
             }
             if ContinuousClock.now >= round.nextRates {
-                guard call.visitor.isStillIn() else { return }
+                guard call.principal.isStillIn() else { return }
                 try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
                 round.nextRates = .now.advanced(by: Self.ratePace)
                 // Changes without an event, such as a file that settles, reach the reader by this.
@@ -151,7 +152,7 @@ struct EventStream: Sendable {
         var text = Array("event: \(name)\n".utf8)
         if let id { text += Array("id: \(id)\n".utf8) }
         text += Array("data: ".utf8) + (try JSONValue.bytes(of: value)) + Array("\n\n".utf8)
-        let alarm = call.deadline.begin(call.deadline.writing)
+        let alarm = exchange.deadline.begin(exchange.deadline.writing)
         defer { alarm.cancel() }
         try await writer.write(ByteBuffer(bytes: text))
     }

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import Hummingbird
+internal import NIOCore
 
 /// What is answered, and whether the connection must end after it because something of the request was not read.
 struct Reply: Sendable {
@@ -12,36 +13,36 @@ struct APIResponder: Sendable {
     let context: APIContext
     let table: [Endpoint]
 
-    /// - Parameter admit: whether the visitor may have what the endpoint gives; throws `APIFault`.
+    /// - Parameter admit: whether the principal may have what the endpoint gives; throws `APIFault`.
     func respond(
-        to request: Request, from visitor: Visitor, _ deadline: ConnectionDeadline,
+        to request: Request, from principal: Principal, _ deadline: ConnectionDeadline,
         admit: (Endpoint) throws -> Void = { _ in }
     ) async -> Reply {
         let isHead = request.method == .head
         let method = isHead ? HTTPRequest.Method.get : request.method
-        let query = APICall.query(request.uri.query)
-        let match: Endpoints.Match
+        let query = HTTPExchange.query(request.uri.query)
+        let (endpoint, places): (Endpoint, [(name: String, value: String)])
         do {
-            match = try Endpoints.find(method.rawValue, request.uri.path, on: table).get()
-            try admit(match.endpoint)
-            if let fault = match.endpoint.fault(in: query) { throw fault }
+            (endpoint, places) = try Endpoints.find(method.rawValue, request.uri.path, on: table)
+            try admit(endpoint)
+            if let fault = endpoint.fault(in: query) { throw fault }
         } catch {
             return await request.refuse(.fault(APIFault(error)), deadline)
         }
         let body: [UInt8]
         do {
             // Where none is asked for, a small one does no harm.
-            body = try await request.wholeBody(upTo: match.endpoint.body?.limit ?? 1024, deadline)
+            body = try await request.wholeBody(upTo: endpoint.body?.limit ?? 1024, deadline)
         } catch {
             return Reply(response: .fault(error), closes: true)
         }
-        if let fault = match.endpoint.fault(inBody: body) { return Reply(response: .fault(fault)) }
-        let call = APICall(
-            request: request, visitor: visitor, places: match.places, query: query, body: body, deadline: deadline)
+        if let fault = endpoint.fault(inBody: body) { return Reply(response: .fault(fault)) }
+        let call = APICall(context: context, principal: principal, parameters: places + query)
         // A command that fails may have done a part of its work.
-        defer { if [.full, .socket].contains(match.endpoint.need) { context.feed?.noteChange() } }
+        defer { if [.full, .socket].contains(endpoint.need) { context.feed?.noteChange() } }
         do {
-            let response = try await match.endpoint.handle(call, context)
+            let response = try await endpoint.serve(
+                call, HTTPExchange(request: request, body: body, deadline: deadline))
             return Reply(response: isHead ? response.withoutBody : response)
         } catch {
             return Reply(response: .fault(APIFault(error)))
@@ -55,5 +56,79 @@ extension Response {
         var head = Response(status: status, headers: headers)
         head.headers[.contentLength] = body.contentLength.map(String.init)
         return head
+    }
+}
+
+/// Ends a connection whose other end takes too long: to say what it wants, or to take what it is told. A timer exists only
+/// while something is waited for.
+struct ConnectionDeadline: Sendable {
+    let channel: any Channel
+    /// For a request's body, once its head is there.
+    var reading = TimeAmount.seconds(20)
+    /// For an answer, or for one piece of a stream.
+    var writing = TimeAmount.seconds(60)
+
+    /// Until it is cancelled.
+    func begin(_ time: TimeAmount) -> Scheduled<Void> {
+        channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
+    }
+}
+
+extension Request {
+    /// More of what a client sends than it may is thrown away up to here, so that it can read why before the connection ends.
+    private static let mostDrained = 4 << 20
+
+    /// Whether there is anything behind the head.
+    private var announcesBody: Bool {
+        headers[.transferEncoding] != nil || headers[.contentLength].map { $0 != "0" } ?? false
+    }
+
+    /// The answer to a request of which nothing behind the head was read. A connection on which more was announced than comes
+    /// at once ends after it: whoever was refused could go on for ever, and have its place for so long.
+    func refuse(_ response: Response, _ deadline: ConnectionDeadline) async -> Reply {
+        guard announcesBody else { return Reply(response: response) }
+        // Who asks first whether he may send has not sent it (RFC 9110, 10.1.1).
+        // Whatever ends it, what was not read ends the connection.
+        let isRead = headers[.expect] == nil ? (try? await drain(deadline)) ?? false : false
+        return Reply(response: response, closes: !isRead)
+    }
+
+    /// Drops the body. - Returns: whether all of it came.
+    private func drain(_ deadline: ConnectionDeadline) async throws -> Bool {
+        let alarm = deadline.begin(deadline.reading)
+        defer { alarm.cancel() }
+        var dropped = 0
+        for try await part in body {
+            dropped += part.readableBytes
+            if dropped > Self.mostDrained { return false }
+        }
+        return true
+    }
+
+    /// - Throws: for a body that is too large, or that is not as its head and its own frame say: the connection must end.
+    func wholeBody(upTo limit: Int, _ deadline: ConnectionDeadline) async throws(APIFault) -> [UInt8] {
+        guard announcesBody else { return [] }
+        let alarm = deadline.begin(deadline.reading)
+        defer { alarm.cancel() }
+        var bytes: [UInt8] = []
+        var dropped = 0
+        do {
+            for try await part in body {
+                if dropped == 0, bytes.count + part.readableBytes <= limit {
+                    bytes += part.readableBytesView
+                } else {
+                    bytes = []
+                    dropped += part.readableBytes
+                    if dropped > Self.mostDrained { break }
+                }
+            }
+        } catch {
+            throw .badRequest("the body ends too early, or is not framed as HTTP wants it")
+        }
+        if dropped > 0 { throw .tooLarge("the body is larger than \(limit) bytes") }
+        if let length = headers[.contentLength], Int(length) != bytes.count {
+            throw .badRequest("the body ends before the length that its head says")
+        }
+        return bytes
     }
 }

@@ -9,7 +9,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import ServiceLifecycle
 
-/// Serves the page and the API on a port. A port that cannot be had stops nothing: it is tried again until it can.
+/// Serves the page and the API on a port: the page's files to everybody, the API to those who may. A port that cannot be had stops nothing: it is tried again until it can.
 package struct DashboardServer: Service {
     /// How long and how much: for a few people and programs, on small machines.
     package struct Bounds: Sendable {
@@ -35,24 +35,25 @@ package struct DashboardServer: Service {
     private static let longestWait = Duration.seconds(60)
 
     private let listen: ListenAddress
-    private let handler: DashboardHandler
+    private let responder: APIResponder
+    private let authenticator: Authenticator
+    private let assets = WebAssets()
     private let bounds: Bounds
-    private let standing: DashboardStanding
+    private let status: DashboardStatus
     private let log: EventLog
 
     package init(
-        _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, standing: DashboardStanding,
+        _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, status: DashboardStatus,
         log: EventLog,
         bounds: Bounds = Bounds()
     ) {
         listen = settings.listen
-        handler = DashboardHandler(
-            responder: APIResponder(
-                context: APIContext(control: control, feed: feed, largeSeats: Seats(bounds.largeAnswers)),
-                table: Endpoints.all.filter { $0.need != .socket }),
-            door: Door(settings, log: log), assets: WebAssets(), bounds: bounds)
+        responder = APIResponder(
+            context: APIContext(control: control, feed: feed, largeAnswers: Semaphore(bounds.largeAnswers)),
+            table: Endpoints.all.filter { $0.need != .socket })
+        authenticator = Authenticator(settings, log: log)
         self.bounds = bounds
-        self.standing = standing
+        self.status = status
         self.log = log
     }
 
@@ -70,7 +71,7 @@ package struct DashboardServer: Service {
             } catch {
                 if Task.isCancelled { return }
                 let reason = ListenFault(error, listen).words
-                if standing.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
+                if status.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
             }
             let pause = wait
             // It fails only when the service is to end, which the loop asks next.
@@ -80,34 +81,107 @@ package struct DashboardServer: Service {
     }
 
     private func server() throws -> any Service {
-        let quiet = Logger(label: "dashboard") { _ in SwiftLogNoOpLogHandler() }
-        let (handler, standing, log, listen) = (handler, standing, log, listen)
-        let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
-            maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
-        let book = ConnectionBook(most: bounds.connectionsOfOne)
-        let isOpen = handler.door.gate.isOpen
-        let channel = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [PeerBound(book, refusesOldProtocol: isOpen)], idleTimeout: .init(bounds.idle),
-            httpDecoderConfiguration: decoder)
-        // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
-        return try HTTPServerBuilder.http1(configuration: channel).buildServer(
-            configuration: ServerConfiguration(
-                address: .hostname(listen.bindHost, port: listen.port), backlog: 128,
-                availableConnectionsDelegate: .maximum(bounds.connections, logger: quiet)),
-            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
-        ) { request, writer, channel in
-            let reply = await handler.respond(to: request, on: channel)
-            // A stream looks after each of its pieces.
-            let isStream = reply.response.body.contentLength == nil
-            let deadline = handler.deadline(channel)
-            let alarm = isStream ? nil : deadline.begin(deadline.writing)
-            defer { alarm?.cancel() }
-            try await writer.write(response: reply.response.head, body: reply.response.body)
-            if reply.closes { try await channel.close() }
-        } onServerRunning: { channel in
+        let limiter = ConnectionLimiter(most: bounds.connectionsOfOne)
+        let isOpen = authenticator.filter.isOpen
+        let limits = ServerBounds(
+            connections: bounds.connections, backlog: 128, idle: .init(bounds.idle), head: bounds.head)
+        return try httpService(at: .hostname(listen.bindHost, port: listen.port), limits) {
+            [ConnectionGuard(limiter, refusesOldProtocol: isOpen)]
+        } isOpen: { channel in
             let url = Self.url(listen, port: channel.localAddress?.port)
-            standing.listens(at: url)
+            status.listens(at: url)
             log.emit(.dashboardReady(url: url))
+        } answer: { request, channel in
+            let deadline = ConnectionDeadline(
+                channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
+            return (await respond(to: request, deadline, from: channel.remoteAddress?.ipAddress), deadline)
         }
     }
+
+    // MARK: - Answers
+
+    /// Bytes of a path with its query.
+    private static let longestPath = 8 << 10
+    /// What watchers ask by whatever address they know.
+    private static let openToAllHosts: Set<String> = ["/healthz", "/readyz"]
+
+    private func respond(
+        to request: Request, _ deadline: ConnectionDeadline, from peer: String?
+    ) async -> Reply {
+        var reply = await answer(request, deadline, from: peer)
+        for field in Self.alwaysSent { reply.response.headers[field.name] = field.value }
+        if reply.response.headers[.cacheControl] == nil { reply.response.headers[.cacheControl] = "no-store" }
+        if reply.closes { reply.response.headers[.connection] = "close" }
+        return reply
+    }
+
+    private func answer(_ request: Request, _ deadline: ConnectionDeadline, from peer: String?) async -> Reply {
+        if (request.head.path ?? "").utf8.count > Self.longestPath {
+            let fault = APIFault.tooLarge("the path is longer than \(Self.longestPath) bytes")
+            return await request.refuse(.fault(fault), deadline)
+        }
+        let head = RequestFilter.Head(request)
+        let hostFault = authenticator.filter.hostFault(head)
+        if let hostFault, !Self.openToAllHosts.contains(request.uri.path) {
+            return await request.refuse(.fault(hostFault), deadline)
+        }
+        if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
+        let principal: Principal
+        // Whoever asks whether we live needs no secret; by a wrong host's name none is looked at.
+        if hostFault != nil || request.uri.path == "/healthz" {
+            principal = Principal(access: .none, name: "dashboard")
+        } else {
+            do throws(APIFault) {
+                if let fault = authenticator.filter.proxyFault(head) ?? authenticator.filter.crossFault(head) {
+                    throw fault
+                }
+                principal = try authenticator.principal(head, request, from: peer)
+            } catch {
+                return await request.refuse(.fault(error), deadline)
+            }
+        }
+        let access = principal.access
+        return await responder.respond(to: request, from: principal, deadline) { endpoint in
+            if let fault = RequestFilter.accessFault(access, endpoint.need) { throw fault }
+        }
+    }
+
+    /// The page needs nothing from elsewhere, and is in nobody's frame.
+    private static let alwaysSent: [HTTPField] = [
+        HTTPField(
+            name: .contentSecurityPolicy,
+            value: """
+                default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                form-action 'self'; frame-ancestors 'none'; base-uri 'none'
+                """),
+        HTTPField(name: .xContentTypeOptions, value: "nosniff"),
+        HTTPField(name: .named("Referrer-Policy"), value: "no-referrer"),
+        HTTPField(name: .named("X-Frame-Options"), value: "DENY"),
+        HTTPField(name: .named("Cross-Origin-Resource-Policy"), value: "same-origin"),
+        HTTPField(name: .named("Cross-Origin-Opener-Policy"), value: "same-origin"),
+        HTTPField(
+            name: .named("Permissions-Policy"),
+            value: "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    ]
+}
+
+extension RequestFilter.Head {
+    init(_ request: Request) {
+        let headers = request.headers
+        let hosts = (request.head.authority.map { [$0] } ?? []) + headers[values: .host]
+        self.init(
+            method: request.method.rawValue, host: hosts.first, hasMoreHosts: hosts.count > 1,
+            origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
+            contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
+            authorization: headers[.authorization],
+            proxyMark: headers.lazy.map(\.name.canonicalName).first(where: Self.isOfProxies))
+    }
+
+    private static func isOfProxies(_ name: String) -> Bool {
+        name.hasPrefix("x-forwarded-") || ["forwarded", "via", "x-real-ip"].contains(name)
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static var host: Self { named("Host") }
 }

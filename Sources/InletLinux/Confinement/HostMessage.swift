@@ -5,7 +5,8 @@ import SystemPackage
 /// What a confined agent and its process host say to each other: byte strings, each behind its length, on a stream socket.
 /// Either side is of the same build; what cannot be read ends the conversation.
 struct HostMessage: Sendable, Equatable {
-    var fields: [[UInt8]] = []
+    /// Added at the end, taken from the beginning.
+    var fields: ArraySlice<[UInt8]> = []
 
     /// Of one message: a notice's body with all of its unit's files is far below.
     static let most = 64 << 20
@@ -28,14 +29,7 @@ struct HostMessage: Sendable, Equatable {
         if size > Self.most { throw SystemError(call: ProcessHost.call, code: .fileTooLarge) }
         var bytes = Self.length(size)
         for field in fields { bytes += Self.length(field.count) + field }
-        let result: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                return .success(try Descriptor.write(bytes, to: number, nil))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try result.get()
+        try Descriptor.write(bytes, to: number, nil)
     }
 
     /// The next message; nil when the other side has ended, or says what cannot be understood. Blocks.
@@ -83,12 +77,8 @@ struct HostMessage: Sendable, Equatable {
 }
 
 /// Takes a message's fields in their order; nil for what is not there or no number.
-struct HostFields {
-    private var rest: ArraySlice<[UInt8]>
-
-    init(_ message: HostMessage) { rest = message.fields[...] }
-
-    mutating func bytes() -> [UInt8]? { rest.popFirst() }
+extension HostMessage {
+    mutating func bytes() -> [UInt8]? { fields.popFirst() }
     mutating func text() -> String? { bytes().map { String(decoding: $0, as: UTF8.self) } }
     mutating func number<Number: FixedWidthInteger>(_: Number.Type = Number.self) -> Number? {
         text().flatMap { Number($0) }
@@ -96,8 +86,8 @@ struct HostFields {
     mutating func time() -> Duration? { number(Int64.self).map { .milliseconds($0) } }
     mutating func texts() -> [String]? { list { $0.text() } }
 
-    mutating func list<Item>(_ item: (inout HostFields) -> Item?) -> [Item]? {
-        guard let count = number(Int.self), count >= 0, count <= rest.count else { return nil }
+    mutating func list<Item>(_ item: (inout HostMessage) -> Item?) -> [Item]? {
+        guard let count = number(Int.self), count >= 0, count <= fields.count else { return nil }
         var items: [Item] = []
         for _ in 0..<count {
             guard let next = item(&self) else { return nil }
@@ -109,5 +99,206 @@ struct HostFields {
     mutating func error() -> SystemError? {
         guard let call = text(), let path = bytes(), let code = number(CInt.self) else { return nil }
         return SystemError(call: call, path: path.isEmpty ? nil : FilePath(bytes: path), code: Errno(rawValue: code))
+    }
+}
+
+/// What the agent asks for.
+enum HostRequest: Sendable {
+    /// What may be started, once: a second list is not taken.
+    case commands([CommandPattern])
+    case run(UInt64, ChildProcess)
+    case cancel(UInt64)
+    /// Who may write to these files. - Parameter isFresh: after a look of its own, rather than by the last one.
+    case holders(UInt64, [HeldFile], isFresh: Bool)
+
+    var message: HostMessage {
+        var message = HostMessage()
+        switch self {
+        case .commands(let patterns):
+            message.add("commands")
+            message.add(patterns.count)
+            for pattern in patterns {
+                message.add(pattern.place)
+                message.add(pattern.words)
+            }
+        case .run(let number, let child):
+            message.add("run")
+            message.add(number)
+            message.add(child)
+        case .cancel(let number):
+            message.add("cancel")
+            message.add(number)
+        case .holders(let number, let files, let isFresh):
+            message.add("holders")
+            message.add(number)
+            message.add(isFresh ? 1 : 0)
+            message.add(files.count)
+            for file in files { message.add(file) }
+        }
+        return message
+    }
+
+    init?(_ message: HostMessage) {
+        var fields = message
+        switch fields.text() {
+        case "commands":
+            let patterns = fields.list { fields in
+                fields.text().flatMap { place in fields.texts().map { CommandPattern($0, place: place) } }
+            }
+            guard let patterns else { return nil }
+            self = .commands(patterns)
+        case "run":
+            guard let number = fields.number(UInt64.self), let child = ChildProcess(&fields) else { return nil }
+            self = .run(number, child)
+        case "cancel":
+            guard let number = fields.number(UInt64.self) else { return nil }
+            self = .cancel(number)
+        case "holders":
+            guard let number = fields.number(UInt64.self), let isFresh = fields.number(Int.self),
+                let files = fields.list({ HeldFile(&$0) })
+            else { return nil }
+            self = .holders(number, files, isFresh: isFresh == 1)
+        default: return nil
+        }
+    }
+}
+
+/// What the host answers to a number.
+enum HostAnswer: Sendable {
+    case ended(ChildProcess.Outcome)
+    case failed(SystemError)
+    case holders([OpenWriters.Holder?])
+
+    func message(to number: UInt64) -> HostMessage {
+        var message = HostMessage()
+        message.add(number)
+        switch self {
+        case .ended(let outcome):
+            message.add("ended")
+            message.add(outcome.end)
+            message.add(outcome.errors)
+        case .failed(let error):
+            message.add("failed")
+            message.add(error)
+        case .holders(let holders):
+            message.add("holders")
+            message.add(holders.count)
+            for holder in holders {
+                message.add(holder?.process ?? 0)
+                message.add(holder?.name ?? "")
+                message.add(holder?.isMapping == true ? 1 : 0)
+            }
+        }
+        return message
+    }
+
+    static func parse(_ message: HostMessage) -> (number: UInt64, answer: HostAnswer)? {
+        var fields = message
+        guard let number = fields.number(UInt64.self), let kind = fields.text() else { return nil }
+        switch kind {
+        case "ended":
+            guard let end = ChildProcess.End(&fields), let errors = fields.bytes() else { return nil }
+            return (number, .ended(ChildProcess.Outcome(end: end, errors: errors)))
+        case "failed": return fields.error().map { (number, .failed($0)) }
+        case "holders": return fields.list { Self.holder(&$0) }.map { (number, .holders($0)) }
+        default: return nil
+        }
+    }
+
+    private static func holder(_ fields: inout HostMessage) -> OpenWriters.Holder?? {
+        guard let process = fields.number(Int32.self), let name = fields.text(), let isMapping = fields.number(Int.self)
+        else { return nil }
+        return .some(process == 0 ? nil : OpenWriters.Holder(process: process, name: name, isMapping: isMapping == 1))
+    }
+}
+
+/// A file whose writers are asked for.
+struct HeldFile: Sendable, Equatable {
+    var identity: FileIdentity
+    var path: FilePath
+
+    init(_ identity: FileIdentity, _ path: FilePath) { (self.identity, self.path) = (identity, path) }
+
+    init?(_ fields: inout HostMessage) {
+        guard let path = fields.bytes(), let size = fields.number(Int64.self), let modified = fields.number(Int64.self),
+            let changed = fields.number(Int64.self), let inode = fields.number(UInt64.self),
+            let device = fields.number(UInt64.self)
+        else { return nil }
+        self.path = FilePath(bytes: path)
+        identity = FileIdentity(size: size, modified: modified, changed: changed, inode: inode, device: device)
+    }
+}
+
+extension HostMessage {
+    fileprivate mutating func add(_ words: [String]) {
+        add(words.count)
+        for word in words { add(word) }
+    }
+
+    fileprivate mutating func add(_ file: HeldFile) {
+        add(file.path.bytes)
+        add(file.identity.size)
+        add(file.identity.modified)
+        add(file.identity.changed)
+        add(file.identity.inode)
+        add(file.identity.device)
+    }
+
+    fileprivate mutating func add(_ end: ChildProcess.End) {
+        let (kind, value): (String, Int32) =
+            switch end {
+            case .exited(let code): ("exited", code)
+            case .signalled(let signal): ("signalled", signal)
+            case .timedOut: ("timedOut", 0)
+            case .stuck: ("stuck", 0)
+            case .cancelled: ("cancelled", 0)
+            }
+        add(kind)
+        add(value)
+    }
+
+    fileprivate mutating func add(_ child: ChildProcess) {
+        add(child.arguments)
+        add(child.environment.count)
+        for (name, value) in child.environment {
+            add(name)
+            add(value)
+        }
+        add(child.niceness)
+        add(child.largestFile ?? -1)
+        add(child.yieldsMemory ? 1 : 0)
+        add(child.leavesNobody ? 1 : 0)
+        add(child.input)
+        for time in [child.timeout, child.grace, child.patience] { add(time) }
+    }
+}
+
+extension ChildProcess.End {
+    fileprivate init?(_ fields: inout HostMessage) {
+        guard let kind = fields.text(), let value = fields.number(Int32.self) else { return nil }
+        switch kind {
+        case "exited": self = .exited(value)
+        case "signalled": self = .signalled(value)
+        case "timedOut": self = .timedOut
+        case "stuck": self = .stuck
+        case "cancelled": self = .cancelled
+        default: return nil
+        }
+    }
+}
+
+extension ChildProcess {
+    fileprivate init?(_ fields: inout HostMessage) {
+        guard let arguments = fields.texts(),
+            let environment = fields.list({ fields in
+                fields.text().flatMap { name in fields.bytes().map { (name: name, value: $0) } }
+            }), let niceness = fields.number(Int32.self), let largest = fields.number(Int64.self),
+            let yields = fields.number(Int.self), let leaves = fields.number(Int.self), let input = fields.bytes(),
+            let timeout = fields.time(), let grace = fields.time(), let patience = fields.time()
+        else { return nil }
+        self.init(
+            arguments, environment: environment, input: input, timeout: timeout, grace: grace, patience: patience)
+        (self.niceness, largestFile) = (niceness, largest < 0 ? nil : largest)
+        (yieldsMemory, leavesNobody) = (yields == 1, leaves == 1)
     }
 }

@@ -28,7 +28,7 @@ package enum Landlock {
     /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
     package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
         let known = try Rights.known()
-        let ruleset = try ruleset(known, Scopes.known(usesAbstractSockets: usesAbstractSockets))
+        let ruleset = try ruleset(known, scopes(usesAbstractSockets: usesAbstractSockets))
         for rule in rules {
             try add(rule.path, (rule.mayWrite ? Rights.writing : .reading).intersection(known), to: ruleset.number)
         }
@@ -44,8 +44,8 @@ package enum Landlock {
     package static func holdWrites(to folder: FilePath, below base: FilePath) throws(SystemError) {
         let writes = try Rights.known().subtracting(.notWriting)
         let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
-        let opened = try FolderWay.here.open(folder, below: start.number, base)
-        let ruleset = try ruleset(writes, Scopes.known(usesAbstractSockets: false))
+        let opened = try PathResolver.here.open(folder, below: start.number, base)
+        let ruleset = try ruleset(writes, scopes(usesAbstractSockets: false))
         try allow(base.pushing(folder), writes.subtracting(.makingDevices), opened, in: ruleset.number)
         for device in devices() { try add(device, writes.intersection(.ofFiles), to: ruleset.number) }
         try restrict(to: ruleset)
@@ -55,22 +55,22 @@ package enum Landlock {
     private static func devices() -> [FilePath] {
         let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
         let beginnings = ["nvidia", "video", "media"]
-        // A device that is not seen here is one that the program may not use; it says so itself.
-        guard var stream = try? DirectoryStream("/dev") else { return names.map { FilePath("/dev/\($0)") } }
-        var found: [FilePath] = []
-        while let entry = try? stream.next() {
-            let name = entry.name.string
-            if names.contains(name) || beginnings.contains(where: name.hasPrefix) {
-                found.append(FilePath("/dev").appending(entry.name))
+        var found: Set = Set(names)
+        do throws(SystemError) {
+            var stream = try DirectoryStream("/dev")
+            while let name = try stream.next()?.name.string {
+                if beginnings.contains(where: name.hasPrefix) { found.insert(name) }
             }
+        } catch {
+            // A device that is not seen here is one that the program may not use; it says so itself.
         }
-        return found
+        return found.map { FilePath("/dev").appending($0) }
     }
 
-    private static func ruleset(_ handled: Rights, _ scopes: Scopes) throws(SystemError) -> Descriptor {
+    private static func ruleset(_ handled: Rights, _ scopes: UInt64) throws(SystemError) -> Descriptor {
         Descriptor(
             owning: try SystemCall.result("landlock_create_ruleset") {
-                inlet_landlock_ruleset(handled.rawValue, scopes.rawValue)
+                inlet_landlock_ruleset(handled.rawValue, scopes)
             })
     }
 
@@ -92,7 +92,7 @@ package enum Landlock {
     private static func allow(
         _ path: FilePath, _ rights: Rights, _ place: borrowing Descriptor, in ruleset: CInt
     ) throws(SystemError) {
-        let isFolder = try place.status(path).st_mode & S_IFMT == S_IFDIR
+        let isFolder = try place.status(path).isDirectory
         let allowed = isFolder ? rights : rights.intersection(.ofFiles)
         let number = place.number
         _ = try SystemCall.result("landlock_add_rule", path) {
@@ -100,17 +100,11 @@ package enum Landlock {
         }
     }
 
-    /// linux/landlock.h, `LANDLOCK_SCOPE_…`: what reaches processes outside.
-    private struct Scopes: OptionSet {
-        let rawValue: UInt64
-
-        static let abstractSockets = Scopes(rawValue: 1 << 0)
-        static let signals = Scopes(rawValue: 1 << 1)
-
-        static func known(usesAbstractSockets: Bool) -> Scopes {
-            if version ?? 0 < 6 { return [] }
-            return usesAbstractSockets ? [.signals] : [.signals, .abstractSockets]
-        }
+    /// linux/landlock.h, `LANDLOCK_SCOPE_…`: what reaches processes outside, by abstract sockets and by signals.
+    private static func scopes(usesAbstractSockets: Bool) -> UInt64 {
+        let (abstractSockets, signals): (UInt64, UInt64) = (1 << 0, 1 << 1)
+        if version ?? 0 < 6 { return 0 }
+        return usesAbstractSockets ? signals : signals | abstractSockets
     }
 
     /// linux/landlock.h, `LANDLOCK_ACCESS_FS_…`.
@@ -161,20 +155,21 @@ package enum Landlock {
     }
 }
 
-extension ProcessSetup {
-    /// Threads of this process, from `/proc/self/task`; 0 where that is not to be seen.
-    package static var threads: Int {
-        do throws(SystemError) {
-            var names = try DirectoryStream("/proc/self/task")
-            var count = 0
-            while try names.next() != nil { count += 1 }
-            return count
-        } catch {
-            // Which no process has.
-            return 0
-        }
-    }
+/// Gives up the system calls that Inlet has no use for (seccomp(2)), for good: whatever is made of this process, it looks into no
+/// other one, mounts nothing, loads nothing into the kernel, and reaches less of it. What the process starts has them neither.
+package enum CallFilter {
+    /// How many are given up by their names.
+    package static var count: Int { Int(inlet_count_unused_calls()) }
 
-    /// Has programs that are started from here on run without the capabilities of this process.
-    package static func keepCapabilities() { _ = inlet_keep_capabilities() }
+    /// Whether this kernel, or what it runs us in, lets us.
+    package static var isAvailable: Bool { inlet_can_filter_calls() == 1 }
+
+    /// Gives them up for the whole process (SECCOMP_FILTER_FLAG_TSYNC), or for the calling thread and what it starts. No program
+    /// that is started afterwards gains rights (PR_SET_NO_NEW_PRIVS).
+    ///
+    /// - Throws: where it is not done; the calls are there as before then.
+    package static func apply(toThread isOnlyThread: Bool = false) throws(SystemError) {
+        _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
+        _ = try SystemCall.result("seccomp") { inlet_filter_calls(isOnlyThread ? 0 : 1) }
+    }
 }

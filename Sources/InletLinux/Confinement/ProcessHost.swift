@@ -8,10 +8,8 @@ import SystemPackage
 /// looks at what other processes have open (a confined process may look into none). It is started before, holds none of the
 /// agent's secrets, and ends with it.
 package final class ProcessHost: Sendable {
-    private typealias Waiting = @Sendable (HostAnswer) -> Void
-
     private struct State {
-        var waiting: [UInt64: Waiting] = [:]
+        var waiting: [UInt64: Call] = [:]
         var last: UInt64 = 0
         var isEnded = false
         var hasBegun = false
@@ -42,7 +40,7 @@ package final class ProcessHost: Sendable {
         let other = Descriptor(owning: ends[1])
         let program = ChildProcess(
             ["/proc/self/exe"] + arguments, environment: ChildProcess.ownEnvironment, input: [], timeout: .zero)
-        process = try Spawn.start(program, input: other.number, errors: STDERR_FILENO)
+        process = try program.start(input: other.number, errors: STDERR_FILENO)
         try HostRequest.commands(commands).message.send(to: descriptor.number)
     }
 
@@ -74,8 +72,7 @@ package final class ProcessHost: Sendable {
         while let message = HostMessage.receive(from: descriptor.number),
             let (number, answer) = HostAnswer.parse(message)
         {
-            let waiting = state.withLock { $0.waiting.removeValue(forKey: number) }
-            waiting?(answer)
+            state.withLock { $0.waiting.removeValue(forKey: number) }?.end(answer)
         }
         // What is not understood ends the conversation for both.
         _ = shutdown(descriptor.number, CInt(SHUT_RDWR))
@@ -84,7 +81,7 @@ package final class ProcessHost: Sendable {
             defer { state.waiting = [:] }
             return (state.waiting.values, state.whenEnded)
         }
-        for waiting in left { waiting(.failed(Self.gone)) }
+        for call in left { call.end(.failed(Self.gone)) }
         whenEnded?()
         var status: CInt = 0
         _ = waitpid(process, &status, 0)
@@ -104,7 +101,7 @@ package final class ProcessHost: Sendable {
         try send(.run(number, child))
         var isCancelled = false
         while true {
-            let ready = try Poll.wait(call.waker.number, isCancelled ? -1 : waker.number, until: nil)
+            let ready = try Poll.wait([call.waker.number, isCancelled ? -1 : waker.number], until: nil)
             if let answer = call.answer.withLock({ $0 }) {
                 switch answer {
                 case .ended(let outcome): return outcome
@@ -112,7 +109,7 @@ package final class ProcessHost: Sendable {
                 case .holders: throw Self.gone
                 }
             }
-            if ready.second {
+            if ready[1] {
                 isCancelled = true
                 try send(.cancel(number))
             }
@@ -121,16 +118,20 @@ package final class ProcessHost: Sendable {
 
     /// Who may write to each of the files; nil where the host does not say. Blocks.
     func holders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?]? {
-        // Each of these ends in nil, for which the caller looks by itself.
-        guard let call = try? Call(), let number = try? register(call) else { return nil }
-        defer { forget(number) }
-        guard (try? send(.holders(number, files, isFresh: isFresh))) != nil else { return nil }
-        // As above.
-        _ = try? call.waker.wait(until: .now.advanced(by: Self.patience))
-        guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
+        do throws(SystemError) {
+            let call = try Call()
+            let number = try register(call)
+            defer { forget(number) }
+            try send(.holders(number, files, isFresh: isFresh))
+            _ = try call.waker.wait(until: .now.advanced(by: Self.patience))
+            guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
+                return nil
+            }
+            return holders
+        } catch {
+            // The caller looks by itself.
             return nil
         }
-        return holders
     }
 
     /// One that waits for its answer.
@@ -139,6 +140,11 @@ package final class ProcessHost: Sendable {
         let waker: Waker
 
         init() throws(SystemError) { waker = try Waker() }
+
+        func end(_ answer: HostAnswer) {
+            self.answer.withLock { $0 = answer }
+            waker.wake()
+        }
     }
 
     private func forget(_ number: UInt64) { state.withLock { $0.waiting[number] = nil } }
@@ -147,10 +153,7 @@ package final class ProcessHost: Sendable {
         let number: UInt64? = state.withLock { state in
             if state.isEnded { return nil }
             state.last += 1
-            state.waiting[state.last] = { answer in
-                call.answer.withLock { $0 = answer }
-                call.waker.wake()
-            }
+            state.waiting[state.last] = call
             return state.last
         }
         guard let number else { throw Self.gone }

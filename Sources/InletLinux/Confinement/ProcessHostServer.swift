@@ -123,8 +123,10 @@ package final class ProcessHostServer: Sendable {
 
     private func answer(_ number: UInt64, _ answer: HostAnswer) {
         let message = answer.message(to: number)
-        // An agent that has gone needs no answer; the loop sees its end.
-        sending.withLock { _ in _ = try? message.send(to: self.number) }
+        sending.withLock { _ in
+            // An agent that has gone needs no answer; the loop sees its end.
+            do throws(SystemError) { try message.send(to: self.number) } catch {}
+        }
     }
 }
 

@@ -74,12 +74,7 @@ package enum FileCopy {
     private struct Target {
         let number: CInt
         let path: FilePath
-        private var synced: Int64 = 0
-
-        init(number: CInt, path: FilePath) {
-            self.number = number
-            self.path = path
-        }
+        var synced: Int64 = 0
 
         /// Keeps the last fsync short, which no cancel can interrupt: at most 64 MiB wait for the device at any time.
         mutating func advance(to copied: Int64) throws(SystemError) {
@@ -89,7 +84,7 @@ package enum FileCopy {
         }
 
         func finish(like source: SourceFile) throws(SystemError) {
-            try FileAttributes.copy(from: source, to: number, path)
+            try FileCopy.copyAttributes(of: source, to: number, path)
             _ = try SystemCall.result("fsync", path) { fsync(number) }
         }
     }
@@ -141,5 +136,89 @@ package enum FileCopy {
         _ body: () throws(SystemError) -> Value
     ) throws(FileCopyError) -> Value {
         do { return try body() } catch { throw .target(error) }
+    }
+
+    /// The same copy in an open folder. - Returns: the temporary file's name there.
+    package static func copy(
+        _ source: SourceFile, toTemporaryIn folder: Folder, name: FilePath.Component,
+        as draft: FilePath.Component? = nil, isCancelled: () -> Bool, progress: (Int64) -> Void
+    ) throws(FileCopyError) -> FilePath.Component {
+        let result = folder.apart { path -> Result<FilePath, FileCopyError> in
+            do throws(FileCopyError) {
+                return .success(
+                    try copy(
+                        source, toTemporaryIn: path, name: name, as: draft, isCancelled: isCancelled, progress: progress
+                    ))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch result {
+        case .success(let path): return path.lastComponent ?? name
+        case .failure(.target(let error)): throw .target(folder.named(error))
+        case .failure(let error): throw error
+        }
+    }
+
+    /// The same of an open folder.
+    package static func removeLeftovers(of name: FilePath.Component, in folder: Folder) {
+        folder.apart { removeLeftovers(of: name, in: $0) }
+    }
+
+    /// Removes the temporary files that copies of `name` left in `directory` when their process died. Best effort; the
+    /// caller knows that no such copy runs. Blocks.
+    package static func removeLeftovers(of name: FilePath.Component, in directory: FilePath) {
+        let probe = TemporaryFile.pattern(for: name)
+        do throws(SystemError) {
+            var stream = try DirectoryStream(directory)
+            while let entry = try stream.next() {
+                let bytes = entry.name.bytes
+                guard entry.kind == .regular, bytes.starts(with: probe.prefix), bytes.count == probe.length,
+                    bytes.suffix(4).elementsEqual(".tmp".utf8)
+                else { continue }
+                DurableFile.discard(directory.appending(entry.name))
+            }
+        } catch {
+            // What is left takes room and is never read: the next copy of that name looks again.
+        }
+    }
+}
+
+extension FileCopy {
+    /// Copies permissions, extended attributes and mtime onto the descriptor `target`.
+    ///
+    /// Set-user-ID and set-group-ID are left out: the copy belongs to the agent's user, and would lend its rights.
+    private static func copyAttributes(
+        of source: SourceFile, to target: CInt, _ path: FilePath
+    ) throws(SystemError) {
+        for name in extendedNames(source.descriptor.number) { copyExtended(name, source.descriptor.number, target) }
+        _ = try SystemCall.result("chmod", path) { fchmod(target, mode_t(source.mode & 0o777)) }
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: inlet_utime_omit), timespec(nanoseconds: source.opened.modified),
+        ]
+        _ = try SystemCall.result("utimensat", path) { futimens(target, times) }
+    }
+
+    /// `security.*` and `trusted.*` carry rights or belong to the file system that they are on, so they stay behind.
+    private static func extendedNames(_ descriptor: CInt) -> [[CChar]] {
+        let length = flistxattr(descriptor, nil, 0)
+        guard length > 0 else { return [] }
+        var list = [CChar](repeating: 0, count: length)
+        let filled = flistxattr(descriptor, &list, list.count)
+        guard filled > 0 else { return [] }
+        return list[..<filled].split(separator: 0).map { $0 + [0] }.filter { name in
+            let text = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return text.hasPrefix("user.") || text == "system.posix_acl_access"
+        }
+    }
+
+    // Best effort: many targets (FAT, NFS, a full attribute block on ext4) cannot hold what the source has, and the
+    // content is what was asked for.
+    private static func copyExtended(_ name: [CChar], _ source: CInt, _ target: CInt) {
+        let length = fgetxattr(source, name, nil, 0)
+        guard length >= 0 else { return }
+        var value = [UInt8](repeating: 0, count: length)
+        let filled = fgetxattr(source, name, &value, value.count)
+        if filled >= 0 { _ = fsetxattr(target, name, value, filled, 0) }
     }
 }

@@ -1,22 +1,24 @@
 import CLinux
 import Glibc
+package import InletCore
 package import SystemPackage
 
-/// Whose files are. Root that works in another user's folder would leave files there that this user's own processes can
-/// neither read nor write.
+/// Whose files are, and who may use them. Root that works in another user's folder would leave files there that this user's
+/// own processes can neither read nor write.
 package enum FileOwner {
     /// Gives the file or folder at `path` to the owner of `folder`, where we are root and he is not. As far as the system
     /// lets us: what was made is worth more than whose it is. Blocks.
     ///
-    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place meanwhile, be it
-    /// a link to a file that is not his.
+    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place
+    /// meanwhile, be it a link to a file that is not his.
     package static func give(_ path: FilePath, toOwnerOf folder: FilePath) {
+        // What cannot be opened was not made, or has gone: it needs no owner.
         guard let owner = heir(of: folder),
             let descriptor = try? Descriptor(opening: path, inlet_o_path | O_NOFOLLOW)
         else { return }
         var status = stat()
         guard fstat(descriptor.number, &status) == 0, status.st_uid == 0,
-            status.isDirectory || status.st_nlink == 1, status.st_mode & S_IFMT != S_IFLNK
+            status.isDirectory || status.st_nlink == 1, !status.isSymlink
         else { return }
         _ = fchownat(descriptor.number, "", owner.user, owner.group, inlet_at_empty_path)
     }
@@ -34,7 +36,7 @@ package enum FileOwner {
     package static func requireOwn(_ path: FilePath, in folder: FilePath) throws(SystemError) {
         guard heir(of: folder) != nil else { return }
         let status = try SystemCall.status(of: path)
-        if status.st_mode & S_IFMT == S_IFLNK, status.st_uid != 0 {
+        if status.isSymlink, status.st_uid != 0 {
             throw FolderSteps.linked(path)
         }
     }
@@ -43,9 +45,7 @@ package enum FileOwner {
     package static func share(
         _ path: FilePath, withGroupOf model: FilePath, mode: UInt32
     ) throws(SystemError) {
-        var status = stat()
-        _ = try SystemCall.result("stat", model) { model.withPlatformString { stat($0, &status) } }
-        let group = status.st_gid
+        let group = try SystemCall.status(of: model, following: true).st_gid
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, call: "opendir")
         let number = descriptor.number
         _ = try SystemCall.result("chown", path) { fchown(number, uid_t.max, group) }
@@ -59,5 +59,43 @@ package enum FileOwner {
             return nil
         }
         return (status.st_uid, status.st_gid)
+    }
+
+    /// Whose the folder at `path` is, and its permission bits (`st_mode & 07777`). Blocks.
+    package static func ofFolder(_ path: FilePath) throws(SystemError) -> (owner: UInt32, mode: UInt32) {
+        let status = try SystemCall.status(of: path)
+        return (status.st_uid, status.permissions)
+    }
+
+    /// Sets the permission bits of the file at `path` (chmod(2)). Blocks.
+    package static func setMode(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
+        _ = try SystemCall.result("chmod", path) { path.withPlatformString { chmod($0, mode_t(mode)) } }
+    }
+
+    /// Looks a user up by name in the system's database. May ask a server, where the system has its users from one.
+    package static func user(named name: String) -> UserLookup {
+        var room = 1024
+        while true {
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            var texts = [CChar](repeating: 0, count: room)
+            let code = getpwnam_r(name, &entry, &texts, room, &found)
+            if code == ERANGE, room < 1 << 20 {
+                room *= 4
+            } else if code == EINTR {
+                continue
+            } else if found != nil {
+                return .found(entry.pw_uid)
+            } else {
+                // getpwnam(3): some systems answer so for a name that they do not know.
+                return [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) ? .unknown : .failed("\(Errno(rawValue: code))")
+            }
+        }
+    }
+
+    /// Whether the kernel lets users make hard links only to files that they own, or may read and write; nil where it does not
+    /// say.
+    package static func protectsLinks(_ path: FilePath = "/proc/sys/fs/protected_hardlinks") -> Bool? {
+        DurableFile.readIfPossible(path, limit: 16)?.first.map { $0 != UInt8(ascii: "0") }
     }
 }

@@ -19,7 +19,7 @@ package final class Folder: Sendable {
 
     /// Opens a folder that an administrator named. On the way to it only symlinks of root and of our own user are followed:
     /// others may have been put there by who owns a folder in between. Throws `isLinked` for those. Blocks.
-    package convenience init(_ path: FilePath, way: FolderWay = .here) throws(SystemError) {
+    package convenience init(_ path: FilePath, way: PathResolver = .here) throws(SystemError) {
         self.init(try way.open(path), path)
     }
 
@@ -31,7 +31,7 @@ package final class Folder: Sendable {
 
     /// Opens a folder below this one; it itself for an empty path. No symlink is followed, and nothing leads out of it:
     /// throws `isLinked` for a symlink, `EINVAL` for `..` and absolute paths. Blocks.
-    package func folder(_ relative: FilePath, way: FolderWay = .here) throws(SystemError) -> Folder {
+    package func folder(_ relative: FilePath, way: PathResolver = .here) throws(SystemError) -> Folder {
         if relative.isEmpty { return self }
         return Folder(try way.open(relative, below: descriptor.number, path), path.pushing(relative))
     }
@@ -112,23 +112,15 @@ package final class Folder: Sendable {
 
     /// Reads its names. Blocks.
     package func list() throws(SystemError) -> DirectoryStream {
-        try DirectoryStream(open(".", O_DIRECTORY, call: "opendir", as: path), path)
+        try DirectoryStream(
+            Descriptor(readingQuietly: ".", in: descriptor.number, O_DIRECTORY, call: "opendir", shown: path), path)
     }
 
     /// Opens a file for reading, without following a symlink and, where allowed, without changing its access time.
     func open(_ name: FilePath.Component, _ flags: CInt) throws(SystemError) -> Descriptor {
-        try open(FilePath(root: nil, [name]), flags | O_NOFOLLOW, call: "open", as: path.appending(name))
-    }
-
-    private func open(
-        _ name: FilePath, _ flags: CInt, call: String, as path: FilePath
-    ) throws(SystemError) -> Descriptor {
-        let (flags, number) = (flags | O_RDONLY, descriptor.number)
-        do throws(SystemError) {
-            return try Descriptor(opening: name, in: number, flags | inlet_o_noatime, call: call, path)
-        } catch  where error.code == .notPermitted {
-            return try Descriptor(opening: name, in: number, flags, call: call, path)
-        }
+        try Descriptor(
+            readingQuietly: FilePath(root: nil, [name]), in: descriptor.number, flags | O_NOFOLLOW,
+            shown: path.appending(name))
     }
 
     // MARK: - Calls that take a path
@@ -177,4 +169,74 @@ package final class Folder: Sendable {
     }
 
     private static let hasProcess = access("/proc/self/fd", X_OK) == 0
+}
+
+/// Changes to the names in a folder. Every call blocks.
+extension Folder {
+    /// Gives a file another name on the same file system and never overwrites: as `DurableFile.rename`.
+    package func rename(
+        _ name: FilePath.Component, to folder: Folder, _ target: FilePath.Component
+    ) throws(SystemError) {
+        try at(name) { (from) throws(SystemError) in
+            try folder.at(target) { (to) throws(SystemError) in try DurableFile.rename(from, to: to) }
+        }
+    }
+
+    /// Removes a file (not a folder). Durable after `synchronize`.
+    package func remove(_ name: FilePath.Component) throws(SystemError) {
+        try at(name) { (path) throws(SystemError) in try DurableFile.remove(path) }
+    }
+
+    /// Writes a small file, as `DurableFile.write`.
+    package func write(
+        _ bytes: [UInt8], to name: FilePath.Component, mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) {
+        try at(name) { (path) throws(SystemError) in
+            try DurableFile.write(bytes, to: path, mode: mode, asFolderOwner: asFolderOwner)
+        }
+    }
+
+    /// Writes a small file where nothing is, as `DurableFile.create`.
+    package func create(_ bytes: [UInt8], as name: FilePath.Component, mode: UInt32) throws(SystemError) {
+        try at(name) { (path) throws(SystemError) in try DurableFile.create(bytes, at: path, mode: mode) }
+    }
+
+    /// The content of a small file, symlinks not followed. Throws `EFBIG` with `.tooLarge` above `limit` bytes.
+    package func read(_ name: FilePath.Component, limit: Int) throws(SystemError) -> [UInt8] {
+        let source = try SourceFile(opening: name, in: self)
+        // Room for no more than there is.
+        return try source.content(limit: source.opened.size > Int64(limit) ? limit : Int(source.opened.size))
+    }
+
+    /// `fsync(2)`, which makes the names in it durable, where the file system can.
+    package func synchronize() throws(SystemError) {
+        try itself { (path) throws(SystemError) in try DurableFile.syncDirectory(path) }
+    }
+
+    /// Whether names can be made and removed in it, as far as the kernel can tell beforehand.
+    package func requireWritable() throws(SystemError) {
+        try itself { (path) throws(SystemError) in try DurableFile.requireWritable(path) }
+    }
+}
+
+extension Folder {
+    /// The longest name in bytes that its file system is sure to take (`statvfs(3)`); never more than most have. Some count
+    /// in letters, and take longer ones. Blocks.
+    package var longestName: Int {
+        let all = FilePath.Component.longest
+        var status = statvfs()
+        let isKnown = apart { path in path.withPlatformString { statvfs($0, &status) } == 0 }
+        // Network file systems may answer with 0.
+        return isKnown && status.f_namemax >= 64 ? min(Int(clamping: status.f_namemax), all) : all
+    }
+
+    /// Whether its file system can have such a name at all: it is asked for it.
+    package func canHold(_ name: FilePath.Component) throws(SystemError) -> Bool {
+        do throws(SystemError) {
+            _ = try look(name)
+            return true
+        } catch  where error.code == .fileNameTooLong {
+            return false
+        }
+    }
 }

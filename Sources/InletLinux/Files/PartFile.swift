@@ -26,13 +26,8 @@ package final class PartFile: Sendable {
         let descriptor = try folder.at(name) { (path) throws(SystemError) in
             try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600, call: "create")
         }
-        do throws(SystemError) {
-            _ = try SystemCall.result("flock", path) { inlet_lock(descriptor.number, LOCK_EX | LOCK_NB) }
-        } catch {
-            guard error.code == .resourceTemporarilyUnavailable else { throw error }
-            return nil
-        }
-        // Whoever had it may have given it its final name since it was opened here.
+        guard try descriptor.lock(path) else { return nil }
+        // Whoever had it may have given it its final name since it was opened here; what cannot be looked at is another file.
         let (opened, named) = (try descriptor.status(path), try? folder.status(name))
         guard opened.isRegular else {
             throw SystemError(call: "open", path: path, code: .invalidArgument, refusal: .notRegular)
@@ -53,16 +48,7 @@ package final class PartFile: Sendable {
 
     /// Writes all of `bytes` at `offset`; durable after `synchronize`.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
-        var rest = bytes[...]
-        var place = offset
-        while !rest.isEmpty {
-            let piece = UnsafeRawBufferPointer(rebasing: rest)
-            let written = try SystemCall.result("write", path) {
-                pwrite(descriptor.number, piece.baseAddress, piece.count, off_t(place))
-            }
-            rest = rest.dropFirst(written)
-            place += Int64(written)
-        }
+        try Descriptor.write(bytes, to: descriptor.number, at: offset, path)
     }
 
     package func truncate(to size: Int64) throws(SystemError) {
@@ -71,8 +57,11 @@ package final class PartFile: Sendable {
 
     package func synchronize() throws(SystemError) { try descriptor.synchronize(path) }
 
-    /// The note, at most 64 KiB; nil when there is none, or none that can be read: the bytes are fetched once more then.
-    package func note() -> [UInt8]? { try? folder.read(noteName, limit: 64 << 10) }
+    /// The note, at most 64 KiB; nil when there is none.
+    package func note() -> [UInt8]? {
+        // Without one that can be read, the bytes are fetched once more.
+        try? folder.read(noteName, limit: 64 << 10)
+    }
 
     /// Replaces the note. Not synced: after a power cut it may be missing, empty, or newer than the file's bytes; after a
     /// killed process it is missing, empty or whole.
@@ -81,12 +70,11 @@ package final class PartFile: Sendable {
         let descriptor = try folder.at(noteName) { (path) throws(SystemError) in
             try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, call: "create")
         }
-        let (number, shown) = (descriptor.number, folder.path.appending(noteName))
-        try bytes.span.withUnsafeBytes { (all) throws(SystemError) in try Descriptor.write(all, to: number, shown) }
+        try Descriptor.write(bytes, to: descriptor.number, folder.path.appending(noteName))
     }
 
     /// Best effort: a note that stays is in the way of the next, which says so, and counts for nothing without its bytes.
-    package func removeNote() { try? folder.remove(noteName) }
+    package func removeNote() { folder.apart { DurableFile.discard($0.appending(noteName)) } }
 
     /// Gives the synced file its final name, in the same folder, and `mode`, durably, and drops the note.
     ///

@@ -1,3 +1,5 @@
+import Glibc
+package import InletCore
 package import SystemPackage
 
 /// A file by the folder that an administrator named and the way below it, which others may change at any time: no symlink
@@ -37,7 +39,7 @@ package struct RootedPath: Sendable, Hashable {
 
 /// The folders of one tree, each opened once for as many of its names as are asked about in a row. It keeps two of them open:
 /// `close` when the turn is over.
-package struct FolderTurn: Sendable {
+package struct FolderCache: Sendable {
     package let root: FilePath
     private var top: Folder?
     private var last: (path: FilePath, folder: Folder)?
@@ -76,4 +78,84 @@ package struct FolderTurn: Sendable {
     }
 
     package mutating func close() { (top, last) = (nil, nil) }
+}
+
+/// What is at a path, seen without opening it and without following a symlink.
+package enum FileLook: Sendable, Hashable {
+    case missing
+    case directory(FileIdentity)
+    /// `owner` is a user ID, `links` the number of hard links.
+    case regular(FileIdentity, owner: UInt32, links: UInt64)
+    case symlink
+    /// A FIFO, socket or device.
+    case other
+
+    /// Looks by `lstat(2)`. A missing file is an answer, not an error, and so is one whose name no file can have. May block on
+    /// network file systems.
+    package static func look(at path: FilePath) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            return FileLook(try SystemCall.status(of: path))
+        } catch  where error.isMissing || error.isUnnameable {
+            return .missing
+        }
+    }
+
+    /// The same without following a symlink on the way below the root: what is behind one is missing.
+    package static func look(at file: RootedPath) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            if file.path.isEmpty { return .directory(try Folder(file.root).identity()) }
+            let (folder, name) = try file.parent()
+            return try folder.look(name)
+        } catch  where error.isMissing || error.isUnnameable {
+            return .missing
+        }
+    }
+
+    init(_ status: stat) {
+        self =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .regular(status.identity, owner: status.st_uid, links: UInt64(status.st_nlink))
+            case S_IFDIR: .directory(status.identity)
+            case S_IFLNK: .symlink
+            default: .other
+            }
+    }
+
+    /// Why `rule` leaves it out; nil for what it takes, and for what is no regular file.
+    package func refusal(by rule: SourceRule) -> SourceRule.Refusal? {
+        if rule.isOff { return nil }
+        guard case .regular(_, let owner, let links) = self else { return nil }
+        return rule.refusal(owner: owner, links: links)
+    }
+
+    /// The identity of a regular file, nil for everything else.
+    package var identity: FileIdentity? {
+        if case .regular(let identity, _, _) = self { identity } else { nil }
+    }
+}
+
+extension stat {
+    var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
+    var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
+    var isSymlink: Bool { st_mode & S_IFMT == S_IFLNK }
+    /// `st_mode & 07777`.
+    var permissions: UInt32 { UInt32(st_mode) & 0o7777 }
+
+    var identity: FileIdentity {
+        FileIdentity(
+            size: Int64(st_size), modified: st_mtim.nanoseconds, changed: st_ctim.nanoseconds, inode: UInt64(st_ino),
+            device: UInt64(st_dev))
+    }
+}
+
+extension timespec {
+    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
+    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+
+    init(nanoseconds: Int64) {
+        let rest = nanoseconds % 1_000_000_000
+        let borrow: Int64 = rest < 0 ? 1 : 0
+        self.init(
+            tv_sec: time_t(nanoseconds / 1_000_000_000 - borrow), tv_nsec: Int(rest + borrow * 1_000_000_000))
+    }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import InletCore
 package import SystemPackage
@@ -59,7 +60,7 @@ package final class SourceFile: Sendable {
         let status = try descriptor.status(path)
         guard status.isRegular else { throw Self.notRegular(path) }
         opened = status.identity
-        mode = UInt32(status.st_mode) & 0o7777
+        mode = status.permissions
     }
 
     /// Reads at `offset` and returns the number of bytes, 0 at the end; may be fewer than asked for. Blocks.
@@ -73,15 +74,8 @@ package final class SourceFile: Sendable {
 
     /// The whole content of a small file. Throws `EFBIG` with `.tooLarge` above `limit` bytes. Blocks.
     package func content(limit: Int) throws(SystemError) -> [UInt8] {
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
-        defer { room.deallocate() }
-        var filled = 0
-        while filled < room.count {
-            let more = try read(
-                into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]), at: Int64(filled))
-            if more == 0 { return Array(room.prefix(filled)) }
-            filled += more
-        }
+        let bytes = try content(of: limit + 1)
+        if bytes.count <= limit { return bytes }
         throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
     }
 
@@ -163,33 +157,112 @@ package final class SourceFile: Sendable {
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_DONTNEED)
     }
 
-    /// Whether anyone has the file open for writing now.
-    package func probeLease() -> LeaseProbe { Lease.probe(descriptor.number) }
-
     private static func notRegular(_ path: FilePath) -> SystemError {
         SystemError(call: "open", path: path, code: .invalidArgument, refusal: .notRegular)
     }
 }
 
-extension stat {
-    var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
-    var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
-
-    var identity: FileIdentity {
-        FileIdentity(
-            size: Int64(st_size), modified: st_mtim.nanoseconds, changed: st_ctim.nanoseconds, inode: UInt64(st_ino),
-            device: UInt64(st_dev))
+extension SourceFile {
+    /// Whether next to nothing of the range is in the page cache: up to a sixteenth may be there from reading ahead.
+    ///
+    /// Asks mincore(2), which reads nothing and moves nothing within the cache. It tells those who own the file or may write
+    /// to it (Linux 5.2), and others that all is there; so does this, as where it cannot be known.
+    package func isUncached(offset: Int64, length: Int64) -> Bool {
+        let page = Int64(sysconf(Int32(_SC_PAGESIZE)))
+        let start = offset / page * page
+        let (size, pages) = (Int(offset + length - start), Int((offset + length - start + page - 1) / page))
+        guard size > 0, let place = mmap(nil, size, PROT_READ, MAP_SHARED, descriptor.number, off_t(start)),
+            place != MAP_FAILED
+        else { return false }
+        defer { munmap(place, size) }
+        var present = [UInt8](repeating: 0, count: pages)
+        guard mincore(place, size, &present) == 0 else { return false }
+        return present.count { $0 & 1 == 1 } <= pages / 16
     }
 }
 
-extension timespec {
-    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
-    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+/// Reads a file back from the disk, past the page cache, to prove what was written. Not for two threads at once.
+package struct UncachedReader: ~Copyable {
+    /// Whether the reads are direct (`O_DIRECT`). Otherwise the file was synced and its cached pages given back before
+    /// reading, which the kernel takes as advice.
+    package private(set) var isDirect: Bool
+    private let path: FilePath
+    private let descriptor: Descriptor
+    private let buffer: UnsafeMutableRawBufferPointer
+    private let size: Int64
+    private var offset: Int64 = 0
 
-    init(nanoseconds: Int64) {
-        let rest = nanoseconds % 1_000_000_000
-        let borrow: Int64 = rest < 0 ? 1 : 0
-        self.init(
-            tv_sec: time_t(nanoseconds / 1_000_000_000 - borrow), tv_nsec: Int(rest + borrow * 1_000_000_000))
+    // Logical blocks of disks have 512 or 4096 bytes; direct reads need buffer, offset and length in multiples of them.
+    private static let alignment = 4096
+
+    /// Opens a regular file; symlinks are not followed. Blocks.
+    package init(_ path: FilePath) throws(SystemError) { try self.init(path, shown: path) }
+
+    /// The same in an open folder.
+    package static func open(
+        _ name: FilePath.Component, in folder: Folder
+    ) throws(SystemError) -> UncachedReader {
+        let shown = folder.path.appending(name)
+        return try folder.at(name) { (path) throws(SystemError) in try UncachedReader(path, shown: shown) }
+    }
+
+    private init(_ path: FilePath, shown: FilePath) throws(SystemError) {
+        var direct = true
+        let opened = try Self.open(path, &direct)
+        let length = Int64(try opened.status(path).st_size)
+        if !direct { try Self.dropCache(opened, path) }
+        size = length
+        self.path = shown
+        isDirect = direct
+        descriptor = opened
+        buffer = .allocate(byteCount: 1 << 20, alignment: Self.alignment)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Hands the next bytes, at most 1 MiB, to `body`; false at the end. The bytes are valid within `body` only. Blocks.
+    package mutating func next(_ body: (UnsafeRawBufferPointer) -> Void) throws(SystemError) -> Bool {
+        try SystemCall.injected("read", path)
+        if isDirect, offset % Int64(Self.alignment) != 0, offset < size { try leaveDirect() }
+        var count = read()
+        if count < 0, isDirect, errno == EINVAL {
+            try leaveDirect()
+            count = read()
+        }
+        if count < 0 { throw SystemError.last("read", path) }
+        if count == 0 { return false }
+        offset += Int64(count)
+        body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        return true
+    }
+
+    private func read() -> Int {
+        // At the end of a file whose length is no multiple of a block, some file systems answer EINVAL instead of 0.
+        if offset >= size, isDirect { return 0 }
+        while true {
+            let count = pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))
+            if count >= 0 || errno != EINTR { return count }
+        }
+    }
+
+    private mutating func leaveDirect() throws(SystemError) {
+        _ = try SystemCall.result("fcntl", path) { inlet_leave_direct(descriptor.number) }
+        isDirect = false
+        try Self.dropCache(descriptor, path)
+    }
+
+    private static func open(_ path: FilePath, _ direct: inout Bool) throws(SystemError) -> Descriptor {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        do throws(SystemError) {
+            return try Descriptor(opening: path, flags | inlet_o_direct)
+        } catch  where error.code == .invalidArgument {
+            direct = false
+            return try Descriptor(opening: path, flags)
+        }
+    }
+
+    private static func dropCache(_ descriptor: borrowing Descriptor, _ path: FilePath) throws(SystemError) {
+        try descriptor.synchronize(path)
+        posix_fadvise(descriptor.number, 0, 0, POSIX_FADV_DONTNEED)
     }
 }

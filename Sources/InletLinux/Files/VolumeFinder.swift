@@ -41,7 +41,7 @@ package struct VolumeFinder: Sendable {
         let block = Self.isAnonymous(device) ? Self.blockDevice(identity.source) : device
         if let block { (identity.uuid, identity.label) = try names(of: block) }
         if !kind.isNetwork, identity.uuid == nil || identity.label == nil {
-            let names = try VolumeNames(of: path)
+            let names = try Self.kernelNames(of: path)
             identity.uuid = identity.uuid ?? names.uuid
             identity.label = identity.label ?? names.label
         }
@@ -63,9 +63,14 @@ package struct VolumeFinder: Sendable {
     /// What udev calls the file system on the block device `number`.
     private func names(of number: UInt64) throws(SystemError) -> (uuid: String?, label: String?) {
         let names = (uuid: try name(of: number, in: "by-uuid"), label: try name(of: number, in: "by-label"))
-        guard names.uuid == nil || names.label == nil, let record = try UdevRecord(of: number, in: udev) else {
-            return names
+        if names.uuid != nil, names.label != nil { return names }
+        // Unlike `/dev/disk` udev's own record needs no device node, so it is also there for a service with a `/dev` of its own,
+        // and in a container that is given `/run/udev`.
+        let minor = (number & 0xFF) | (number >> 12 & 0xFFFF_FF00)
+        let text = try Self.ifKnown { () throws(SystemError) in
+            try DurableFile.read(udev.appending("b\(Self.major(number)):\(minor)"), limit: 1 << 20)
         }
+        let record = Self.udevNames(in: text ?? [])
         return (names.uuid ?? record.uuid, names.label ?? record.label)
     }
 
@@ -126,4 +131,71 @@ package struct VolumeFinder: Sendable {
 
     /// Given to file systems without a block device of their own, and to btrfs: another one at each mount.
     private static func isAnonymous(_ device: UInt64) -> Bool { major(device) == 0 }
+}
+
+extension VolumeFinder {
+    /// What udev found out about a block device, as `/dev/disk` writes it.
+    ///
+    /// - Parameter record: a file of `/run/udev/data`; its properties are the lines `E:NAME=value`.
+    static func udevNames(in record: some Collection<UInt8>) -> (uuid: String?, label: String?) {
+        var names: (uuid: String?, label: String?)
+        for line in record.split(separator: UInt8(ascii: "\n")) {
+            let line = String(decoding: line, as: UTF8.self)
+            names.uuid = value(of: "E:ID_FS_UUID_ENC=", in: line) ?? names.uuid
+            names.label = value(of: "E:ID_FS_LABEL_ENC=", in: line) ?? names.label
+        }
+        return names
+    }
+
+    private static func value(of name: String, in line: String) -> String? {
+        guard line.hasPrefix(name), line.count > name.count else { return nil }
+        return unescaped(String(line.dropFirst(name.count)))
+    }
+
+    /// What a mounted file system says of itself, where the kernel can be asked: also in containers, which have no `/dev/disk`.
+    /// What it does not know is nil; nothing is read of the disk.
+    ///
+    /// - Parameter folder: any one of it.
+    private static func kernelNames(of folder: FilePath) throws(SystemError) -> (uuid: String?, label: String?) {
+        let descriptor: Descriptor
+        do throws(SystemError) {
+            descriptor = try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+        } catch  where error.isPermission {
+            return (nil, nil)
+        }
+        var names: (uuid: String?, label: String?)
+        var number: UInt32 = 0
+        var answer = [UInt8](repeating: 0, count: 17)
+        if inlet_fat_volume(descriptor.number, &number) == 0 {
+            names.uuid = short(number)
+        } else if inlet_file_system_uuid(descriptor.number, &answer) == 0 {
+            names.uuid = uuid(answer.dropFirst().prefix(Int(answer[0])))
+        }
+        var label = [CChar](repeating: 0, count: 257)
+        if inlet_file_system_label(descriptor.number, &label) == 0 {
+            let bytes = label.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            names.label = bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+        }
+        return names
+    }
+
+    /// Sixteen bytes as RFC 9562 writes them, the four of FAT and exFAT as their tools do; nil for others, and for none.
+    static func uuid(_ bytes: some Collection<UInt8>) -> String? {
+        guard bytes.contains(where: { $0 != 0 }) else { return nil }
+        let bytes = Array(bytes)
+        if bytes.count == 4 { return short(bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
+        guard bytes.count == 16 else { return nil }
+        let digits = bytes.map(hexadecimal)
+        return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+    }
+
+    private static func short(_ number: UInt32) -> String? {
+        guard number != 0 else { return nil }
+        let digits = [24, 16, 8, 0].map { hexadecimal(UInt8(truncatingIfNeeded: number >> $0)).uppercased() }
+        return digits[0] + digits[1] + "-" + digits[2] + digits[3]
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> String {
+        (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }
 }

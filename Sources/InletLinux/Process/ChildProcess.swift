@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 package import SystemPackage
 
 /// A program that is run to its end: without a shell, in a process group of its own, with no descriptor of ours but the
@@ -22,10 +23,7 @@ package struct ChildProcess: Sendable {
         /// The end of what it wrote to standard error, at most `mostErrors` bytes. What it wrote to standard output is dropped.
         package var errors: [UInt8]
 
-        package init(end: End, errors: [UInt8]) {
-            self.end = end
-            self.errors = errors
-        }
+        package init(end: End, errors: [UInt8]) { (self.end, self.errors) = (end, errors) }
     }
 
     package static let mostErrors = 4096
@@ -90,5 +88,41 @@ package struct ChildProcess: Sendable {
             waker.wake()
         }
         return try result.get()
+    }
+}
+
+/// Children that could not be ended. Those that have gone after all are collected, so that they do not stay as zombies.
+enum ZombieReaper {
+    private static let processes = Mutex<[pid_t]>([])
+
+    static func add(_ process: pid_t) { processes.withLock { $0.append(process) } }
+
+    /// Does not wait.
+    static func collect() {
+        processes.withLock { processes in
+            processes.removeAll { process in
+                guard inlet_has_ended(process) != 0 else { return false }
+                // As for any other that had to be ended: what it has started goes with it.
+                kill(-process, SIGKILL)
+                var status: CInt = 0
+                _ = waitpid(process, &status, WNOHANG)
+                return true
+            }
+        }
+    }
+}
+
+/// Where programs are that are named without a path.
+package enum ProgramSearch {
+    /// `PATH`, or what a shell takes where there is none.
+    package static var path: String {
+        ProcessSetup.environment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    }
+
+    /// The whole path of a program, as a shell would find it; nil where there is none that we may run.
+    package static func find(_ word: String) -> FilePath? {
+        if word.contains("/") { return ChildProcess.isExecutable(FilePath(word)) ? FilePath(word) : nil }
+        return path.split(separator: ":").lazy.map { FilePath(String($0)).appending(word) }
+            .first { $0.isAbsolute && ChildProcess.isExecutable($0) }
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+package import InletCore
 import Synchronization
 
 /// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there: around the
@@ -57,7 +58,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     @inline(__always)
     package func reached() {
         #if DEBUG
-            Armed.pass(self, [])
+            pass([])
         #endif
     }
 
@@ -65,7 +66,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     @inline(__always)
     package func reached(with notes: Dictionary<String, [UInt8]>.Keys) {
         #if DEBUG
-            Armed.pass(self, notes.map(Self.kind))
+            pass(notes.map(Self.kind))
         #endif
     }
 
@@ -133,32 +134,38 @@ package enum Failpoint: String, CaseIterable, Sendable {
 }
 
 #if DEBUG
-    /// What the environment names, read once.
-    private enum Armed {
-        private struct Target {
-            var point: Failpoint
-            var note: String?
-            var passing = 1
+    extension Failpoint {
+        private typealias Armed = (point: Failpoint, note: String?, passing: Int)
 
-            /// nil for text that names no failpoint.
-            init?(_ text: String) {
-                let words = text.split(separator: ":").map(String.init)
-                guard let first = words.first, let point = Failpoint(rawValue: first) else { return nil }
-                self.point = point
-                for word in words.dropFirst() {
-                    if let number = Int(word) { passing = number } else { note = word }
-                }
-            }
-        }
-
-        private static let target = ProcessSetup.environment("INLET_FAILPOINT").flatMap { Target($0) }
+        /// What the environment names, read once; nil for text that names no failpoint.
+        private static let armed: Armed? = {
+            let words = ProcessSetup.environment("INLET_FAILPOINT")?.split(separator: ":").map(String.init) ?? []
+            guard let first = words.first, let point = Failpoint(rawValue: first) else { return nil }
+            let (numbers, notes) = (
+                words.dropFirst().compactMap { Int($0) }, words.dropFirst().filter { Int($0) == nil }
+            )
+            return (point, notes.last, numbers.last ?? 1)
+        }()
         private static let passed = Atomic<Int>(0)
 
-        static func pass(_ point: Failpoint, _ notes: [String]) {
-            guard let target, target.point == point else { return }
-            if let note = target.note, !notes.contains(note) { return }
-            let count = passed.wrappingAdd(1, ordering: .relaxed).newValue
-            if count == target.passing { kill(getpid(), SIGKILL) }
+        private func pass(_ notes: [String]) {
+            guard let armed = Self.armed, armed.point == self else { return }
+            if let note = armed.note, !notes.contains(note) { return }
+            let count = Self.passed.wrappingAdd(1, ordering: .relaxed).newValue
+            if count == armed.passing { kill(getpid(), SIGKILL) }
         }
     }
 #endif
+
+extension ProbePace {
+    /// The pace of this process. Debug builds read `INLET_PROBE_PACE`, `FIRST:INTERVAL` in milliseconds, so that tests of the
+    /// whole agent need not wait for minutes.
+    package static var configured: ProbePace {
+        #if DEBUG
+            let parts =
+                ProcessSetup.environment("INLET_PROBE_PACE")?.split(separator: ":").compactMap { Int64($0) } ?? []
+            if parts.count == 2 { return ProbePace(first: .milliseconds(parts[0]), interval: .milliseconds(parts[1])) }
+        #endif
+        return ProbePace()
+    }
+}

@@ -4,12 +4,6 @@ package import SystemPackage
 
 /// What this process is, and what it asks of the kernel for itself.
 package enum ProcessSetup {
-    /// A capability of capabilities(7), by its bit.
-    package enum Capability: Int, Sendable {
-        /// Leases on files of other users: the writer check.
-        case lease = 28
-    }
-
     /// Must be called before the first thread starts: `SIGIO` comes when a writer opens a file during the writer check,
     /// `SIGPIPE` when a peer goes, and the default of both ends the process.
     package static func ignoreSignals() {
@@ -70,10 +64,30 @@ package enum ProcessSetup {
 
     package static var processID: Int32 { getpid() }
 
-    /// Whether the process has the capability in effect, from `/proc/self/status`.
-    package static func hasCapability(_ capability: Capability) -> Bool {
+    /// Whether the process may ask for leases on files of other users, for the writer check: whether it has CAP_LEASE
+    /// (capabilities(7)) in effect.
+    package static var mayLeaseAll: Bool {
         guard let text = statusField("CapEff"), let bits = UInt64(text, radix: 16) else { return false }
-        return bits >> capability.rawValue & 1 == 1
+        return bits >> 28 & 1 == 1
+    }
+
+    /// Has programs that are started from here on run without the capabilities of this process.
+    package static func keepCapabilities() { _ = inlet_keep_capabilities() }
+
+    /// Threads of this process; 0, which no process has, where that is not to be seen.
+    package static var threads: Int { count(of: "/proc/self/task") ?? 0 }
+
+    /// How many names there are in a folder; nil where it cannot be read.
+    static func count(of folder: FilePath) -> Int? {
+        do throws(SystemError) {
+            var names = try DirectoryStream(folder)
+            var count = 0
+            while try names.next() != nil { count += 1 }
+            return count
+        } catch {
+            // Not known, where /proc is not to be seen.
+            return nil
+        }
     }
 
     /// Has the process make nothing that others may write to, where it would (umask(2)). That is the whole process's: whoever
@@ -109,11 +123,35 @@ package enum ProcessSetup {
 
     private static func statusField(_ name: String) -> Substring? {
         // Where /proc is not to be seen nothing is known: callers take nil for "not", and ask the kernel by doing.
-        guard let bytes = try? DurableFile.read("/proc/self/status", limit: 64 << 10) else { return nil }
+        guard let bytes = DurableFile.readIfPossible("/proc/self/status", limit: 64 << 10) else { return nil }
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix(name + ":") {
             let value = line.dropFirst(name.count + 1)
             return value.drop { $0 == " " || $0 == "\t" }
         }
         return nil
+    }
+}
+
+/// SIGTERM and Ctrl-C end the process with 0 as long as this lives, as they do when the agent runs: the first process of a
+/// container has no other end by them. What they did before comes back; one that was ignored stays so.
+package final class ExitSignals: Sendable {
+    private let former: [(number: CInt, action: sigaction)]
+
+    package init() {
+        former = [SIGTERM, SIGINT].compactMap { number in
+            var action = sigaction()
+            sigaction(number, nil, &action)
+            let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            if handler == unsafeBitCast(SIG_IGN, to: Int.self) { return nil }
+            signal(number) { _ in _exit(0) }
+            return (number, action)
+        }
+    }
+
+    deinit {
+        for (number, action) in former {
+            var action = action
+            sigaction(number, &action, nil)
+        }
     }
 }

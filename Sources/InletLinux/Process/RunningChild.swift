@@ -33,8 +33,8 @@ final class RunningChild {
         _ child: ChildProcess, _ waker: Waker, kill: @escaping (pid_t, CInt) -> CInt = Glibc.kill
     ) throws(SystemError) -> ChildProcess.Outcome {
         let running = try RunningChild(starting: child, kill: kill)
-        defer { LeftChildren.collect() }
-        return PipeSignal.withheld {
+        defer { ZombieReaper.collect() }
+        return withoutPipeSignal {
             let end = running.wait(waker.number)
             running.readErrors()
             return ChildProcess.Outcome(end: end, errors: running.tail)
@@ -44,13 +44,13 @@ final class RunningChild {
     private init(starting child: ChildProcess, kill: @escaping (pid_t, CInt) -> CInt) throws(SystemError) {
         let input = try Pipe()
         let errors = try Pipe()
-        process = try Spawn.start(child, input: input.readEnd, errors: errors.writeEnd)
+        process = try child.start(input: input.readEnd.number, errors: errors.writeEnd.number)
         self.child = child
         self.kill = kill
         ending = inlet_pidfd_open(process)
         rest = child.input[...]
-        self.input = input.keepWriteEnd()
-        self.errors = errors.keepReadEnd()
+        self.input = input.writeEnd.release()
+        self.errors = errors.readEnd.release()
         for number in [self.input, self.errors] { _ = inlet_set_nonblocking(number) }
     }
 
@@ -62,7 +62,7 @@ final class RunningChild {
         var phase = Phase.running(until: ContinuousClock.now.advanced(by: child.timeout))
         while inlet_has_ended(process) == 0 {
             if case .killed(let end, let time) = phase, ContinuousClock.now >= time {
-                LeftChildren.add(process)
+                ZombieReaper.add(process)
                 return end == .timedOut ? .stuck : end
             }
             let isWoken = poll(phase, waker)
@@ -163,46 +163,108 @@ final class RunningChild {
     }
 }
 
-/// Both ends of a pipe (pipe(2)), closed with the value unless somebody has taken them over.
-private final class Pipe {
-    private(set) var readEnd: CInt
-    private(set) var writeEnd: CInt
+/// Both ends of a pipe (pipe(2)).
+private struct Pipe: ~Copyable {
+    let readEnd: Descriptor
+    let writeEnd: Descriptor
 
     init() throws(SystemError) {
         var ends: [CInt] = [-1, -1]
         _ = try SystemCall.result("pipe") { inlet_pipe(&ends) }
-        (readEnd, writeEnd) = (ends[0], ends[1])
-    }
-
-    func keepReadEnd() -> CInt {
-        defer { readEnd = -1 }
-        return readEnd
-    }
-
-    func keepWriteEnd() -> CInt {
-        defer { writeEnd = -1 }
-        return writeEnd
-    }
-
-    deinit {
-        for number in [readEnd, writeEnd] where number >= 0 { close(number) }
+        readEnd = Descriptor(owning: ends[0])
+        writeEnd = Descriptor(owning: ends[1])
     }
 }
 
-/// Writing to a pipe that nobody reads raises a signal on the thread that writes, besides its error.
-private enum PipeSignal {
-    static func withheld<Value>(_ body: () -> Value) -> Value {
-        var (signals, former) = (sigset_t(), sigset_t())
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGPIPE)
-        pthread_sigmask(SIG_BLOCK, &signals, &former)
-        defer {
-            var noTime = timespec()
-            if sigismember(&former, SIGPIPE) == 0 {
-                while sigtimedwait(&signals, nil, &noTime) == SIGPIPE {}
-            }
-            pthread_sigmask(SIG_SETMASK, &former, nil)
+/// Writing to a pipe that nobody reads raises a signal on the thread that writes, besides its error: not within `body`.
+private func withoutPipeSignal<Value>(_ body: () -> Value) -> Value {
+    var (signals, former) = (sigset_t(), sigset_t())
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &signals, &former)
+    defer {
+        var noTime = timespec()
+        if sigismember(&former, SIGPIPE) == 0 {
+            while sigtimedwait(&signals, nil, &noTime) == SIGPIPE {}
         }
-        return body()
+        pthread_sigmask(SIG_SETMASK, &former, nil)
+    }
+    return body()
+}
+
+extension ChildProcess {
+    /// Starts it with the given standard input and error; its standard output goes nowhere.
+    ///
+    /// - Returns: its number, which is its process group's too.
+    func start(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
+        let process: pid_t
+        if let (folder, base) = writesTo {
+            // What a thread has given up, it and what it starts never get back.
+            process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
+                try Landlock.holdWrites(to: folder, below: base)
+                // Where the kernel does not let us, the folder is what holds it, as before.
+                do throws(SystemError) { try CallFilter.apply(toThread: true) } catch {}
+                return try spawn(input: input, errors: errors)
+            }
+        } else {
+            process = try spawn(input: input, errors: errors)
+        }
+        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
+        // before it has read its own libraries.
+        if niceness > 0 || largestFile != nil { _ = inlet_restrain(process, niceness, largestFile ?? -1) }
+        if yieldsMemory { yieldMemory(of: process) }
+        return process
+    }
+
+    /// By `posix_spawn(3)`: the child begins as a new program, and there is no moment in which it is a copy of us.
+    private func spawn(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
+        // Ours are all O_CLOEXEC; what a library has opened may not be.
+        _ = inlet_spawn_close_from(&actions, 3)
+
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // What we block and ignore would be blocked and ignored in the new program as well.
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        // A group of its own, and no terminal of whoever started us, into which it could type.
+        let flags = inlet_spawn_setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+
+        let program = arguments.first ?? ""
+        var words = Self.strings(arguments.map { Array($0.utf8) })
+        var variables = Self.strings(environment.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value })
+        defer { for string in words + variables { string?.deallocate() } }
+        var process: pid_t = 0
+        let code = posix_spawn(&process, program, &actions, &attributes, &words, &variables)
+        if code != 0 { throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code)) }
+        return process
+    }
+
+    /// A list of C strings with a null pointer at its end, for the caller to deallocate. Bytes from a NUL on are left out.
+    private static func strings(_ texts: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
+        texts.map { text in
+            let copy = UnsafeMutablePointer<CChar>.allocate(capacity: text.count + 1)
+            for (offset, byte) in text.enumerated() { copy[offset] = CChar(bitPattern: byte) }
+            copy[text.count] = 0
+            return copy
+        } + [nil]
+    }
+
+    /// Everybody may do this to its own children; without `/proc` it is left.
+    private func yieldMemory(of process: pid_t) {
+        let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        _ = Glibc.write(file, "1000", 4)
     }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import InletCore
 import SystemPackage
 
 /// The owner of one open file descriptor: closed when the value ends, never before, never twice.
@@ -14,31 +15,37 @@ package struct Descriptor: ~Copyable, Sendable {
     deinit { close(number) }
 
     /// Opens `path` with `O_CLOEXEC` added to `flags`. May block on network file systems.
+    ///
+    /// - Parameters:
+    ///   - folder: the open folder that a relative path begins at.
+    ///   - shown: the path that an error names.
     init(
-        opening path: FilePath, _ flags: CInt, mode: mode_t = 0, call: String = "open"
+        opening path: FilePath, in folder: CInt = AT_FDCWD, _ flags: CInt, mode: mode_t = 0, call: String = "open",
+        shown: FilePath? = nil
     ) throws(SystemError) {
-        number = try SystemCall.result(call, path) {
-            path.withPlatformString { inlet_open($0, flags | O_CLOEXEC, mode) }
+        number = try SystemCall.result(call, shown ?? path) {
+            path.withPlatformString { inlet_open_at(folder, $0, flags | O_CLOEXEC, mode) }
         }
     }
 
     /// Opens for reading without touching the access time where that is allowed: `O_NOATIME` is for owners only.
-    init(readingQuietly path: FilePath, _ flags: CInt, call: String = "open") throws(SystemError) {
+    init(
+        readingQuietly path: FilePath, in folder: CInt = AT_FDCWD, _ flags: CInt, call: String = "open",
+        shown: FilePath? = nil
+    ) throws(SystemError) {
+        let flags = flags | O_RDONLY
         do throws(SystemError) {
-            self = try Descriptor(opening: path, flags | O_RDONLY | inlet_o_noatime, call: call)
+            self = try Descriptor(opening: path, in: folder, flags | inlet_o_noatime, call: call, shown: shown)
         } catch  where error.code == .notPermitted {
-            self = try Descriptor(opening: path, flags | O_RDONLY, call: call)
+            self = try Descriptor(opening: path, in: folder, flags, call: call, shown: shown)
         }
     }
 
-    /// The same of a name in an open folder; `path` is for the error.
-    init(
-        opening name: FilePath, in folder: CInt, _ flags: CInt, mode: mode_t = 0, call: String = "open",
-        _ path: FilePath
-    ) throws(SystemError) {
-        number = try SystemCall.result(call, path) {
-            name.withPlatformString { inlet_open_at(folder, $0, flags | O_CLOEXEC, mode) }
-        }
+    /// Gives the number away to somebody who closes it.
+    consuming func release() -> CInt {
+        let number = number
+        discard self
+        return number
     }
 
     /// `fsync(2)`: returns when the device has the data. Blocks.
@@ -46,14 +53,36 @@ package struct Descriptor: ~Copyable, Sendable {
         _ = try SystemCall.result("fsync", path) { fsync(number) }
     }
 
-    /// Writes all of `bytes` at the current offset of the descriptor `number`. Blocks.
-    static func write(_ bytes: UnsafeRawBufferPointer, to number: CInt, _ path: FilePath?) throws(SystemError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let piece = UnsafeRawBufferPointer(rebasing: rest)
-            let written = try SystemCall.result("write", path) { Glibc.write(number, piece.baseAddress, piece.count) }
-            rest = rest.dropFirst(written)
+    /// Writes all of `bytes` to the descriptor `number`, at its own offset or at `offset`. Blocks.
+    ///
+    /// - Returns: how many were written, and why not all of them were.
+    static func writeAll(
+        _ bytes: UnsafeRawBufferPointer, to number: CInt, at offset: Int64? = nil, _ path: FilePath?
+    ) -> (written: Int, error: SystemError?) {
+        var written = 0
+        while written < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            do throws(SystemError) {
+                written += try SystemCall.result("write", path) {
+                    guard let offset else { return Glibc.write(number, rest.baseAddress, rest.count) }
+                    return pwrite(number, rest.baseAddress, rest.count, off_t(offset) + off_t(written))
+                }
+            } catch {
+                return (written, error)
+            }
         }
+        return (written, nil)
+    }
+
+    /// The same, and throws where not all of them could be written.
+    static func write(
+        _ bytes: UnsafeRawBufferPointer, to number: CInt, at offset: Int64? = nil, _ path: FilePath?
+    ) throws(SystemError) {
+        if let error = writeAll(bytes, to: number, at: offset, path).error { throw error }
+    }
+
+    static func write(_ bytes: [UInt8], to number: CInt, _ path: FilePath?) throws(SystemError) {
+        if let error = bytes.withUnsafeBytes({ writeAll($0, to: number, path).error }) { throw error }
     }
 
     /// `fstat(2)`.
@@ -88,12 +117,28 @@ enum SystemCall {
         #endif
     }
 
-    /// `lstat(2)`: what is at `path` itself, symlinks not followed.
-    static func status(of path: FilePath) throws(SystemError) -> stat {
+    /// What is at `path`: the symlink itself where one is there, unless it is followed (stat(2)).
+    static func status(of path: FilePath, following: Bool = false) throws(SystemError) -> stat {
         var status = stat()
         _ = try result("stat", path) {
-            path.withPlatformString { fstatat(AT_FDCWD, $0, &status, AT_SYMLINK_NOFOLLOW) }
+            path.withPlatformString { fstatat(AT_FDCWD, $0, &status, following ? 0 : AT_SYMLINK_NOFOLLOW) }
         }
         return status
+    }
+
+    /// Where the symlink `path` leads, as it says so (readlinkat(2)).
+    ///
+    /// - Parameters:
+    ///   - folder: the open folder that a relative path begins at, or with an empty one the open symlink itself.
+    ///   - shown: the path that an error names.
+    static func target(
+        ofLink path: FilePath, in folder: CInt = AT_FDCWD, shown: FilePath? = nil
+    ) throws(SystemError) -> FilePath {
+        let most = Int(PATH_MAX)
+        var text = [CChar](repeating: 0, count: most)
+        let length = try result("readlink", shown ?? path) {
+            path.withPlatformString { readlinkat(folder, $0, &text, most) }
+        }
+        return FilePath(bytes: text.prefix(length).map(UInt8.init(bitPattern:)))
     }
 }

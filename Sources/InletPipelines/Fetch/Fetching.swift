@@ -173,7 +173,7 @@ package struct Fetching: Sendable {
                 if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
                 hasAll = false
                 if mismatches == 2 { throw error }
-                try await Retrying.pause(after: failed, error, final: Self.isFinal, to: "fetch")
+                try await Retrying.pause(after: failed, error, final: Self.isFinal, "waiting to fetch again")
             }
         }
     }

@@ -19,22 +19,23 @@ package struct FolderSettings: Sendable {
 
     package static let type = DestinationType(
         name: "folder", summary: "another folder of this machine, or one mounted on it",
-        keys: [
-            KeySpec("path", .path, required: true, "The folder; it must exist, so that an unmounted disk is noticed."),
-            KeySpec(
-                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "read-back",
-                "read-back compares the SHA-256 of what the disk holds; size compares lengths."),
-            KeySpec("min_free", .bytes, default: "0", "Space that must stay free on the file system."),
-        ], folderKey: "path")
+        keys: FolderKind().specs, folderKey: "path")
 
     package init(_ values: ConfigSection) {
-        path = FilePath(values.string("path") ?? "")
-        verify = values.string("verify").flatMap(Verify.init) ?? .readBack
-        minFree = values.bytes("min_free") ?? 0
+        let values = Section(FolderKind(), values)
+        path = values.path ?? ""
+        verify = values.verify
+        minFree = values.minFree
     }
 }
 
 package struct FolderKind: DestinationKind {
+    let path = Key("path", .path, required: true, "The folder; it must exist, so that an unmounted disk is noticed.")
+    let verify = Key(
+        "verify", .choice(FolderSettings.Verify.self), default: .readBack,
+        "read-back compares the SHA-256 of what the disk holds; size compares lengths.")
+    let minFree = Key("min_free", .bytes, default: "0", "Space that must stay free on the file system.")
+
     package var type: DestinationType { FolderSettings.type }
     package var pipeline: any Pipeline.Type { FolderPipeline.self }
 

@@ -36,82 +36,59 @@ package struct GigHiveSettings: Sendable {
 
     package static let type = DestinationType(
         name: "gighive", summary: "a GigHive server, by form or by tus",
-        keys: keys + Trust.keys + KeySpec.bandwidth + [.proxy],
+        keys: GigHiveKind().specs,
         fields: GigHiveFields.specs,
         takesSidecars: false)
 
-    private static let keys =
-        [
-            KeySpec("url", .string, required: true, "Address of the server, for example https://gighive.example."),
-            KeySpec("user", .string, "Its uploader or admin user."),
-            KeySpec("password", .secret, "That user's password."),
-            KeySpec("upload_token", .secret, "A guest's upload token, instead of user and password."),
-            KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms of use; guests must."),
-            KeySpec("display_name", .string, "The guest's name, up to 100 characters."),
-            KeySpec(
-                "transport", .choice(Transport.allCases.map(\.rawValue)), default: "auto",
-                "auto sends large files by tus, and others too where a form is refused for its size."),
-            KeySpec("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB."),
-            KeySpec("multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus."),
-            KeySpec(
-                "max_upload_bytes", .bytes, default: "6442450944",
-                "The server's UPLOAD_MAX_BYTES; larger files fail without being sent."),
-            KeySpec("max_in_flight", .integer(1...16), default: "2", "Files sent at once to this server."),
-            KeySpec(
-                "finalize_for", .duration(offAllowed: false), default: "15m",
-                "How long to ask again when the server is not ready to file what it was sent."),
-            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        ]
-
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        url = try HTTPURL(values)
+        let values = Section(GigHiveKind(), values)
+        url = try values.neededAddress(\.url, allowHTTP: values.allowHTTP)
         credentials = try Self.credentials(values)
-        transport = values.string("transport").flatMap(Transport.init) ?? .auto
+        transport = values.transport
         if case .token = credentials {
             guard transport != .multipart else {
-                throw SettingFault(key: "transport", message: "must be auto or tus with an upload_token")
+                throw values.fault(\.transport, "must be auto or tus with an upload_token")
             }
             transport = .tus
         }
-        chunkSize = values.bytes("chunk_size") ?? 8 << 20
+        chunkSize = values.chunkSize
         guard (5 << 20...8 << 20).contains(chunkSize) else {
-            throw SettingFault(key: "chunk_size", message: "must be between 5MiB and 8MiB")
+            throw values.fault(\.chunkSize, "must be between 5MiB and 8MiB")
         }
-        multipartLimit = values.bytes("multipart_limit") ?? 64 << 20
-        maxUploadBytes = values.bytes("max_upload_bytes") ?? 6_442_450_944
-        guard maxUploadBytes > 0 else { throw SettingFault(key: "max_upload_bytes", message: "must not be 0") }
-        maxInFlight = values.integer("max_in_flight") ?? 2
-        finalizeFor = values.duration("finalize_for") ?? .seconds(900)
-        trust = try Trust(values)
+        multipartLimit = values.multipartLimit
+        maxUploadBytes = values.maxUploadBytes
+        guard maxUploadBytes > 0 else { throw values.fault(\.maxUploadBytes, "must not be 0") }
+        maxInFlight = values.maxInFlight
+        finalizeFor = values.finalizeFor
+        trust = try Trust(values.trust)
     }
 
-    private static func credentials(_ values: ConfigSection) throws(SettingFault) -> Credentials {
-        let user = values.string("user") ?? ""
-        guard let token = values.secret("upload_token") else {
-            guard !user.isEmpty, let password = values.secret("password"), !password.isEmpty else {
-                throw SettingFault(key: "user", message: "and password are needed, or an upload_token")
+    private static func credentials(_ values: Section<GigHiveKind>) throws(SettingFault) -> Credentials {
+        let user = values.user ?? ""
+        guard let token = values.uploadToken else {
+            guard !user.isEmpty, let password = values.password, !password.isEmpty else {
+                throw values.fault(\.user, "and password are needed, or an upload_token")
             }
             guard !user.contains(":") else {
-                throw SettingFault(key: "user", message: "must not contain ':' (RFC 7617, section 2)")
+                throw values.fault(\.user, "must not contain ':' (RFC 7617, section 2)")
             }
             return .basic(user: user, password: password)
         }
-        guard user.isEmpty, values.secret("password") == nil else {
-            throw SettingFault(key: "upload_token", message: "takes the place of user and password; give one of them")
+        guard user.isEmpty, values.password == nil else {
+            throw values.fault(\.uploadToken, "takes the place of user and password; give one of them")
         }
         let text = token.reveal().utf8
         let isToken = text.allSatisfy { GigHiveSettings.tokenBytes.contains($0) }
         guard isToken, (1...128).contains(text.count) else {
-            throw SettingFault(
-                key: "upload_token", message: "is not a GigHive upload token (1 to 128 of A-Z a-z 0-9 - _)")
+            throw values.fault(\.uploadToken, "is not a GigHive upload token (1 to 128 of A-Z a-z 0-9 - _)")
         }
-        guard values.boolean("tos_accepted") ?? false else {
-            throw SettingFault(key: "tos_accepted", message: "must be true: guests have to accept the terms of use")
+        guard values.tosAccepted else {
+            throw values.fault(\.tosAccepted, "must be true: guests have to accept the terms of use")
         }
-        let name = values.string("display_name")
+        let name = values.displayName
         guard name?.unicodeScalars.count ?? 0 <= 100 else {
-            throw SettingFault(key: "display_name", message: "is longer than 100 characters")
+            throw values.fault(\.displayName, "is longer than 100 characters")
         }
         return .token(token, displayName: name)
     }
@@ -121,8 +98,36 @@ package struct GigHiveSettings: Sendable {
 }
 
 package struct GigHiveKind: DestinationKind {
+    let url = Key("url", .string, required: true, "Address of the server, for example https://gighive.example.")
+    let user = Key("user", .string, "Its uploader or admin user.")
+    let password = Key("password", .secret, "That user's password.")
+    let uploadToken = Key("upload_token", .secret, "A guest's upload token, instead of user and password.")
+    let tosAccepted = Key("tos_accepted", .boolean, default: false, "Accept the terms of use; guests must.")
+    let displayName = Key("display_name", .string, "The guest's name, up to 100 characters.")
+    let transport = Key(
+        "transport", .choice(GigHiveSettings.Transport.self), default: .auto,
+        "auto sends large files by tus, and others too where a form is refused for its size.")
+    let chunkSize = Key("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB.")
+    let multipartLimit = Key(
+        "multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus.")
+    let maxUploadBytes = Key(
+        "max_upload_bytes", .bytes, default: "6442450944",
+        "The server's UPLOAD_MAX_BYTES; larger files fail without being sent.")
+    let maxInFlight = Key("max_in_flight", .integer(1...16), default: 2, "Files sent at once to this server.")
+    let finalizeFor = Key(
+        "finalize_for", .duration, default: "15m",
+        "How long to ask again when the server is not ready to file what it was sent.")
+    let allowHTTP = Key.allowHTTP
+    let trust = TrustKeys()
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try GigHiveSettings(destination.values)
+        return (settings.url, settings.trust)
+    }
 
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     package func make(
@@ -142,18 +147,13 @@ package struct GigHiveKind: DestinationKind {
         return made
     }
 
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try GigHiveSettings(destination.values)
-        return (settings.url, settings.trust)
-    }
-
     /// Without the token that deletes the file.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
-        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSONNote.read(note),
+        guard name == GigHiveReply.noteName, var reply: GigHiveReply = JSON.note(note),
             reply.deleteToken != nil || reply.statusNonce != nil
         else { return nil }
         (reply.deleteToken, reply.statusNonce) = (nil, nil)
-        return JSONNote.write(reply)
+        return JSON.note(of: reply)
     }
 
     package var setup: DestinationSetup {
@@ -191,13 +191,13 @@ extension GigHivePipeline: DeliveryVerifying {
         }
         if api.isGuest { return .cannotTell("guests may not look at assets") }
         guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
-        if let size = asset.size, size != order.proof.size {
+        if let size = asset.sizeBytes?.value, size != order.proof.size {
             return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
         }
         let wanted =
             ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
             .first { $0.algorithm == .sha256 }
-        guard let wanted, let said = asset.checksum?.lowercased() else {
+        guard let wanted, let said = asset.checksumSha256?.lowercased() else {
             return .same("the server's record of asset \(id)")
         }
         return said == wanted.hex

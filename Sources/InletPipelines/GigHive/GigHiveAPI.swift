@@ -43,11 +43,12 @@ struct GigHiveAPI: Sendable {
 
     /// `POST /api/uploads/finalize`.
     func finalize(_ upload: String, _ fields: GigHiveFields) -> HTTPRequest {
-        var message = fields.values.map { ($0.name, JSONString.quote($0.value)) }
-        message.append(("upload_id", JSONString.quote(upload)))
+        var message = JSONLine()
+        for (name, value) in fields.values { message.add(name, value) }
+        message.add("upload_id", upload)
         if case .token(_, let name) = settings.credentials {
-            message.append(("tos_accepted", "true"))
-            if let name { message.append(("display_name", JSONString.quote(name))) }
+            message.add("tos_accepted", true)
+            if let name { message.add("display_name", name) }
         }
         return post("api/uploads/finalize", message)
     }
@@ -57,11 +58,14 @@ struct GigHiveAPI: Sendable {
     /// - Throws: `.notFound` when the server deleted nothing, `.unauthorized` when it refuses the token.
     func delete(asset: Int64, token: String) async throws(DeliveryError) {
         let what = "deleting asset \(asset) at \(settings.url.redacted)"
-        var request = post(
-            "db/delete_media_files.php",
-            isAdmin
-                ? [("asset_ids", "[\(asset)]")]
-                : [("asset_id", String(asset)), ("delete_token", JSONString.quote(token))])
+        var message = JSONLine()
+        if isAdmin {
+            message.add("asset_ids", [asset])
+        } else {
+            message.add("asset_id", asset)
+            message.add("delete_token", token)
+        }
+        var request = post("db/delete_media_files.php", message)
         request.secrets = [Secret(token)]
         let response = try await service.send(request) { GigHiveVerdict($0, at: .delete).error($0, what) }
         guard response.jsonBody?["deleted_count"]?.integer ?? 0 > 0 else {
@@ -70,9 +74,9 @@ struct GigHiveAPI: Sendable {
         }
     }
 
-    struct Asset {
-        var size: Int64?
-        var checksum: String?
+    struct Asset: Decodable {
+        var sizeBytes: JSONInteger?
+        var checksumSha256: String?
     }
 
     /// `GET /api/uploads/{id}`; nil when there is none.
@@ -81,12 +85,10 @@ struct GigHiveAPI: Sendable {
         let response = try await service.answer(to: fresh("GET", "api/uploads/\(id)"))
         if response.status == 404, response.isJSON { return nil }
         guard response.isSuccess else { throw GigHiveVerdict(response, at: .probe).error(response, what) }
-        do {
-            guard let json = response.jsonBody, json.object != nil else { throw JSONMismatch() }
-            return Asset(size: try json.number("size_bytes"), checksum: try json.text("checksum_sha256"))
-        } catch {
+        guard let asset = JSON.message(response.body, as: Asset.self) else {
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")
         }
+        return asset
     }
 
     /// Whether the server takes our credentials.
@@ -123,10 +125,7 @@ struct GigHiveAPI: Sendable {
         return service.request(method, path, query: query + [("r", nonce)])
     }
 
-    /// - Parameter message: members and their values in JSON.
-    private func post(_ path: String, _ message: [(name: String, value: String)]) -> HTTPRequest {
-        let members = message.map { "\(JSONString.quote($0.name)):\($0.value)" }
-        return service.request(
-            "POST", path, json: "{" + members.joined(separator: ",") + "}", patience: Self.patience)
+    private func post(_ path: String, _ message: JSONLine) -> HTTPRequest {
+        service.request("POST", path, json: message.finished, patience: Self.patience)
     }
 }

@@ -81,11 +81,7 @@ enum GigHiveVerdict: Sendable, Equatable {
 
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        var error = plainError(response, what)
-        let heard = heard(response)
-        error.heard = heard
-        if response.status != 413 { error.reason += DeliveryError.remedy(heard, response) }
-        return error
+        plainError(response, what).heard(heard(response), response, hasRemedy: response.status != 413)
     }
 
     /// In whose words the server speaks: JSON of its own, or tusd's plain text.
@@ -105,16 +101,15 @@ enum GigHiveVerdict: Sendable, Equatable {
 
     private func plainError(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         let said = DeliveryError.excerpt(Array(GigHiveSaid(response).text.utf8))
-        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let text = DeliveryError.answered(what, response, said)
         let after = response.retryAfter(now: .now)
         switch self {
         case .credentials:
             return DeliveryError(.credentials, .unauthorized, "\(text); check this destination's credentials")
         case .outage: return DeliveryError(.outage(after: after), .serverError, text + Self.cloudflare(response))
         case .retry(let code): return DeliveryError(.retry(after: after), code, text + Self.cloudflare(response))
-        case .giveUp(.redirected):
-            return DeliveryError(.giveUp, .redirected, "\(text) (a redirect, which is never followed; correct the url)")
-        case .giveUp(let code): return DeliveryError(.giveUp, code, text + Self.cloudflare(response))
+        case .giveUp(let code):
+            return DeliveryError(.giveUp, code, text + DeliveryError.redirect(code) + Self.cloudflare(response))
         case .useTus where response.status == 413:
             return DeliveryError(.giveUp, .tooLarge, text + Self.cloudflare(response) + "; 'transport: tus' gets by")
         case .useTus: return DeliveryError(.retry(after: after), .serverError, text)
@@ -156,7 +151,8 @@ struct GigHiveSaid: Sendable {
     let isJSON: Bool
 
     init(_ response: HTTPResponse) {
-        let said = Self.members(response)
+        // What is not JSON of the server's kind is shown as it is.
+        let said = response.isJSON ? JSON.message(response.body.prefix(64 << 10), as: Words.self) : nil
         isJSON = said != nil
         error = response.redactor.redacted(said?.error ?? "")
         text =
@@ -164,12 +160,9 @@ struct GigHiveSaid: Sendable {
             ?? response.plainText(64 << 10)
     }
 
-    /// nil for what is not JSON of the server's kind, which is shown as it is.
-    private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
-        guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
-        else { return nil }
-        // As said above.
-        return try? (json.text("error"), json.text("message"))
+    private struct Words: Decodable {
+        var error: String?
+        var message: String?
     }
 }
 
@@ -188,20 +181,23 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     var statusNonce: String?
     var isDuplicate: Bool
 
+    private struct Message: Decodable {
+        var assetId: JSONInteger?
+        var id: JSONInteger?
+        var existingAssetId: JSONInteger?
+        var checksumSha256: String?
+        var deleteToken: String?
+        var statusNonce: String?
+    }
+
     /// nil when the answer is not the JSON it should be.
     init?(_ response: HTTPResponse, request: String) {
-        guard response.isJSON, let json = response.jsonBody else { return nil }
-        do throws(JSONMismatch) {
-            let ids = [try json.number("asset_id"), try json.number("id"), try json.number("existing_asset_id")]
-            guard let id = ids.compactMap(\.self).first else { return nil }
-            assetID = id
-            checksum = try json.text("checksum_sha256")?.lowercased()
-            deleteToken = try json.text("delete_token")
-            statusNonce = try json.text("status_nonce")
-        } catch {
-            // As said above.
-            return nil
-        }
+        guard response.isJSON, let said = JSON.message(response.body, as: Message.self),
+            let id = said.assetId ?? said.id ?? said.existingAssetId
+        else { return nil }
+        assetID = id.value
+        checksum = said.checksumSha256?.lowercased()
+        (deleteToken, statusNonce) = (said.deleteToken, said.statusNonce)
         status = response.status
         self.request = request
         isDuplicate = response.status == 409

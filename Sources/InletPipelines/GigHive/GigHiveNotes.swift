@@ -43,8 +43,8 @@ struct GigHiveNotes: Sendable, Equatable {
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
-        reply = JSONNote.read(entries[GigHiveReply.noteName])
-        guard let progress: Progress = JSONNote.read(entries["finalize"]) else { return }
+        reply = JSON.note(entries[GigHiveReply.noteName])
+        guard let progress: Progress = JSON.note(entries["finalize"]) else { return }
         (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
         stuckSince = progress.stuckSince.map { WallTime(milliseconds: $0) }
     }
@@ -58,7 +58,7 @@ struct GigHiveNotes: Sendable, Equatable {
 
     var finalizeNote: [String: [UInt8]] {
         let progress = Progress(waited: waited, tries: tries, missing: missing, stuckSince: stuckSince?.milliseconds)
-        return ["finalize": JSONNote.write(progress)]
+        return ["finalize": JSON.note(of: progress)]
     }
 
     /// What outlives an upload that is begun anew.

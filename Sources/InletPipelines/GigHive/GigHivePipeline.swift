@@ -22,18 +22,18 @@ package struct GigHivePipeline: Pipeline {
         if notes.sent != nil {
             // What was admitted is at the server, whatever has become of the file since.
             try await takeUp(job, &notes)
-            return try await TusUpload(job: job).deliver(notes)
+            return try await job.deliverByTus(notes)
         }
         try job.checkSource()
         try checkFile(job)
         if !usesTus(job.size, notes) {
-            if let proof = try await FormUpload(job: job).deliver() { return .delivered(proof) }
+            if let proof = try await job.deliverForm() { return .delivered(proof) }
             notes.needsTus = true
             notes.mayBeVisible = notes.mayBeVisible || attempt.meter.hasStarted
             try await attempt.checkpoint.put(notes.lasting)
             try job.checkSource()
         }
-        return try await TusUpload(job: job).deliver(notes)
+        return try await job.deliverByTus(notes)
     }
 
     package func conclude(
@@ -45,7 +45,7 @@ package struct GigHivePipeline: Pipeline {
         let job = try job(path, nil, order, attempt)
         if let reply = notes.reply { return .delivered(try await filed(job, notes, reply)) }
         try await takeUp(job, &notes)
-        return try await Finalizing(job: job).finish(&notes)
+        return try await job.finish(&notes)
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
@@ -85,7 +85,9 @@ package struct GigHivePipeline: Pipeline {
     ) async throws(DeliveryError) -> Proof {
         // Bytes that another event had already stay in the upload, and the attempt that learnt so may not have come to
         // dropping it.
-        if let upload = notes.upload, reply.deleteToken == nil { try? await Tus(api: api).delete(upload) }
+        if let upload = notes.upload, reply.deleteToken == nil {
+            await bestEffort(try await Tus(api: api).delete(upload))
+        }
         return try await job.proof(ofEarlier: reply, sent: notes.sent)
     }
 
@@ -160,6 +162,7 @@ struct GigHiveJob: Sendable {
     /// Where SHA-256s are computed, beside the sockets' threads.
     let hashing: BlockingPool
 
+    var tus: Tus { Tus(api: api) }
     var size: Int64 { order.source.size }
     var name: FileName { FileName(path) }
     var mediaType: String { GigHiveMedia.declaredType(name.plainExtension, mediaType: order.mediaType) }
@@ -186,7 +189,7 @@ struct GigHiveJob: Sendable {
         }
         // A duplicate gives nothing that is not there the next time, and may be another file than ours.
         if !reply.isDuplicate {
-            await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSONNote.write(reply)])
+            await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSON.note(of: reply)])
         }
         return reply
     }

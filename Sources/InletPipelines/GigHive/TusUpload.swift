@@ -4,12 +4,8 @@ internal import InletLinux
 internal import InletTransfer
 
 /// Sends a file by tus and has it filed; goes on where an earlier attempt was interrupted.
-struct TusUpload: Sendable {
-    let job: GigHiveJob
-
-    private var tus: Tus { Tus(api: job.api) }
-
-    func deliver(_ earlier: GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome {
+extension GigHiveJob {
+    func deliverByTus(_ earlier: GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome {
         var notes = earlier
         var isFirstRound = true
         while true {
@@ -18,9 +14,9 @@ struct TusUpload: Sendable {
             guard !notes.isSecond, isFirstRound else {
                 throw DeliveryError(
                     .giveUp, .uploadGone,
-                    "\(job.name.display): the server lost the bytes of its upload twice; look at its disk and its log")
+                    "\(name.display): the server lost the bytes of its upload twice; look at its disk and its log")
             }
-            job.attempt.meter.add(-job.size)
+            attempt.meter.add(-size)
             isFirstRound = false
             notes.isSecond = true
             try await begin(&notes)
@@ -32,15 +28,15 @@ struct TusUpload: Sendable {
         if notes.sent == nil {
             do throws(DeliveryError) {
                 notes.sent = try await send(&notes)
-                try job.checkSource()
+                try checkSource()
             } catch {
                 throw try await concluding(error, &notes)
             }
             notes.mayBeVisible = true
-            try await job.attempt.checkpoint.put(notes.sentNote.merging(notes.offsetNote) { $1 })
+            try await attempt.checkpoint.put(notes.sentNote.merging(notes.offsetNote) { $1 })
         }
-        if job.attempt.isStopping() { throw .stopping }
-        return try await Finalizing(job: job).finish(&notes)
+        if attempt.isStopping() { throw .stopping }
+        return try await finish(&notes)
     }
 
     // MARK: - Sending
@@ -55,7 +51,7 @@ struct TusUpload: Sendable {
             guard error.code == .uploadGone, known else { throw error }
         }
         // All bytes were sent, so it may be filed already: finalizing tells.
-        if notes.offset == job.size { return try await job.hashed(RunningHash(), to: job.size).get().digest }
+        if notes.offset == size { return try await hashed(RunningHash(), to: size).get().digest }
         try await begin(&notes)
         try await open(&notes)
         return try await sendRest(&notes, isOpen: true)
@@ -69,32 +65,32 @@ struct TusUpload: Sendable {
         // Written while the next chunk is on its way: a restart asks the server anyhow.
         var news: [String: [UInt8]] = [:]
         var failed = 0
-        while place.offset != job.size {
-            if job.attempt.isStopping() { throw .stopping }
+        while place.offset != size {
+            if attempt.isStopping() { throw .stopping }
             do throws(DeliveryError) {
                 guard let offset = place.offset else {
-                    let offset = try await tus.offset(of: upload, length: job.size)
-                    place.found(offset, job.attempt.meter)
+                    let offset = try await tus.offset(of: upload, length: size)
+                    place.found(offset, attempt.meter)
                     // The part that an earlier attempt has sent; nothing of a hash outlives a process.
-                    hash = try await job.hashed(hash, to: offset).get()
+                    hash = try await hashed(hash, to: offset).get()
                     continue
                 }
-                let end = min(offset + job.api.settings.chunkSize, job.size)
+                let end = min(offset + api.settings.chunkSize, size)
                 (place, hash) = try await chunk(place, offset..<end, of: upload, hash, noting: news)
-                try job.checkSource()
+                try checkSource()
                 notes.offset = place.offset ?? end
                 news = notes.offsetNote
                 failed = 0
             } catch {
                 failed += 1
-                if error.code == .uploadGone { place.lost(job.attempt.meter) }
+                if error.code == .uploadGone { place.lost(attempt.meter) }
                 place.offset = nil
-                try await Retrying.pauseSending(after: failed, error, job.attempt, final: [.uploadGone]) {
-                    () throws(DeliveryError) in try job.checkSource()
+                try await Retrying.pauseSending(after: failed, error, attempt, final: [.uploadGone]) {
+                    () throws(DeliveryError) in try checkSource()
                 }
             }
         }
-        return try await job.hashed(hash, to: job.size).get().digest
+        return try await hashed(hash, to: size).get().digest
     }
 
     /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
@@ -103,38 +99,38 @@ struct TusUpload: Sendable {
     ) async throws(DeliveryError) -> (TusPlace, RunningHash) {
         var place = place
         async let noted = note(news)
-        let source = try job.source
+        let source = try self.source
         source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
-        async let hashed = job.hashed(hash, to: range.upperBound)
+        async let hashed = self.hashed(hash, to: range.upperBound)
         let offset = try await tus.send(
-            range, of: source, to: upload, length: job.size, meter: job.attempt.meter)
-        place.sent(range, offset, job.attempt.meter)
+            range, of: source, to: upload, length: size, meter: attempt.meter)
+        place.sent(range, offset, attempt.meter)
         try await noted.get()
         return (place, try await hashed.get())
     }
 
     private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {
-        news.isEmpty ? .success(()) : await Result(of: try await job.attempt.checkpoint.put(news))
+        news.isEmpty ? .success(()) : await Result(of: try await attempt.checkpoint.put(news))
     }
 
     private func open(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
-        if job.attempt.isStopping() { throw .stopping }
-        let upload = try await tus.create(length: job.size, fileName: job.name.bytes, mediaType: job.mediaType)
+        if attempt.isStopping() { throw .stopping }
+        let upload = try await tus.create(length: size, fileName: name.bytes, mediaType: mediaType)
         notes.upload = upload
         do throws(DeliveryError) {
-            try await job.attempt.checkpoint.put(notes.uploadNote)
+            try await attempt.checkpoint.put(notes.uploadNote)
         } catch {
             // Nobody would know of it any more.
-            try? await tus.delete(upload)
+            await bestEffort(try await tus.delete(upload))
             throw error
         }
     }
 
     /// Forgets the upload, which is not there any more.
     private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
-        try job.checkSource()
+        try checkSource()
         notes.forgetUpload()
-        try await job.attempt.checkpoint.replace(notes.lasting)
+        try await attempt.checkpoint.replace(notes.lasting)
     }
 
     /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.
@@ -152,7 +148,7 @@ struct TusUpload: Sendable {
             return cause
         }
         notes.forgetUpload()
-        try await job.attempt.checkpoint.replace(notes.lasting)
+        try await attempt.checkpoint.replace(notes.lasting)
         return cause
     }
 }
@@ -184,9 +180,7 @@ struct TusPlace: Sendable, Equatable {
 
 /// Has an upload that was sent whole filed by the server. The bytes are never sent again because the server is slow: while
 /// it says that it is not ready, the delivery waits without a worker, up to `finalize_for`.
-struct Finalizing: Sendable {
-    let job: GigHiveJob
-
+extension GigHiveJob {
     /// Waits after the first, second… try; the last one stays.
     private static let waits: [Duration] = [
         .milliseconds(400), .seconds(1), .seconds(2), .seconds(5), .seconds(10), .seconds(20), .seconds(30),
@@ -195,22 +189,22 @@ struct Finalizing: Sendable {
     /// nil when the bytes are not there and have to be sent again.
     func finish(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome? {
         guard let upload = notes.upload, let digest = notes.sent else {
-            throw DeliveryError(.giveUp, .internalFault, "\(job.name.display): there is no upload to finalize")
+            throw DeliveryError(.giveUp, .internalFault, "\(name.display): there is no upload to finalize")
         }
-        let request = job.api.finalize(upload, job.fields)
-        let response = try await job.api.service.answer(to: request)
+        let request = api.finalize(upload, fields)
+        let response = try await api.service.answer(to: request)
         let verdict = GigHiveVerdict(response, at: .finalize)
         switch verdict {
         case .done, .duplicate:
-            let reply = try await job.accept(response, request)
+            let reply = try await accept(response, request)
             // Bytes that another event had already stay in the upload; what was filed is gone from it.
-            if reply.deleteToken == nil { try? await Tus(api: job.api).delete(upload) }
+            if reply.deleteToken == nil { await bestEffort(try await tus.delete(upload)) }
             do throws(DeliveryError) {
-                return .delivered(try await job.proof(reply, digest))
+                return .delivered(try await proof(reply, digest))
             } catch {
                 if [.sourceChanged, .sourceGone].contains(error.verdict) || error.code == .corrupted {
                     // What cannot be dropped now ends by itself at the server; the error at hand is the one that is told.
-                    try? await Tus(api: job.api).delete(upload)
+                    await bestEffort(try await tus.delete(upload))
                 }
                 throw error
             }
@@ -224,7 +218,7 @@ struct Finalizing: Sendable {
         case .sendAgain: return nil
         default:
             throw verdict.error(
-                response, "finalizing \(job.name.display) at \(request.url.redacted)")
+                response, "finalizing \(name.display) at \(request.url.redacted)")
         }
     }
 
@@ -232,7 +226,7 @@ struct Finalizing: Sendable {
     private func putOff(
         _ notes: inout GigHiveNotes, _ upload: String, _ response: HTTPResponse
     ) async throws(DeliveryError) -> WallTime {
-        let bound = job.api.settings.finalizeFor
+        let bound = api.settings.finalizeFor
         let isOver = notes.waited >= bound.milliseconds
         let asked = min(response.retryAfter(now: .now) ?? .zero, .seconds(60))
         let wait = max(Self.wait(after: notes.tries), asked)
@@ -241,7 +235,7 @@ struct Finalizing: Sendable {
         notes.stuckSince = isOver ? .now : nil
         // A person's retry has the whole time again.
         if isOver { (notes.waited, notes.tries, notes.missing) = (0, 0, 0) }
-        try await job.attempt.checkpoint.put(notes.finalizeNote)
+        try await attempt.checkpoint.put(notes.finalizeNote)
         guard isOver else { return .now + wait }
         let said = GigHiveSaid(response).text
         let cause =
@@ -249,7 +243,7 @@ struct Finalizing: Sendable {
             ? "server hook not running: tusd's post-finish hook is missing or not executable there" : said
         throw DeliveryError(
             .giveUp, .conflict,
-            "\(job.name.display): all bytes are at \(job.api.settings.url.redacted) as upload \(upload), but it did not "
+            "\(name.display): all bytes are at \(api.settings.url.redacted) as upload \(upload), but it did not "
                 + "file them in \(DurationText.format(bound)) (\(cause)); put it right, then 'inlet queue retry', which "
                 + "within \(DurationText.format(GigHiveNotes.keptWhenStuck)) sends nothing again; then the upload is "
                 + "dropped")
@@ -333,7 +327,7 @@ struct Tus: Sendable {
                 return try await delete(upload)
             } catch {
                 // Cancelled, it waits no longer, and the error stands.
-                guard error.code == .conflict, let wait, (try? await Task.sleep(for: wait)) != nil else { throw error }
+                guard error.code == .conflict, let wait, await Task.rest(for: wait) else { throw error }
             }
         }
     }

@@ -30,7 +30,7 @@ package struct ManifestFolder: Sendable {
             let name = number == 1 ? "\(stem).mhl" : "\(stem)_\(number).mhl"
             let document =
                 format == .mhl
-                ? ClassicMHL.document(content) : MediaHashList.document(content, .list(name: name))
+                ? MediaHashList.classic(content) : MediaHashList.document(content, .list(name: name))
             guard let document else { return nil }
             do throws(SystemError) {
                 return try publish(document, as: name, in: try Folder(folder))
@@ -91,7 +91,7 @@ package struct ManifestFolder: Sendable {
         var said = ManifestHistory()
         let bytes = try Self.read(last.name, in: place)
         // A list that does not parse is none that this one could repeat.
-        let isRead = (try? said.add(generation: bytes, called: last.name)) != nil
+        let isRead = said.add(generation: bytes, called: last.name)
         let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
         return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
     }
@@ -154,12 +154,12 @@ package struct ManifestFolder: Sendable {
         if try place.look(Self.chainName) != .missing {
             let bytes = try place.read(Self.chainName, limit: Self.listLimit)
             // A history that does not parse is nothing to go on with.
-            guard (try? history.add(chain: bytes)) != nil else { return nil }
+            guard history.add(chain: bytes) else { return nil }
         }
         for (number, name) in generations {
             let bytes = try Self.read(name, in: place)
             // As above.
-            guard (try? history.add(generation: bytes, called: name)) != nil else { return nil }
+            guard history.add(generation: bytes, called: name) else { return nil }
             history.link(number, name, bytes)
         }
         return history
@@ -194,35 +194,35 @@ struct ManifestHistory: Sendable, Equatable {
         return digits.count >= 4 && (rest.isEmpty || rest.hasPrefix("_") && rest.count > 1) ? Int(digits) : nil
     }
 
-    /// Adds a generation, oldest first. - Throws: `XMLReader.Fault` for what is not a list.
-    mutating func add(generation bytes: [UInt8], called name: String) throws(XMLReader.Fault) {
-        let list = try XMLReader.read(bytes, most: Self.mostElements)
-        guard list.name == "hashlist" else { throw .malformed }
+    /// Adds a generation, oldest first. - Returns: false for what is not a list.
+    mutating func add(generation bytes: [UInt8], called name: String) -> Bool {
+        guard let list = XMLAnswer(bytes, most: Self.mostElements), list.name == "hashlist" else { return false }
         tools[name] = list.children.first { $0.name == "creatorinfo" }?.text(of: "tool")
         for hash in list.children.first(where: { $0.name == "hashes" })?.all("hash") ?? [] {
-            guard let path = hash.text(of: "path") else { throw .malformed }
+            guard let path = hash.text(of: "path") else { return false }
             for digest in hash.children where digest.name != "path" {
                 let key = Array(path.utf8)
                 files[key, default: [:]][digest.name] = files[key]?[digest.name] ?? digest.text
             }
         }
+        return true
     }
 
-    /// Takes the chain file's entries. - Throws: `XMLReader.Fault` for what is not a chain.
-    mutating func add(chain bytes: [UInt8]) throws(XMLReader.Fault) {
-        let chain = try XMLReader.read(bytes)
-        guard chain.name == "ascmhldirectory" else { throw .malformed }
+    /// Takes the chain file's entries. - Returns: false for what is not a chain.
+    mutating func add(chain bytes: [UInt8]) -> Bool {
+        guard let chain = XMLAnswer(bytes), chain.name == "ascmhldirectory" else { return false }
         for link in chain.all("hashlist") {
             guard let name = link.text(of: "path"), let c4 = link.text(of: "c4"), let number = Self.number(of: name)
-            else { throw .malformed }
+            else { return false }
             links.append(MediaHashList.Link(number: number, name: name, c4: c4))
         }
+        return true
     }
 
     /// Puts a list that is there in the chain, unless the chain has it.
     mutating func link(_ number: Int, _ name: String, _ bytes: [UInt8]) {
         if links.contains(where: { $0.name == name }) { return }
-        links.append(MediaHashList.Link(number: number, name: name, c4: C4.id(of: bytes)))
+        links.append(MediaHashList.Link(number: number, name: name, c4: MediaHashList.c4(of: bytes)))
     }
 
     /// Whether an earlier end of the same unit wrote one of its lists: called after `name`, and since the unit began. The

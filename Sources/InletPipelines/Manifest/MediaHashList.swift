@@ -190,10 +190,12 @@ package enum MediaHashList {
     }
 }
 
-/// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd): one file beside what it lists, without a chain.
-package enum ClassicMHL {
-    /// The document; nil when there is nothing to list. Empty files are left out, and named: the schema has no size 0.
-    package static func document(_ content: ManifestContent) -> [UInt8]? {
+// MARK: - Older lists, and the names of lists
+
+extension MediaHashList {
+    /// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd), one file beside what it lists, without a chain; nil when there
+    /// is nothing to list. Empty files are left out, and named: the schema has no size 0.
+    package static func classic(_ content: ManifestContent) -> [UInt8]? {
         let (entries, notes) = content.listed(.mhl)
         if entries.isEmpty { return nil }
         var text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<hashlist version=\"1.1\">\n  <creatorinfo>\n"
@@ -217,15 +219,13 @@ package enum ClassicMHL {
         // The format has two byte orders; the big-endian one is what everybody else calls XXH64.
         algorithm == .xxh64 ? "xxhash64be" : algorithm.rawValue
     }
-}
 
-/// C4 identifiers (SMPTE ST 2114): what the chain file of an ASC MHL history names its lists by.
-package enum C4 {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let digits = 88
 
-    /// `c4` and 88 digits to base 58 of the SHA-512 of `bytes`, taken as one big-endian number.
-    package static func id(of bytes: [UInt8]) -> String {
+    /// The C4 identifier (SMPTE ST 2114) that the chain file of a history names a list by: `c4` and 88 digits to base 58 of the
+    /// SHA-512 of `bytes`, taken as one big-endian number.
+    package static func c4(of bytes: [UInt8]) -> String {
         var number = SHA512.bytes(of: bytes)
         var text = [UInt8](repeating: alphabet[0], count: digits)
         for place in stride(from: digits - 1, through: 0, by: -1) {

@@ -33,7 +33,7 @@ struct MultipartUpload: Sendable {
         }
         for (id, key) in UploadRecord.refusedUploads(record.lasting) {
             // The last time: what the store keeps now, it keeps until its own expiry of uploads.
-            try? await store.abort(id: id, key: key)
+            await bestEffort(try await store.abort(id: id, key: key))
         }
         return proof
     }
@@ -65,7 +65,7 @@ struct MultipartUpload: Sendable {
             try await attempt.checkpoint.replace(notes)
         } catch {
             // Nobody would know of it any more.
-            try? await store.abort(id: upload.id, key: upload.key)
+            await bestEffort(try await store.abort(id: upload.id, key: upload.key))
             throw error
         }
         return record
@@ -175,8 +175,7 @@ struct MultipartUpload: Sendable {
 
     // MARK: - Composing
 
-    private static let tries = 3
-    private static let waits = RetryPolicy(backoff: .milliseconds(300), maxBackoff: .seconds(5))
+    private static let policy = RetryPolicy(attempts: 3, backoff: .milliseconds(300), maxBackoff: .seconds(5))
 
     /// Asks the store to compose the object, and finds out what happened when the answer is lost.
     private func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
@@ -205,8 +204,11 @@ struct MultipartUpload: Sendable {
                 case .conflict: break
                 default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
                 }
-                if tried >= Self.tries { return try await resolve(record, Self.passing(error)) }
-                try await pause(tried)
+                if tried >= Self.policy.attempts { return try await resolve(record, Self.passing(error)) }
+                // The store has all bytes: it is asked again soon, whenever it wants to be asked.
+                let passing = DeliveryError(.retry(after: nil), error.code, error.reason)
+                try await Retrying.pause(
+                    after: tried, passing, by: Self.policy, "completing the upload", isStopping: attempt.isStopping)
             }
         }
     }
@@ -222,7 +224,7 @@ struct MultipartUpload: Sendable {
         guard error.code == .notFound || error.code == .uploadGone else { throw error }
         if error.code == .uploadGone {
             // One that only misses a part is still there.
-            try? await store.abort(id: record.upload.id, key: record.upload.key)
+            await bestEffort(try await store.abort(id: record.upload.id, key: record.upload.key))
         }
         var notes = record.lasting
         notes[UploadRecord.completingName] = []
@@ -230,13 +232,6 @@ struct MultipartUpload: Sendable {
         throw DeliveryError(
             .retry(after: nil), .uploadGone,
             "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
-    }
-
-    private func pause(_ tried: Int) async throws(DeliveryError) {
-        if attempt.isStopping() { throw .stopping }
-        var random = SystemRandomNumberGenerator()
-        let wait = Self.waits.delay(afterAttempt: tried, asked: nil, using: &random)
-        try await DeliveryError.sleep(for: wait, "completing the upload")
     }
 }
 

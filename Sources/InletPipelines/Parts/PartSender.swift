@@ -64,13 +64,8 @@ struct PartSender: Sendable {
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
-    /// What an answer says of the slice, and what it should say.
-    private struct Claim {
-        var said: String
-        /// nil where any word will do.
-        var wanted: Digest?
-        var part: UploadRecord.ProvedPart
-    }
+    /// What an answer says of the slice, and what it should say, which is nil where any word will do.
+    private typealias Claim = (said: String, wanted: Digest?, part: UploadRecord.ProvedPart)
 
     private func slice(_ range: Range<Int64>) -> HTTPBody {
         let length = range.upperBound - range.lowerBound
@@ -110,7 +105,7 @@ struct PartSender: Sendable {
         }
         if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
             let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
-            return Claim(said: said.hex, wanted: wanted, part: part)
+            return (said.hex, wanted, part)
         }
         let md5: Digest?
         if let hashed {
@@ -119,7 +114,7 @@ struct PartSender: Sendable {
             // Of a store that confirms no other checksum its tag is asked.
             md5 = sums.md5 == nil && proof.kind == .checksum ? try await self.sums(.md5, range).md5 : sums.md5
         }
-        return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
+        return (etag, md5, UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
     }
 
     /// What the same request again cannot get over.

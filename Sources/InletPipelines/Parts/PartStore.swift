@@ -153,11 +153,13 @@ struct PartPlan: Sendable, Equatable, Codable {
     /// Our own bound for presigned parts: one answer carries a URL for every part.
     static let mostParts: Int64 = 1000
 
-    /// What `part_size` says, and up to where parts may grow on a fast line.
-    static func sizes(_ values: ConfigSection) throws(SettingFault) -> (smallest: Int64, largest: Int64) {
-        let given = values.bytes("part_size")
+    /// What the key of the part size says (nil is `auto`), and up to where parts may grow on a fast line.
+    static func sizes<Table>(
+        _ values: Section<Table>, _ key: KeyPath<Table, Key<Int64?>>
+    ) throws(SettingFault) -> (smallest: Int64, largest: Int64) {
+        let given = values[dynamicMember: key]
         guard (smallestSize...largestSize).contains(given ?? defaultSize) else {
-            throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
+            throw values.fault(key, "must be between 5MiB and 4GiB (limits of the store)")
         }
         return (given ?? defaultSize, given ?? largestAuto)
     }

@@ -1,9 +1,10 @@
 internal import InletCore
 
-/// Waiting between the tries that one step has within an attempt: five, a moment apart.
+/// Waiting between the tries that one step has within an attempt: a moment, longer each time.
 enum Retrying {
     static let tries = 5
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
+    private static let policy = RetryPolicy(
+        attempts: tries, backoff: .milliseconds(200), maxBackoff: .seconds(5))
     /// A server that asks for more patience is come back to by the next attempt, instead of holding a worker.
     private static let longestWait = Duration.seconds(10)
 
@@ -11,17 +12,17 @@ enum Retrying {
     ///
     /// - Parameters:
     ///   - final: what the same request again cannot get over.
-    ///   - step: what is tried again, for people: `send`.
+    ///   - step: what a cancelled task was doing, for people: `waiting to send again`.
     static func pause(
-        after failed: Int, _ error: DeliveryError, final: Set<ErrorCode> = [], to step: String,
-        isStopping: () -> Bool = { false }
+        after failed: Int, _ error: DeliveryError, by policy: RetryPolicy = policy, final: Set<ErrorCode> = [],
+        _ step: String, isStopping: () -> Bool = { false }
     ) async throws(DeliveryError) {
-        guard error.mayPass, failed < tries, !final.contains(error.code), error.asked ?? .zero <= longestWait
+        guard error.mayPass, failed < policy.attempts, !final.contains(error.code), error.asked ?? .zero <= longestWait
         else { throw error }
         if isStopping() { throw .stopping }
         var random = SystemRandomNumberGenerator()
-        let wait = waits.delay(afterAttempt: failed, asked: error.asked, using: &random)
-        try await DeliveryError.sleep(for: wait, "waiting to \(step) again")
+        let wait = policy.delay(afterAttempt: failed, asked: error.asked, using: &random)
+        try await DeliveryError.sleep(for: wait, step)
     }
 
     /// The same between two tries to send what is read from the source.
@@ -37,7 +38,7 @@ enum Retrying {
             throw error
         }
         if attempt.isStopping() { throw .stopping }
-        try await pause(after: failed, error, final: final, to: "send")
+        try await pause(after: failed, error, final: final, "waiting to send again")
         try check()
     }
 }

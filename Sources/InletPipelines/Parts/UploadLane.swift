@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import Synchronization
 
 /// The way of one destination's large bodies: as many at once as `UploadPace` finds the line to carry.
@@ -9,19 +10,12 @@ final class UploadLane: Sendable {
     /// Smaller files pass by: their time is the store's answer, not the line's.
     static let smallest: Int64 = 4 << 20
 
-    private struct Waiter {
-        var id: Int
-        var delivery: Int64
-        var leave: CheckedContinuation<UploadPace.Body?, Never>
-    }
-
     private struct State {
         var pace = UploadPace()
         var running = 0
         /// Of these, the bodies of each delivery.
         var shares: [Int64: Int] = [:]
-        var waiting: [Waiter] = []
-        var lastID = 0
+        var waiting: [(delivery: Int64, waiter: Waiter<UploadPace.Body>)] = []
 
         var wanted: Int { running + waiting.count }
 
@@ -37,31 +31,24 @@ final class UploadLane: Sendable {
             return pace.begin(at: now)
         }
 
-        /// Those that may begin now.
-        mutating func end(
-            _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
-        ) -> [(Waiter, UploadPace.Body)] {
+        /// Lets those begin that may now.
+        mutating func end(_ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration) {
             pace.end(body, bytes: bytes, wanted: wanted, at: now)
             running -= 1
             let left = shares[delivery, default: 1] - 1
             shares[delivery] = left > 0 ? left : nil
-            var next: [(Waiter, UploadPace.Body)] = []
-            while running < pace.limit, let waiter = takeNext() {
-                next.append((waiter, begin(waiter.delivery, at: now)))
+            while running < pace.limit, let index = next {
+                let (delivery, waiter) = waiting.remove(at: index)
+                waiter.resume(with: begin(delivery, at: now))
             }
-            return next
         }
 
-        private mutating func takeNext() -> Waiter? {
-            // Of equal ones `min` takes the first.
-            waiting.indices.min { share(of: waiting[$0]) < share(of: waiting[$1]) }.map { waiting.remove(at: $0) }
+        /// Of equal ones `min` takes the first.
+        private var next: Int? {
+            waiting.indices.min { share(of: waiting[$0].delivery) < share(of: waiting[$1].delivery) }
         }
 
-        private func share(of waiter: Waiter) -> Int { shares[waiter.delivery, default: 0] }
-
-        mutating func withdraw(_ id: Int) -> CheckedContinuation<UploadPace.Body?, Never>? {
-            waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0).leave }
-        }
+        private func share(of delivery: Int64) -> Int { shares[delivery, default: 0] }
     }
 
     private let state = Mutex(State())
@@ -79,16 +66,7 @@ final class UploadLane: Sendable {
         _ bytes: Int64, of delivery: Int64, isStopping: () -> Bool, _ work: () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
         guard bytes >= Self.smallest else { return try await work() }
-        let body: UploadPace.Body
-        if let free = state.withLock({ $0.beginNow(delivery, at: now) }) {
-            body = free
-        } else {
-            body = try await turn(delivery)
-            if isStopping() {
-                leave(body, delivery, nil)
-                throw .stopping
-            }
-        }
+        let body = try await begin(delivery, isStopping)
         do throws(DeliveryError) {
             let value = try await work()
             leave(body, delivery, bytes)
@@ -112,31 +90,24 @@ final class UploadLane: Sendable {
         }
     }
 
-    private func turn(_ delivery: Int64) async throws(DeliveryError) -> UploadPace.Body {
-        let id = state.withLock { state in
-            state.lastID += 1
-            return state.lastID
+    private func begin(_ delivery: Int64, _ isStopping: () -> Bool) async throws(DeliveryError) -> UploadPace.Body {
+        let waiter = Waiter<UploadPace.Body>()
+        let free = state.withLock { state in
+            let body = state.beginNow(delivery, at: now)
+            if body == nil { state.waiting.append((delivery, waiter)) }
+            return body
         }
-        let body = await withTaskCancellationHandler {
-            await withCheckedContinuation { leave in
-                // A cancellation before this look shows in the task, a later one finds the waiter.
-                let answer = state.withLock { state -> UploadPace.Body?? in
-                    if Task.isCancelled { return .some(nil) }
-                    if let body = state.beginNow(delivery, at: now) { return body }
-                    state.waiting.append(Waiter(id: id, delivery: delivery, leave: leave))
-                    return .none
-                }
-                if let answer { leave.resume(returning: answer) }
-            }
-        } onCancel: {
-            state.withLock { $0.withdraw(id) }?.resume(returning: nil)
+        if let free { return free }
+        guard let body = await waiter.wait() else {
+            state.withLock { $0.waiting.removeAll { $0.waiter === waiter } }
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while it waited for its turn")
         }
-        guard let body else { throw DeliveryError(.cancelled, .cancelled, "cancelled while it waited for its turn") }
-        return body
+        guard isStopping() else { return body }
+        leave(body, delivery, nil)
+        throw .stopping
     }
 
     private func leave(_ body: UploadPace.Body, _ delivery: Int64, _ bytes: Int64?) {
-        let next = state.withLock { $0.end(body, of: delivery, bytes, at: now) }
-        for (waiter, body) in next { waiter.leave.resume(returning: body) }
+        state.withLock { $0.end(body, of: delivery, bytes, at: now) }
     }
 }

@@ -44,18 +44,18 @@ struct UploadRecord: Sendable {
 extension UploadRecord {
     /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
-        guard let opening: Opening = JSONNote.read(entries[Self.openingName]), opening.plan.fileSize == fileSize,
+        guard let opening: Opening = JSON.note(entries[Self.openingName]), opening.plan.fileSize == fileSize,
             opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
         else { return nil }
         self.init(upload: opening.upload, plan: opening.plan, lasting: Self.lasting(entries))
-        for number in 1...plan.count { parts[number] = JSONNote.read(entries[Self.partName(number)]) }
+        for number in 1...plan.count { parts[number] = JSON.note(entries[Self.partName(number)]) }
         isCompleting = entries[Self.completingName] != nil && missing.isEmpty
         isStale = entries[Self.staleName] != nil
     }
 
     /// The upload id and key that `entries` speak of, whatever else is in them.
     static func identity(_ entries: [String: [UInt8]]) -> (id: String, key: String)? {
-        let opening: Opening? = JSONNote.read(entries[openingName])
+        let opening: Opening? = JSON.note(entries[openingName])
         return opening.map { ($0.upload.id, $0.upload.key) }
     }
 
@@ -75,19 +75,19 @@ extension UploadRecord {
         (identity(entries).map { [$0] } ?? []) + refusedUploads(entries)
     }
 
-    var openingNote: [UInt8] { JSONNote.write(Opening(upload: upload, plan: plan)) }
+    var openingNote: [UInt8] { JSON.note(of: Opening(upload: upload, plan: plan)) }
 
     /// The opening note without the URLs of the parts, where it has any: with it the upload can be dropped, not gone on with.
     static func stripped(_ note: [UInt8]) -> [UInt8]? {
-        guard var opening: Opening = JSONNote.read(note), !opening.upload.partURLs.isEmpty else { return nil }
+        guard var opening: Opening = JSON.note(note), !opening.upload.partURLs.isEmpty else { return nil }
         opening.upload.partURLs = []
-        return JSONNote.write(opening)
+        return JSON.note(of: opening)
     }
 
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
     static func notes(of part: ProvedPart, _ number: Int) -> [String: [UInt8]] {
-        [partName(number): JSONNote.write(part)]
+        [partName(number): JSON.note(of: part)]
     }
 
     var missing: [Int] { (1...plan.count).filter { parts[$0] == nil } }

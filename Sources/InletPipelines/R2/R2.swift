@@ -39,48 +39,53 @@ package struct R2Settings: Sendable {
 
     package static let type = DestinationType(
         name: "r2", summary: "Cloudflare R2 through the Spiral Storage API (presigned multipart uploads)",
-        keys: [
-            KeySpec("api", .string, required: true, "Address of the API, for example https://storage.example."),
-            KeySpec(
-                "dialect", .choice(Dialect.allCases.map(\.rawValue)), default: "v1",
-                "Generation of the API: v1 has keys and single PUTs, r2 and seed are older."),
-            KeySpec("api_key", .secret, "Sent as X-API-Key on every call of dialect v1."),
-            KeySpec(
-                "part_size", .bytesOrAuto, default: "auto",
-                "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 1,000 parts."),
-            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
-            KeySpec("public_url", .string, "Where objects can be read; used to look up an object and in receipts."),
-            KeySpec(
-                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
-                "md5 compares every part's ETag with its MD5; size is for stores whose ETags are not MD5."),
-            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-            Trust.caFileKey,
-            KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
-            KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
-        ] + KeySpec.bandwidth + [.proxy], givesURLs: true)
+        keys: R2Kind().specs, givesURLs: true)
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        allowHTTP = values.boolean("allow_http") ?? false
-        api = try HTTPURL(values, "api")
-        publicURL = try HTTPURL.given(values, "public_url")
-        dialect = values.string("dialect").flatMap(Dialect.init) ?? .v1
-        apiKey = values.secret("api_key")
-        (partSize, largestPart) = try PartPlan.sizes(values)
-        parallelParts = values.integer("parallel_parts") ?? 4
-        verify = values.string("verify").flatMap(Verify.init) ?? .md5
-        trust = try Trust(values)
-        connections = values.integer("connections") ?? 32
-        maxInFlight = values.integer("max_in_flight")
-        if dialect == .v1, apiKey?.isEmpty ?? true {
-            throw SettingFault(key: "api_key", message: "is needed for dialect v1")
-        }
+        let values = Section(R2Kind(), values)
+        allowHTTP = values.allowHTTP
+        api = try values.neededAddress(\.api, allowHTTP: allowHTTP)
+        publicURL = try values.address(\.publicURL, allowHTTP: allowHTTP)
+        dialect = values.dialect
+        apiKey = values.apiKey
+        (partSize, largestPart) = try PartPlan.sizes(values, \.partSize)
+        parallelParts = values.parallelParts
+        verify = values.verify
+        trust = Trust(caFile: values.caFile)
+        connections = values.connections
+        maxInFlight = values.maxInFlight
+        if dialect == .v1, apiKey?.isEmpty ?? true { throw values.fault(\.apiKey, "is needed for dialect v1") }
     }
 }
 
 package struct R2Kind: DestinationKind {
+    let api = Key("api", .string, required: true, "Address of the API, for example https://storage.example.")
+    let dialect = Key(
+        "dialect", .choice(R2Settings.Dialect.self), default: .v1,
+        "Generation of the API: v1 has keys and single PUTs, r2 and seed are older.")
+    let apiKey = Key("api_key", .secret, "Sent as X-API-Key on every call of dialect v1.")
+    let partSize = Key(
+        "part_size", .bytesOrAuto, default: "auto",
+        "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 1,000 parts.")
+    let parallelParts = Key("parallel_parts", .integer(1...64), default: 4, "Parts of one file sent at once, at most.")
+    let publicURL = Key("public_url", .string, "Where objects can be read; used to look up an object and in receipts.")
+    let verify = Key(
+        "verify", .choice(R2Settings.Verify.self), default: .md5,
+        "md5 compares every part's ETag with its MD5; size is for stores whose ETags are not MD5.")
+    let allowHTTP = Key.allowHTTP
+    let caFile = TrustKeys.caFile
+    let connections = Key("connections", .integer(1...256), default: 32, "Small files sent at once.")
+    let maxInFlight = Key("max_in_flight", .integer(1...64), "Big files sent at once to this destination.")
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try R2Settings(destination.values)
+        return (settings.api, settings.trust)
+    }
 
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
@@ -95,11 +100,6 @@ package struct R2Kind: DestinationKind {
             connections: settings.connections, maxInFlight: settings.maxInFlight)
         made.setAddress(settings.api)
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try R2Settings(destination.values)
-        return (settings.api, settings.trust)
     }
 
     package var setup: DestinationSetup {

@@ -29,38 +29,40 @@ struct SpiralAPI: Sendable {
             : ["key": .string(order.key), "content_type": .string(order.mediaType), "parts": JSONValue(count)]
         let what = "creating the upload at \(settings.api.redacted)"
         let response = try await post("\(base)/create", message, what, limit: 64 << 10 + count * 4096)
-        let created = try read(response, what) { json throws(JSONMismatch) in try Created(json) }
-        let parts = created.parts.sorted { $0.number < $1.number }
+        let created = try read(Created.self, response, what)
+        let parts = (created.partUrls ?? created.parts ?? []).sorted { $0.partNumber < $1.partNumber }
         // No store has longer ones.
         let key = created.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
-        guard parts.map({ Int($0.number) }) == Array(1...count), !created.id.isEmpty else {
-            try? await abort(id: created.id, key: key)
+        guard parts.map({ Int($0.partNumber) }) == Array(1...count), !created.uploadId.isEmpty else {
+            // What stays ends by itself at the store.
+            await bestEffort(try await abort(id: created.uploadId, key: key))
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
-                    + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)",
+                    + "numbered \(parts.first?.partNumber ?? 0) to \(parts.last?.partNumber ?? 0)",
                 heard: Heard(response.status, .refusal))
         }
-        return OpenUpload(id: created.id, key: key, partURLs: parts.map(\.url))
+        return OpenUpload(id: created.uploadId, key: key, partURLs: parts.map(\.url))
     }
 
     /// What opening an upload is answered with.
-    struct Created {
-        var id: String
-        var key: String?
-        var parts: [(number: Int64, url: String)] = []
-
-        /// nil where something is missing.
-        init?(_ json: JSONValue) throws(JSONMismatch) {
-            guard let id = try json.text("upload_id") else { return nil }
-            self.id = id
-            key = try json.text("key")
-            let (parts, urls) = (try json.list("parts"), try json.list("part_urls"))
-            for part in urls ?? parts ?? [] {
-                guard let number = part["part_number"]?.integer, let url = try part.text("url") else { return nil }
-                self.parts.append((number, url))
-            }
+    struct Created: Decodable {
+        struct Part: Decodable {
+            var partNumber: Int64
+            var url: String
         }
+
+        var uploadId: String
+        var key: String?
+        var parts: [Part]?
+        var partUrls: [Part]?
+    }
+
+    /// Where an object is, in the words of each dialect.
+    private struct Place: Decodable {
+        var objectUrl: String?
+        var url: String?
+        var key: String?
     }
 
     /// Composes the object. - Returns: where the store says it is, if it does.
@@ -71,11 +73,9 @@ struct SpiralAPI: Sendable {
         let what = "completing the upload at \(settings.api.redacted)"
         let message = Self.name(upload.id, upload.key).merging(["parts": .array(parts)]) { $1 }
         let response = try await post("\(base)/complete", message, what, deadline: .seconds(300))
-        let said = try read(response, what) { json throws(JSONMismatch) in
-            (try json.text("object_url"), try json.text("url"), try json.text("key"))
-        }
-        guard let url = said.0 ?? said.1 else {
-            if said.2 != nil { return nil }
+        let said = try read(Place.self, response, what)
+        guard let url = said.objectUrl ?? said.url else {
+            if said.key != nil { return nil }
             throw .misunderstood("\(what): the answer has neither a URL nor a key")
         }
         return response.redactor.redacted(url)
@@ -111,7 +111,7 @@ struct SpiralAPI: Sendable {
         let request =
             settings.dialect == .v1
             ? service.request("GET", "v1/objects/url/\(name)")
-            : service.request("POST", "\(base)/abort", json: JSONValue.object(Self.name(name, name)).text)
+            : service.request("POST", "\(base)/abort", json: JSONValue.object(Self.name(name, name)).bytes)
         let response = try await service.answer(to: request)
         if response.isPage || response.isHostsOwn { return false }
         switch response.status {
@@ -133,7 +133,7 @@ struct SpiralAPI: Sendable {
     private func post(
         _ path: String, _ message: JSONObject, _ what: String, limit: Int = 1 << 20, deadline: Duration = .seconds(60)
     ) async throws(DeliveryError) -> HTTPResponse {
-        var request = service.request("POST", path, json: JSONValue.object(message).text, limit: limit)
+        var request = service.request("POST", path, json: JSONValue.object(message).bytes, limit: limit)
         request.answerDeadline = deadline
         return try await service.send(request) { Self.refusal($0, what) }
     }
@@ -143,18 +143,19 @@ struct SpiralAPI: Sendable {
     }
 
     private func location(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> String {
-        try read(response, what) { json throws(JSONMismatch) in try json.text("url") }
+        guard let url = try read(Place.self, response, what).url else { throw Self.unreadable(response, what) }
+        return url
     }
 
-    /// What `take` finds in the object of a success; nil where it misses something.
-    private func read<Value>(
-        _ response: HTTPResponse, _ what: String, _ take: (JSONValue) throws(JSONMismatch) -> Value?
-    ) throws(DeliveryError) -> Value {
-        // What is wrong with it makes no difference: its words are shown.
-        guard let json = response.jsonBody, json.object != nil, let value = try? take(json) else {
-            throw .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.said(response))")
-        }
-        return value
+    private func read<Message: Decodable>(
+        _ type: Message.Type, _ response: HTTPResponse, _ what: String
+    ) throws(DeliveryError) -> Message {
+        guard let said = JSON.message(response.body, as: type) else { throw Self.unreadable(response, what) }
+        return said
+    }
+
+    private static func unreadable(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.said(response))")
     }
 
     /// Holds a URL that the server sent to the rules of URLs from servers.
@@ -198,7 +199,7 @@ extension SpiralAPI: PartStore {
             for url in upload.partURLs { _ = try checked(url) }
         } catch {
             // What stays ends by itself at the store; the error at hand is the one that is told.
-            try? await abort(id: upload.id, key: upload.key)
+            await bestEffort(try await abort(id: upload.id, key: upload.key))
             throw error
         }
         return upload
@@ -211,7 +212,7 @@ extension SpiralAPI: PartStore {
         let hasExpired = record.missing.contains { number in
             // One that is refused now is asked for anew.
             guard let url = try? checked(record.upload.partURLs[number - 1]) else { return true }
-            return PresignedLife.hasExpired(url, now: .now) ?? false
+            return url.hasExpired(now: .now) ?? false
         }
         return hasExpired ? nil : record
     }
@@ -280,7 +281,7 @@ struct PresignedTarget: SliceTarget {
         let isPage = answer.isPage || answer.isHostsOwn
         // What the store says, and what of it may be everybody's: keys that were withdrawn refuse every URL.
         let heard = Heard(answer.status, isPage ? .foreign : .refusal)
-        let isExpired = PresignedLife.hasExpired(url, now: .now)
+        let isExpired = url.hasExpired(now: .now)
         if answer.status == 403, isExpired ?? !isPage || said.contains("expired") {
             return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired", heard: heard)
         }
@@ -296,23 +297,13 @@ struct PresignedTarget: SliceTarget {
     }
 }
 
-/// A presigned URL's own account of its life (AWS Signature Version 4, query parameters).
-enum PresignedLife {
-    /// Whether the URL has expired by our clock; nil when it does not say.
-    static func hasExpired(_ url: HTTPURL, now: WallTime) -> Bool? {
-        guard let date = url.queryItem("X-Amz-Date"), let life = url.queryItem("X-Amz-Expires").flatMap(Int64.init),
-            let signed = time(date)
+extension HTTPURL {
+    /// Whether a presigned URL has expired by our clock, by its own account (AWS Signature Version 4, query parameters); nil when
+    /// it does not say.
+    func hasExpired(now: WallTime) -> Bool? {
+        guard let life = queryItem("X-Amz-Expires").flatMap(Int64.init),
+            let signed = queryItem("X-Amz-Date").flatMap({ WallTime(signingTime: $0) })
         else { return nil }
         return signed + .seconds(life) <= now
-    }
-
-    /// Parses `20261121T072000Z`.
-    static func time(_ text: String) -> WallTime? {
-        guard text.utf8.count == 16 else { return nil }
-        var long = Array(text.utf8)
-        for (place, mark) in [(4, "-"), (7, "-"), (13, ":"), (16, ":")] {
-            long.insert(contentsOf: mark.utf8, at: place)
-        }
-        return WallTime(rfc3339: String(decoding: long, as: UTF8.self))
     }
 }

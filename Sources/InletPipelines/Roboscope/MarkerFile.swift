@@ -122,9 +122,8 @@ struct MarkerFile: Sendable {
 
     /// Marker number `index` as it is sent: everything of the file's but what the server gives, with its session and stamp.
     func marker(_ index: Int, session: String) -> JSONObject {
-        var reader = JSONReader(json, from: ranges[index].lowerBound)
         // It was read once, so it can be read again.
-        var fields = (try? reader.value())?.object ?? [:]
+        var fields = JSON.value(json[ranges[index]])?.object ?? [:]
         for name in Self.given { fields[name] = nil }
         for (name, value) in fields where value == .null { fields[name] = nil }
         var props = fields["custom_props"]?.object ?? [:]

@@ -4,47 +4,45 @@ internal import InletTransfer
 internal import SystemPackage
 
 /// A file of markers: read, checked, its session resolved, imported.
-struct MarkerDelivery: Sendable {
-    let job: RoboscopeJob
-
+extension RoboscopeJob {
     /// Files above this are read one at a time, so that memory is bounded whatever the number of connections.
     private static let large = 4 << 20
 
-    func deliver() async throws(DeliveryError) -> DeliveryOutcome {
-        guard job.order.source.size > Self.large else { return try await read() }
-        return try await KeyedMutex.shared.alone("markers of \(job.order.destination)") { () throws(DeliveryError) in
-            try await read()
+    func importMarkers() async throws(DeliveryError) -> DeliveryOutcome {
+        guard order.source.size > Self.large else { return try await readMarkers() }
+        return try await KeyedMutex.shared.alone("markers of \(order.destination)") { () throws(DeliveryError) in
+            try await readMarkers()
         }
     }
 
-    private func read() async throws(DeliveryError) -> DeliveryOutcome {
-        let bytes = try await job.content(limit: MarkerFile.longest)
-        try job.checkSource()
-        let digest = await job.pool.run { Checksum.sha256(bytes) }
-        let json = try await job.json(bytes, FilePath(root: nil, job.path.lastComponent.map { [$0] } ?? []))
+    private func readMarkers() async throws(DeliveryError) -> DeliveryOutcome {
+        let bytes = try await content(limit: MarkerFile.longest)
+        try checkSource()
+        let digest = await pool.run { Checksum.sha256(bytes) }
+        let json = try await self.json(bytes, FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
         let file: MarkerFile
         do throws(MarkerFile.Fault) {
-            file = try await job.pool.run { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
+            file = try await pool.run { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
         } catch {
-            throw DeliveryError(.giveUp, .rejected, "\(job.shown): \(error.reason); nothing was sent")
+            throw DeliveryError(.giveUp, .rejected, "\(shown): \(error.reason); nothing was sent")
         }
         return try await send(file)
     }
 
     private func send(_ file: MarkerFile) async throws(DeliveryError) -> DeliveryOutcome {
-        try job.checkStopping()
+        try checkStopping()
         let session = try await resolve(file)
-        let tally = MarkerTally(job.attempt.checkpoint.entries, session: session, count: file.count)
-        try await job.attempt.checkpoint.put([MarkerTally.note: tally.bytes])
-        return try await KeyedMutex.shared.alone("markers in \(session) at \(job.server)") { () throws(DeliveryError) in
-            try await SessionWatch(job: job, session: session).whileWriting { () async throws(DeliveryError) in
-                try await MarkerImport(job: job, file: file, session: session).run(tally)
+        let tally = MarkerTally(attempt.checkpoint.entries, session: session, count: file.count)
+        try await attempt.checkpoint.put([MarkerTally.note: tally.bytes])
+        return try await KeyedMutex.shared.alone("markers in \(session) at \(server)") { () throws(DeliveryError) in
+            try await SessionWatch(job: self, session: session).whileWriting { () async throws(DeliveryError) in
+                try await MarkerImport(job: self, file: file, session: session).run(tally)
                 try await end(session, file)
                 let details = [
                     "session_id": session, "markers": String(file.count),
                     "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
                 ]
-                return job.proof(details, content: ContentHash(digest: file.digest, partSize: nil))
+                return proof(details, content: ContentHash(digest: file.digest, partSize: nil))
             }
         }
     }
@@ -52,29 +50,29 @@ struct MarkerDelivery: Sendable {
     /// The id of the session that the markers go to: the one that the file names, the unit's, or one for this content.
     private func resolve(_ file: MarkerFile) async throws(DeliveryError) -> String {
         if let id = file.session {
-            let there = try await job.api.get(RoboscopeSession.self, id)
+            let there = try await api.object(.sessions, id)
             return there.id.isEmpty ? id : there.id
         }
-        if let noted = MarkerTally.session(job.attempt.checkpoint.entries) {
+        if let noted = MarkerTally.session(attempt.checkpoint.entries) {
             // Only a server that says so has lost a session: with any other error its markers would go to a second one.
             let there = try await DeliveryError.ignoring(
-                .notFound, in: await job.api.get(RoboscopeSession.self, noted))
+                .notFound, in: await api.object(.sessions, noted))
             if there != nil { return noted }
-            if let batch = job.order.batch { job.memory.remember(nil, of: SessionKeeping.stamp(batch)) }
+            if let batch = order.batch { memory.remember(nil, of: Self.stamp(batch)) }
         }
-        if let batch = job.order.batch, file.space == nil { return try await SessionKeeping(job: job).ensure(batch) }
-        let plan = SessionKeeping.Plan(
-            stamp: "markers:\(file.digest.hex)", space: file.space, type: file.plan.type ?? job.fields.sessionType,
-            startedAt: WallTime(nanoseconds: job.order.source.modified), meta: file.plan.meta)
-        return try await SessionKeeping(job: job).found(plan).id
+        if let batch = order.batch, file.space == nil { return try await session(of: batch) }
+        let plan = SessionPlan(
+            stamp: "markers:\(file.digest.hex)", space: file.space, type: file.plan.type ?? fields.sessionType,
+            startedAt: WallTime(nanoseconds: order.source.modified), meta: file.plan.meta)
+        return try await session(plan).id
     }
 
     /// A session of the markers' own may be wanted in another state than `active`.
     private func end(_ session: String, _ file: MarkerFile) async throws(DeliveryError) {
-        guard file.session == nil, job.order.batch == nil || file.space != nil,
-            let status = file.plan.status ?? job.fields.sessionStatus
+        guard file.session == nil, order.batch == nil || file.space != nil,
+            let status = file.plan.status ?? fields.sessionStatus
         else { return }
-        _ = try await job.api.changing(RoboscopeSession.self, session) { current throws(DeliveryError) in
+        _ = try await api.changing(.sessions, session) { current throws(DeliveryError) in
             guard current.status != status else { return nil }
             var fields: JSONObject = ["status": .string(status)]
             if ["done", "archived"].contains(status), current.time("completed_at") == nil {
@@ -141,7 +139,7 @@ struct MarkerImport: Sendable {
                 // In a row, without one marker more.
                 failed += 1
                 try await Retrying.pause(
-                    after: failed, error, to: "send markers", isStopping: job.attempt.isStopping)
+                    after: failed, error, "waiting to send markers again", isStopping: job.attempt.isStopping)
             }
         }
     }
@@ -181,12 +179,12 @@ struct MarkerImport: Sendable {
     }
 
     /// The texts of the next markers: as many as go into one request.
-    private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [String] {
-        var markers: [String] = []
+    private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [[UInt8]] {
+        var markers: [[UInt8]] = []
         var size = 0
         for number in numbers.prefix(chunk) {
-            let text = JSONValue.object(file.marker(number, session: session)).text
-            size += text.utf8.count + 1
+            let text = JSONValue.object(file.marker(number, session: session)).bytes
+            size += text.count + 1
             if size > Self.largestRequest, !markers.isEmpty { break }
             markers.append(text)
         }
@@ -195,7 +193,7 @@ struct MarkerImport: Sendable {
 
     /// - Parameter numbers: of the markers, in the same order.
     private func send(
-        _ markers: [String], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
+        _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
     ) async throws(DeliveryError) {
         if !job.memory.lacks(.bulk) {
             do throws(DeliveryError) {
@@ -208,7 +206,7 @@ struct MarkerImport: Sendable {
             } catch {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
-                _ = try await job.api.get(RoboscopeSession.self, session)
+                _ = try await job.api.object(.sessions, session)
                 job.memory.note(lacking: .bulk)
             }
         }
@@ -242,7 +240,7 @@ struct MarkerImport: Sendable {
     /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
     private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
         var there: [Int: [Copy]] = [:]
-        try await job.api.each(RoboscopeMarker.self, [("work_session_id", session)]) { marker in
+        try await job.api.each(.markers, [("work_session_id", session)]) { marker in
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
             else { return }
@@ -257,7 +255,7 @@ struct MarkerImport: Sendable {
     /// one stamp goes.
     private func removeCopies(_ there: [Int: [Copy]]) async throws(DeliveryError) {
         for extra in there.values.flatMap(Self.extras) where !extra.isEmpty {
-            try await DeliveryError.ignoring(.notFound, in: await job.api.delete(RoboscopeMarker.self, extra))
+            try await DeliveryError.ignoring(.notFound, in: await job.api.remove(.markers, extra))
         }
     }
 

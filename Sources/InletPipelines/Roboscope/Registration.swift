@@ -3,36 +3,34 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Puts the URLs of stored files into their space: those that differ, in one PATCH, and looks whether they are there.
-struct Registration: Sendable {
-    let job: RoboscopeJob
-
-    func deliver() async throws(DeliveryError) -> DeliveryOutcome {
-        let wanted = try Self.wanted(job.fields.role, job.order, storage: job.api.settings.storage)
-        let space = try await job.space()
-        if let batch = job.order.batch { _ = try await SessionKeeping(job: job).ensure(batch) }
+extension RoboscopeJob {
+    func register() async throws(DeliveryError) -> DeliveryOutcome {
+        let wanted = try Self.wanted(fields.role, order, storage: api.settings.storage)
+        let space = try await self.space()
+        if let batch = order.batch { _ = try await session(of: batch) }
         let previous = try await noted(previous: Self.replaced(in: space, by: wanted))
-        try job.checkStopping()
-        let changed = try await job.api.changing(RoboscopeSpace.self, space.id) { current throws(DeliveryError) in
+        try checkStopping()
+        let changed = try await api.changing(.spaces, space.id) { current throws(DeliveryError) in
             let different = wanted.filter { current.text($0.key) != $0.value }
             return different.isEmpty ? nil : different.mapValues { .string($0) }
         }
         if let lost = wanted.keys.sorted().first(where: { changed.text($0) != wanted[$0] }) {
             throw DeliveryError(
                 .retry(after: nil), .conflict,
-                "\(job.shown): '\(lost)' of space \(space.id) was set, but reads otherwise; someone else changes it too"
+                "\(shown): '\(lost)' of space \(space.id) was set, but reads otherwise; someone else changes it too"
             )
         }
         var details = ["space_id": space.id, "space_key": space.key].merging(wanted) { $1 }
         for (field, url) in previous { details["previous_" + field] = url }
-        return job.proof(details, url: Self.own(job.order)?.proof.url)
+        return proof(details, url: Self.own(order)?.proof.url)
     }
 
     /// What was there before, in the notes from before the PATCH: a later attempt finds its own URL in the space.
     private func noted(previous: [String: String]) async throws(DeliveryError) -> [String: String] {
-        let known = job.attempt.checkpoint.entries[Self.previousNote].flatMap { try? JSONValue(parsing: $0).object }
+        let known = JSON.object(attempt.checkpoint.entries[Self.previousNote])
         if let known { return known.compactMapValues(\.string) }
-        let text = JSONValue.object(previous.mapValues { .string($0) }).text
-        try await job.attempt.checkpoint.put([Self.previousNote: Array(text.utf8)])
+        let note = JSONValue.object(previous.mapValues { .string($0) }).bytes
+        try await attempt.checkpoint.put([Self.previousNote: note])
         return previous
     }
 
@@ -42,7 +40,7 @@ struct Registration: Sendable {
     // MARK: - Decisions
 
     /// The URLs that are about to go.
-    static func replaced(in space: RoboscopeSpace, by wanted: [String: String]) -> [String: String] {
+    static func replaced(in space: RoboscopeObject, by wanted: [String: String]) -> [String: String] {
         wanted.compactMap { field, url in
             space.text(field).flatMap { $0.isEmpty || $0 == url ? nil : (field, $0) }
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }

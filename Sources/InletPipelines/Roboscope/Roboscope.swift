@@ -20,45 +20,50 @@ package struct RoboscopeSettings: Sendable {
 
     package static let type = DestinationType(
         name: "roboscope", summary: "a Roboscope 2 server: models and scans registered, markers and sessions kept",
-        keys: keys + KeySpec.bandwidth + [.proxy], fields: RoboscopeFields.specs, takesSidecars: false)
-
-    private static let keys = [
-        KeySpec("url", .string, required: true, "Address of the API, for example https://api.example/api/v1."),
-        KeySpec(
-            "storage", .string, required: true,
-            "Name of the destination that files are uploaded to; it needs a public URL for what it holds."),
-        KeySpec("token", .secret, "Sent as Authorization: Bearer, where the server wants one."),
-        KeySpec("chunk", .integer(1...1000), default: "100", "Markers sent in one request."),
-        KeySpec(
-            "presence", .boolean, default: "true", "Be shown as present in a session while markers are sent to it."),
-        KeySpec("locks", .boolean, default: "true", "Lock a session while it is written to."),
-        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        Trust.caFileKey,
-        KeySpec("connections", .integer(1...64), default: "8", "Registrations made at once."),
-    ]
+        keys: RoboscopeKind().specs, fields: RoboscopeFields.specs, takesSidecars: false)
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        url = try HTTPURL(values)
-        guard let name = values.string("storage"), !name.isEmpty else {
-            throw SettingFault(key: "storage", message: "is missing: the destination that models are uploaded to")
+        let values = Section(RoboscopeKind(), values)
+        url = try values.neededAddress(\.url, allowHTTP: values.allowHTTP)
+        guard let name = values.storage, !name.isEmpty else {
+            throw values.fault(\.storage, "is missing: the destination that models are uploaded to")
         }
         storage = name
-        token = values.secret("token").flatMap { $0.isEmpty ? nil : $0 }
+        token = values.token.flatMap { $0.isEmpty ? nil : $0 }
         if let token, !token.reveal().utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
-            throw SettingFault(key: "token", message: "holds characters that cannot stand in a header")
+            throw values.fault(\.token, "holds characters that cannot stand in a header")
         }
-        chunk = values.integer("chunk") ?? 100
-        presence = values.boolean("presence") ?? true
-        locks = values.boolean("locks") ?? true
-        trust = try Trust(values)
-        connections = values.integer("connections") ?? 8
+        chunk = values.chunk
+        presence = values.presence
+        locks = values.locks
+        trust = Trust(caFile: values.caFile)
+        connections = values.connections
     }
 }
 
 package struct RoboscopeKind: DestinationKind {
+    let url = Key("url", .string, required: true, "Address of the API, for example https://api.example/api/v1.")
+    let storage = Key(
+        "storage", .string, required: true,
+        "Name of the destination that files are uploaded to; it needs a public URL for what it holds.")
+    let token = Key("token", .secret, "Sent as Authorization: Bearer, where the server wants one.")
+    let chunk = Key("chunk", .integer(1...1000), default: 100, "Markers sent in one request.")
+    let presence = Key(
+        "presence", .boolean, default: true, "Be shown as present in a session while markers are sent to it.")
+    let locks = Key("locks", .boolean, default: true, "Lock a session while it is written to.")
+    let allowHTTP = Key.allowHTTP
+    let caFile = TrustKeys.caFile
+    let connections = Key("connections", .integer(1...64), default: 8, "Registrations made at once.")
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try RoboscopeSettings(destination.values)
+        return (settings.url, settings.trust)
+    }
 
     /// Nothing of size goes there but markers, which share the connections.
     package func make(
@@ -81,11 +86,6 @@ package struct RoboscopeKind: DestinationKind {
         made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try RoboscopeSettings(destination.values)
-        return (settings.url, settings.trust)
     }
 
     package var setup: DestinationSetup {
@@ -124,7 +124,7 @@ extension RoboscopePipeline: DeliveryVerifying {
         let details = order.proof.details ?? [:]
         var compared: [String] = []
         if let id = details["space_id"] {
-            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSpace.self, id))
+            guard let space = try await DeliveryError.ignoring(.notFound, in: await api.object(.spaces, id))
             else {
                 return .missing("space \(id) is not there")
             }
@@ -141,7 +141,7 @@ extension RoboscopePipeline: DeliveryVerifying {
             compared.append("space \(id)")
         }
         if let id = details["session_id"] {
-            let session = try await DeliveryError.ignoring(.notFound, in: await api.get(RoboscopeSession.self, id))
+            let session = try await DeliveryError.ignoring(.notFound, in: await api.object(.sessions, id))
             if session == nil { return .missing("session \(id) is not there") }
             compared.append("session \(id)")
         }

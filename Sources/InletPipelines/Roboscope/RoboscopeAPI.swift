@@ -36,25 +36,25 @@ package struct RoboscopeAPI: Sendable {
     // MARK: - Spaces, sessions, markers
 
     /// - Parameter query: filters such as `space_id`; the server may know fewer, so callers look again.
-    func list<Resource: RoboscopeResource>(
-        _ type: Resource.Type, _ query: [(String, String)] = []
-    ) async throws(DeliveryError) -> [Resource] {
-        var found: [Resource] = []
-        try await each(type, query) { found.append($0) }
+    func objects(
+        _ kind: Kind, _ query: [(String, String)] = []
+    ) async throws(DeliveryError) -> [RoboscopeObject] {
+        var found: [RoboscopeObject] = []
+        try await each(kind, query) { found.append($0) }
         return found
     }
 
-    /// As `list`, one by one: a session may have more markers than fit into memory as values.
-    func each<Resource: RoboscopeResource>(
-        _: Resource.Type, _ query: [(String, String)], _ take: (Resource) -> Void
+    /// As `objects`, one by one: a session may have more markers than fit into memory as values.
+    func each(
+        _ kind: Kind, _ query: [(String, String)], _ take: (RoboscopeObject) -> Void
     ) async throws(DeliveryError) {
-        let what = "listing \(Resource.noun)s"
+        let what = "listing \(kind.noun)s"
         do throws(DeliveryError) {
-            let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
-            try RoboscopeAnswer.each(response, what) { take(Resource(fields: $0)) }
+            let response = try await call("GET", kind.path, query: query, what, limit: Self.longList)
+            try RoboscopeAnswer.each(response, what) { take(RoboscopeObject(fields: $0)) }
         } catch {
-            // A server without so much as a list is no Roboscope: nothing that is wrong with a file.
-            guard error.code == .notFound else { throw error }
+            // A server without so much as a list is no Roboscope: nothing that is wrong with a file. It may have no trail.
+            guard error.code == .notFound, kind != .events else { throw error }
             throw DeliveryError(
                 .outage(after: nil), .badAnswer,
                 "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as "
@@ -62,45 +62,41 @@ package struct RoboscopeAPI: Sendable {
         }
     }
 
-    func get<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) -> Resource {
-        let what = "reading \(Resource.noun) \(DisplayText.escape(id))"
-        let response = try await call("GET", try Self.path(Resource.path, id), what)
-        return Resource(fields: try RoboscopeAnswer.object(response, what))
+    func object(_ kind: Kind, _ id: String) async throws(DeliveryError) -> RoboscopeObject {
+        let what = "reading \(kind.noun) \(DisplayText.escape(id))"
+        let response = try await call("GET", try Self.path(kind, id), what)
+        return RoboscopeObject(fields: try RoboscopeAnswer.object(response, what))
     }
 
-    func create<Resource: RoboscopeResource>(
-        _: Resource.Type, _ fields: JSONObject
-    ) async throws(DeliveryError) -> Resource {
-        let what = "creating a \(Resource.noun)"
-        let response = try await call("POST", Resource.path, body: .object(fields), what)
-        let made = Resource(fields: try RoboscopeAnswer.object(response, what))
+    func make(_ kind: Kind, _ fields: JSONObject) async throws(DeliveryError) -> RoboscopeObject {
+        let what = "creating a \(kind.noun)"
+        let response = try await call("POST", kind.path, body: .object(fields), what)
+        let made = RoboscopeObject(fields: try RoboscopeAnswer.object(response, what))
         guard !made.id.isEmpty else { throw RoboscopeAnswer.unreadable(what, "it has no id") }
         return made
     }
 
     /// Changes the members in `fields` and no other. - Throws: `.conflict` when the version in it is not the server's.
-    func update<Resource: RoboscopeResource>(
-        _: Resource.Type, _ id: String, _ fields: JSONObject
-    ) async throws(DeliveryError) {
-        let what = "changing \(Resource.noun) \(DisplayText.escape(id))"
-        _ = try await call("PATCH", try Self.path(Resource.path, id), body: .object(fields), what)
+    func patch(_ kind: Kind, _ id: String, _ fields: JSONObject) async throws(DeliveryError) {
+        let what = "changing \(kind.noun) \(DisplayText.escape(id))"
+        _ = try await call("PATCH", try Self.path(kind, id), body: .object(fields), what)
     }
 
-    func delete<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) {
-        let what = "deleting \(Resource.noun) \(DisplayText.escape(id))"
-        _ = try await call("DELETE", try Self.path(Resource.path, id), what)
+    func remove(_ kind: Kind, _ id: String) async throws(DeliveryError) {
+        let what = "deleting \(kind.noun) \(DisplayText.escape(id))"
+        _ = try await call("DELETE", try Self.path(kind, id), what)
     }
 
     /// `POST /markers/bulk`: all of them or none. `markers` are JSON texts.
-    func create(markers: [String]) async throws(DeliveryError) -> [RoboscopeMarker] {
+    func create(markers: [[UInt8]]) async throws(DeliveryError) -> [RoboscopeObject] {
         let what = "creating \(markers.count) markers"
-        let body = "{\"markers\":[" + markers.joined(separator: ",") + "]}"
+        let body = Array("{\"markers\":[".utf8) + markers.joined(separator: ",".utf8) + "]}".utf8
         let response = try await send(request("POST", "markers/bulk", body: body, limit: Self.longList), what)
-        return try RoboscopeAnswer.list(response, what).map { RoboscopeMarker(fields: $0) }
+        return try RoboscopeAnswer.list(response, what).map { RoboscopeObject(fields: $0) }
     }
 
     /// `POST /markers` with a JSON text: for servers without the other call.
-    func create(marker: String) async throws(DeliveryError) {
+    func create(marker: [UInt8]) async throws(DeliveryError) {
         _ = try await send(request("POST", "markers", body: marker, limit: 4 << 20), "creating a marker")
     }
 
@@ -109,23 +105,16 @@ package struct RoboscopeAPI: Sendable {
     /// What the server has measured of a marker; nil while it has not.
     package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
         let what = "reading the details of marker \(DisplayText.escape(id))"
-        let path = try Self.path(RoboscopeMarker.path, id) + "/details"
+        let path = try Self.path(.markers, id) + "/details"
         let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
         return if let response { .object(try RoboscopeAnswer.object(response, what)) } else { nil }
-    }
-
-    /// The trail of what was done.
-    func events(_ query: [(String, String)]) async throws(DeliveryError) -> [JSONObject] {
-        let what = "listing events"
-        return try RoboscopeAnswer.list(
-            try await call("GET", "events", query: query, what, limit: Self.longList), what)
     }
 
     /// Whether the server answers and takes our credentials.
     func probe() async throws(DeliveryError) -> String {
         // A key that nobody has: the answer is short.
         let key = "inlet-probe-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        _ = try await list(RoboscopeSpace.self, [("key", key)])
+        _ = try await objects(.spaces, [("key", key)])
         return "\(settings.url.redacted) answers" + (settings.token == nil ? "" : " and takes this token")
     }
 
@@ -135,11 +124,11 @@ package struct RoboscopeAPI: Sendable {
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, _ what: String,
         limit: Int = 4 << 20
     ) async throws(DeliveryError) -> HTTPResponse {
-        try await send(request(method, path, query: query, body: body?.text, limit: limit), what)
+        try await send(request(method, path, query: query, body: body?.bytes, limit: limit), what)
     }
 
     func request(
-        _ method: String, _ path: String, query: [(String, String)] = [], body: String? = nil, limit: Int
+        _ method: String, _ path: String, query: [(String, String)] = [], body: [UInt8]? = nil, limit: Int
     ) -> HTTPRequest {
         var request = service.request(
             method, path, query: query.map { ($0.0, $0.1) }, json: body, limit: limit, patience: patience)
@@ -155,9 +144,9 @@ package struct RoboscopeAPI: Sendable {
         try await service.send(request) { RoboscopeAnswer.error($0, "\(what) at \(settings.url.redacted)") }
     }
 
-    private static func path(_ folder: String, _ id: String) throws(DeliveryError) -> String {
+    private static func path(_ kind: Kind, _ id: String) throws(DeliveryError) -> String {
         try checked(id)
-        return "\(folder)/\(id)"
+        return "\(kind.path)/\(id)"
     }
 
     static func checked(_ id: String) throws(DeliveryError) {

@@ -2,36 +2,15 @@ package import InletCore
 
 /// What people ask of a Roboscope server from the command line. Objects come and go as JSON, with all their members.
 extension RoboscopeAPI {
-    package enum Kind: String, Sendable, CaseIterable {
-        case spaces
-        case sessions
-        case markers
-        /// Read only.
-        case events
-
-        fileprivate var resource: any RoboscopeResource.Type {
-            get throws(DeliveryError) {
-                switch self {
-                case .spaces: RoboscopeSpace.self
-                case .sessions: RoboscopeSession.self
-                case .markers: RoboscopeMarker.self
-                case .events: throw DeliveryError(.giveUp, .badRequest, "events can only be listed")
-                }
-            }
-        }
-    }
-
     /// - Parameter query: filters as the server has them: `key` and `include_inactive` of spaces; `space_id`, `status` and
     ///   `session_type` of sessions; `work_session_id` of markers.
     package func list(_ kind: Kind, query: [(String, String)] = []) async throws(DeliveryError) -> [JSONValue] {
-        if kind == .events { return try await events(query).map { .object($0) } }
-        return try await list(kind.resource, query).map(\.json)
+        try await objects(kind, query).map(\.json)
     }
 
     /// The object called `id`; a space also by its key. - Throws: `.notFound`.
     package func get(_ kind: Kind, _ id: String) async throws(DeliveryError) -> JSONValue {
-        let type = try kind.resource
-        return try await get(type, try await self.id(kind, id)).json
+        try await object(kind, try await self.id(kind, id)).json
     }
 
     /// Makes an object of `fields`, and returns it as the server has it. Markers are checked first.
@@ -39,7 +18,8 @@ extension RoboscopeAPI {
         if kind == .markers, let fault = MarkerRules.objections(to: .object(fields)).first {
             throw DeliveryError(.giveUp, .badRequest, "the marker's \(fault)")
         }
-        return try await create(kind.resource, fields).json
+        if kind == .events { throw Self.readOnly }
+        return try await make(kind, fields).json
     }
 
     /// Changes the members in `fields`; `meta` and `custom_props` are merged with what is there. Sessions and markers go with
@@ -47,20 +27,27 @@ extension RoboscopeAPI {
     ///
     /// - Returns: the object as it is then.
     package func update(_ kind: Kind, _ id: String, _ fields: JSONObject) async throws(DeliveryError) -> JSONValue {
-        let type = try kind.resource
-        return try await merge(fields, into: type, try await self.id(kind, id))
+        let changed = try await changing(kind, try await self.id(kind, id)) { current throws(DeliveryError) in
+            var wanted = fields
+            wanted["version"] = nil
+            for name in ["meta", "custom_props"] {
+                guard let new = fields[name]?.object, let old = current.json[name]?.object else { continue }
+                wanted[name] = .object(old.merging(new) { $1 })
+            }
+            return wanted
+        }
+        return changed.json
     }
 
     package func delete(_ kind: Kind, _ id: String) async throws(DeliveryError) {
-        let type = try kind.resource
-        try await delete(type, try await self.id(kind, id))
+        try await remove(kind, try await self.id(kind, id))
     }
 
     /// The id of the space that `text` is the id or the key of.
     ///
     /// - Throws: `.notFound`; `.conflict` when several have the key.
     package func space(_ text: String) async throws(DeliveryError) -> String {
-        let named = try await list(RoboscopeSpace.self, [("key", text)]).filter { $0.key == text }
+        let named = try await objects(.spaces, [("key", text)]).filter { $0.key == text }
         let shown = DisplayText.escape(String(text.prefix(60)))
         guard named.count < 2 else {
             let ids = named.map(\.id).joined(separator: ", ")
@@ -75,21 +62,9 @@ extension RoboscopeAPI {
     }
 
     private func id(_ kind: Kind, _ text: String) async throws(DeliveryError) -> String {
-        kind == .spaces ? try await space(text) : text
+        if kind == .events { throw Self.readOnly }
+        return kind == .spaces ? try await space(text) : text
     }
 
-    private func merge<Resource: RoboscopeResource>(
-        _ fields: JSONObject, into type: Resource.Type, _ id: String
-    ) async throws(DeliveryError) -> JSONValue {
-        let changed = try await changing(type, id) { current throws(DeliveryError) in
-            var wanted = fields
-            wanted["version"] = nil
-            for name in ["meta", "custom_props"] {
-                guard let new = fields[name]?.object, let old = current.json[name]?.object else { continue }
-                wanted[name] = .object(old.merging(new) { $1 })
-            }
-            return wanted
-        }
-        return changed.json
-    }
+    private static let readOnly = DeliveryError(.giveUp, .badRequest, "events can only be listed")
 }

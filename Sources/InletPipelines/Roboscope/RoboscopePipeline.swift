@@ -57,13 +57,13 @@ package struct RoboscopePipeline: Pipeline {
 
     private func run(_ job: RoboscopeJob) async throws(DeliveryError) -> DeliveryOutcome {
         if let batch = job.order.batch, batch.role == .closing {
-            return try await SessionKeeping(job: job).close(batch)
+            return try await job.closeSession(batch)
         }
         return switch job.fields.role {
-        case .model, .scan, .preview: try await Registration(job: job).deliver()
-        case .markers: try await MarkerDelivery(job: job).deliver()
-        case .session: try await SessionKeeping(job: job).apply(job.order.batch)
-        case .file: try await SessionKeeping(job: job).join(job.order.batch)
+        case .model, .scan, .preview: try await job.register()
+        case .markers: try await job.importMarkers()
+        case .session: try await job.applySessionFile(job.order.batch)
+        case .file: try await job.joinSession(job.order.batch)
         }
     }
 
@@ -121,7 +121,7 @@ struct RoboscopeJob: Sendable {
     ///
     /// - Parameter text: from the file itself; nil = the route's.
     /// - Throws: `.conflict` when several spaces have the key: nobody but a person can tell which one is meant.
-    func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeSpace {
+    func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeObject {
         guard let key = text ?? fields.space else {
             throw refusal(RoboscopeFields.noSpace)
         }
@@ -130,8 +130,8 @@ struct RoboscopeJob: Sendable {
             if let known = try await find(space: key) { return known }
             try checkStopping()
             do throws(DeliveryError) {
-                return try await api.create(
-                    RoboscopeSpace.self, ["key": .string(key), "name": .string(name ?? key)])
+                return try await api.make(
+                    .spaces, ["key": .string(key), "name": .string(name ?? key)])
             } catch {
                 // Somebody else has made it since, or just the answer was lost.
                 guard error.code != .cancelled, let known = try? await find(space: key) else { throw error }
@@ -140,8 +140,8 @@ struct RoboscopeJob: Sendable {
         }
     }
 
-    private func find(space key: String) async throws(DeliveryError) -> RoboscopeSpace? {
-        let found = try await api.list(RoboscopeSpace.self, [("key", key)]).filter { $0.key == key }
+    private func find(space key: String) async throws(DeliveryError) -> RoboscopeObject? {
+        let found = try await api.objects(.spaces, [("key", key)]).filter { $0.key == key }
         guard found.count < 2 else {
             let ids = found.map { DisplayText.escape($0.id) }.joined(separator: ", ")
             throw DeliveryError(
@@ -156,7 +156,7 @@ struct RoboscopeJob: Sendable {
     /// - Parameter content: where it was read here; otherwise it is what the storage has proved.
     func proof(_ details: [String: String], url: String? = nil, content: ContentHash? = nil) -> DeliveryOutcome {
         let redactor = Redactor([api.settings.token].compactMap(\.self))
-        let stored = opened == nil ? nil : Registration.own(order)?.proof.content
+        let stored = opened == nil ? nil : Self.own(order)?.proof.content
         return .delivered(
             Proof(
                 key: order.key, size: order.source.size, method: .registered, content: content ?? stored, url: url,

@@ -3,20 +3,19 @@ internal import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
+/// What a session that may have to be made is like.
+struct SessionPlan: Sendable {
+    /// Into `meta.ingest_batch`: what it is found by again.
+    var stamp: String
+    /// Key of its space; nil = the route's.
+    var space: String?
+    var type: String
+    var startedAt: WallTime?
+    var meta: JSONObject = [:]
+}
+
 /// Finds or makes sessions, each once, and brings those of units to their end.
-struct SessionKeeping: Sendable {
-    let job: RoboscopeJob
-
-    struct Plan: Sendable {
-        /// Into `meta.ingest_batch`: what it is found by again.
-        var stamp: String
-        /// Key of its space; nil = the route's.
-        var space: String?
-        var type: String
-        var startedAt: WallTime?
-        var meta: JSONObject = [:]
-    }
-
+extension RoboscopeJob {
     /// What stands for a unit for ever: ids are those of one journal, so the machine is part of it.
     static func stamp(_ batch: OrderBatch, host: String = ProcessSetup.hostName) -> String {
         "\(host):\(batch.name)#\(batch.id)"
@@ -25,58 +24,58 @@ struct SessionKeeping: Sendable {
     // MARK: - Files of a unit
 
     /// Makes sure that the unit's session is there and active. - Returns: its id.
-    func ensure(_ batch: OrderBatch) async throws(DeliveryError) -> String {
+    func session(of batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
-        if let known = job.memory.session(of: stamp) { return known }
-        return try await KeyedMutex.shared.alone("unit \(stamp) at \(job.server)") { () throws(DeliveryError) in
-            if let known = job.memory.session(of: stamp) { return known }
+        if let known = memory.session(of: stamp) { return known }
+        return try await KeyedMutex.shared.alone("unit \(stamp) at \(server)") { () throws(DeliveryError) in
+            if let known = memory.session(of: stamp) { return known }
             // What is wrong with it is said once, when the unit closes.
-            let file = try? await job.sessionFile(batch)
-            let id = try await found(plan(batch, file ?? SessionFile())).id
-            job.memory.remember(id, of: stamp)
+            let file = try? await sessionFile(batch)
+            let id = try await session(plan(batch, file ?? SessionFile())).id
+            memory.remember(id, of: stamp)
             return id
         }
     }
 
     /// A file that is only to be in the session: its bytes are where they belong already.
-    func join(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
+    func joinSession(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
         // With no proof of its bytes anywhere, the file must not count as delivered.
-        guard let own = Registration.own(job.order) else {
-            throw job.refusal("it is not in '\(job.api.settings.storage)', and nothing of it can be registered")
+        guard let own = Self.own(order) else {
+            throw refusal("it is not in '\(api.settings.storage)', and nothing of it can be registered")
         }
         guard let batch else {
-            return job.proof(["note": "stored; nothing is registered for such a file"], url: own.proof.url)
+            return proof(["note": "stored; nothing is registered for such a file"], url: own.proof.url)
         }
-        let id = try await ensure(batch)
-        return job.proof(["session_id": id], url: own.proof.url)
+        let id = try await session(of: batch)
+        return proof(["session_id": id], url: own.proof.url)
     }
 
     /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
-    func apply(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
+    func applySessionFile(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
         guard let batch else {
-            throw job.refusal(
+            throw refusal(
                 "it says what the session of a folder is like, but its route does not have 'unit: folder'")
         }
-        let bytes = try await job.content(limit: SessionFile.longest)
-        let file = try await job.sessionFile(bytes, job.path)
-        try job.checkSource()
-        let plan = plan(batch, file)
-        let session = try await found(plan)
-        _ = try await job.api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
+        let bytes = try await content(limit: SessionFile.longest)
+        let file = try await sessionFile(bytes, path)
+        try checkSource()
+        let plan = self.plan(batch, file)
+        let session = try await session(plan)
+        _ = try await api.changing(.sessions, session.id) { current throws(DeliveryError) in
             Self.difference(current, type: file.type, meta: plan.meta)
         }
-        return job.proof(["session_id": session.id])
+        return proof(["session_id": session.id])
     }
 
     // MARK: - The end of a unit
 
     /// The unit's last delivery: everything of it has arrived, so its session is done.
-    func close(_ batch: OrderBatch) async throws(DeliveryError) -> DeliveryOutcome {
-        let file = try await job.sessionFile(batch)
-        let session = try await found(plan(batch, file ?? SessionFile()))
-        let end = SessionEnd(batch: batch, file: file, status: job.fields.sessionStatus, now: .now)
-        return try await SessionWatch(job: job, session: session.id).whileWriting { () async throws(DeliveryError) in
-            let closed = try await job.api.changing(RoboscopeSession.self, session.id) {
+    func closeSession(_ batch: OrderBatch) async throws(DeliveryError) -> DeliveryOutcome {
+        let file = try await sessionFile(batch)
+        let session = try await session(plan(batch, file ?? SessionFile()))
+        let end = SessionEnd(batch: batch, file: file, status: fields.sessionStatus, now: .now)
+        return try await SessionWatch(job: self, session: session.id).whileWriting { () async throws(DeliveryError) in
+            let closed = try await api.changing(.sessions, session.id) {
                 current throws(DeliveryError) in end.change(of: current)
             }
             guard closed.status == end.finalStatus(of: closed) else {
@@ -84,36 +83,36 @@ struct SessionKeeping: Sendable {
                     .retry(after: nil), .conflict,
                     "session \(session.id) was set to \(end.finalStatus(of: closed)), but is \(closed.status)")
             }
-            job.memory.remember(nil, of: Self.stamp(batch))
+            memory.remember(nil, of: Self.stamp(batch))
             var details = ["session_id": session.id, "status": closed.status, "files": String(batch.files)]
             if batch.failed > 0 { details["failed"] = String(batch.failed) }
-            return job.proof(details)
+            return proof(details)
         }
     }
 
     // MARK: - Finding and making
 
-    private func plan(_ batch: OrderBatch, _ file: SessionFile) -> Plan {
+    private func plan(_ batch: OrderBatch, _ file: SessionFile) -> SessionPlan {
         var meta = file.meta
         meta[SessionStamp.status] = file.status.map { .string($0) }
-        let first = batch.firstCaptured ?? WallTime(nanoseconds: job.order.source.modified)
-        return Plan(
-            stamp: Self.stamp(batch), type: file.type ?? job.fields.sessionType, startedAt: first, meta: meta)
+        let first = batch.firstCaptured ?? WallTime(nanoseconds: order.source.modified)
+        return SessionPlan(
+            stamp: Self.stamp(batch), type: file.type ?? fields.sessionType, startedAt: first, meta: meta)
     }
 
     /// The session with the plan's stamp. A draft becomes active; everything else about one that is there is left alone.
-    func found(_ plan: Plan) async throws(DeliveryError) -> RoboscopeSession {
-        let space = try await job.space(plan.space)
-        return try await KeyedMutex.shared.alone("session \(plan.stamp) at \(job.server)") { () throws(DeliveryError) in
+    func session(_ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
+        let space = try await self.space(plan.space)
+        return try await KeyedMutex.shared.alone("session \(plan.stamp) at \(server)") { () throws(DeliveryError) in
             if let known = try await find(plan.stamp, in: space.id) {
                 guard known.status == "draft" else { return known }
-                return try await job.api.changing(RoboscopeSession.self, known.id) { current throws(DeliveryError) in
+                return try await api.changing(.sessions, known.id) { current throws(DeliveryError) in
                     current.status == "draft" ? ["status": .string("active")] : nil
                 }
             }
-            try job.checkStopping()
+            try checkStopping()
             do throws(DeliveryError) {
-                let made = try await job.api.create(RoboscopeSession.self, Self.fields(plan, space: space.id))
+                let made = try await api.make(.sessions, Self.fields(plan, space: space.id))
                 return try await stamped(made, plan)
             } catch {
                 // The answer may be all that was lost.
@@ -126,27 +125,27 @@ struct SessionKeeping: Sendable {
     }
 
     /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
-    private func stamped(_ made: RoboscopeSession, _ plan: Plan) async throws(DeliveryError) -> RoboscopeSession {
+    private func stamped(_ made: RoboscopeObject, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
         let meta = plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }
         guard made.meta[SessionStamp.batch]?.string != plan.stamp else { return made }
-        let changed = try await job.api.changing(RoboscopeSession.self, made.id) { current throws(DeliveryError) in
+        let changed = try await api.changing(.sessions, made.id) { current throws(DeliveryError) in
             Self.difference(current, type: nil, meta: meta)
         }
         guard changed.meta[SessionStamp.batch]?.string == plan.stamp else {
             throw DeliveryError(
                 .giveUp, .badAnswer,
-                "\(job.shown): session \(made.id) was made, but the server does not keep its 'meta.ingest_batch'")
+                "\(shown): session \(made.id) was made, but the server does not keep its 'meta.ingest_batch'")
         }
         return changed
     }
 
-    private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeSession? {
-        let sessions = try await job.api.list(RoboscopeSession.self, [("space_id", space)])
-        return RoboscopeSession.standing(
+    private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeObject? {
+        let sessions = try await api.objects(.sessions, [("space_id", space)])
+        return RoboscopeObject.standing(
             for: stamp, among: sessions.filter { RoboscopeID.areEqual($0.spaceID, space) })
     }
 
-    private static func fields(_ plan: Plan, space: String) -> JSONObject {
+    private static func fields(_ plan: SessionPlan, space: String) -> JSONObject {
         var fields: JSONObject = [
             "space_id": .string(space), "session_type": .string(plan.type), "status": .string("active"),
             "meta": .object(plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }),
@@ -156,7 +155,7 @@ struct SessionKeeping: Sendable {
     }
 
     /// What has to be written for the session to have this type and these members of `meta`; nil when it has.
-    static func difference(_ current: RoboscopeSession, type: String?, meta: JSONObject) -> JSONObject? {
+    static func difference(_ current: RoboscopeObject, type: String?, meta: JSONObject) -> JSONObject? {
         var fields: JSONObject = [:]
         if let type, type != current.text("session_type") { fields["session_type"] = .string(type) }
         let merged = current.meta.merging(meta) { $1 }
@@ -174,7 +173,7 @@ struct SessionEnd: Sendable {
     var now: WallTime
 
     /// The session file's word counts most: the one that is there now, then the one that was delivered.
-    func finalStatus(of session: RoboscopeSession) -> String {
+    func finalStatus(of session: RoboscopeObject) -> String {
         let told = session.meta[SessionStamp.status]?.string.flatMap {
             RoboscopeFields.statuses.contains($0) ? $0 : nil
         }
@@ -182,11 +181,11 @@ struct SessionEnd: Sendable {
     }
 
     /// nil when nothing has to be written.
-    func change(of session: RoboscopeSession) -> JSONObject? {
+    func change(of session: RoboscopeObject) -> JSONObject? {
         var meta = file?.meta ?? [:]
         meta[SessionStamp.files] = JSONValue(batch.files)
         if batch.failed > 0 { meta["ingest_failed"] = JSONValue(batch.failed) }
-        var fields = SessionKeeping.difference(session, type: file?.type, meta: meta) ?? [:]
+        var fields = RoboscopeJob.difference(session, type: file?.type, meta: meta) ?? [:]
         let final = finalStatus(of: session)
         if session.status != final { fields["status"] = .string(final) }
         if let first = batch.firstCaptured, !Self.isSame(session.time("started_at"), first) {

@@ -19,17 +19,15 @@ struct SessionWatch: Sendable {
     /// The lock's token: an agent that was killed has it still.
     private static let tokenNote = "lock_token"
 
-    private enum Entry: Sendable {
-        /// With what extends and ends the lock; nil where there is none.
-        case open(token: String?)
-        case busy
-    }
-
     /// Runs `body` with the lock. - Returns: `.waiting` without running it while somebody else has the lock.
     func whileWriting(
         _ body: () async throws(DeliveryError) -> DeliveryOutcome
     ) async throws(DeliveryError) -> DeliveryOutcome {
-        guard case .open(let token) = try await lock() else {
+        let token: String?
+        switch try await lock() {
+        case .acquired(let ours): token = ours
+        case .unavailable: token = nil
+        case .taken:
             return .waiting(until: .now + Self.wait, saying: "session \(session) is locked by somebody else")
         }
         await enter()
@@ -48,23 +46,23 @@ struct SessionWatch: Sendable {
 
     // MARK: - Lock
 
-    private func lock() async throws(DeliveryError) -> Entry {
-        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .open(token: nil) }
-        if let token = await kept() { return .open(token: token) }
+    private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockAnswer {
+        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .unavailable }
+        if let token = await kept() { return .acquired(token: token) }
         for attempt in 1...Self.tries {
             switch await answer() {
             case .acquired(let token):
-                guard !token.isEmpty else { return .open(token: nil) }
+                guard !token.isEmpty else { return .unavailable }
                 try await keep(token)
-                return .open(token: token)
-            case .unavailable: return .open(token: nil)
+                return .acquired(token: token)
+            case .unavailable: return .unavailable
             case .taken where attempt < Self.tries:
                 try job.checkStopping()
                 try await DeliveryError.sleep(for: .seconds(1), "a session's lock was waited for")
             case .taken: break
             }
         }
-        return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
+        return try await hasWaitedLongEnough() ? .unavailable : .taken
     }
 
     /// A lock that no later attempt would know of is given back. With it the wait for somebody else is over: the next one
@@ -115,12 +113,12 @@ struct SessionWatch: Sendable {
     /// One word at each beat, until the task is cancelled; the first was said before.
     private func beat(_ token: String?) async {
         var count = 0
-        while (try? await Task.sleep(for: job.beat)) != nil {
+        while await Task.rest(for: job.beat) {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {
                 // A lock that ends is noticed by what it guards.
-                _ = try? await job.api.extend(session, token: token, for: Self.lifetime)
+                await bestEffort(_ = try await job.api.extend(session, token: token, for: Self.lifetime))
             }
         }
     }
@@ -144,13 +142,16 @@ struct SessionWatch: Sendable {
     /// Both at once, so that a server that does not answer is waited for once.
     private func leave(_ token: String?, _ api: RoboscopeAPI) async {
         async let unlocked: Void = unlock(token, api)
-        if api.settings.presence, !job.memory.lacks(.presence) { try? await api.leave(session, as: Self.user) }
+        // The server forgets who says nothing.
+        if api.settings.presence, !job.memory.lacks(.presence) {
+            await bestEffort(try await api.leave(session, as: Self.user))
+        }
         await unlocked
     }
 
     private func unlock(_ token: String?, _ api: RoboscopeAPI) async {
         // It ends by itself after its lifetime.
-        if let token { try? await api.unlock(session, token: token) }
+        if let token { await bestEffort(try await api.unlock(session, token: token)) }
     }
 
     static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)

@@ -70,55 +70,53 @@ package struct S3Settings: Sendable {
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     init(_ values: ConfigSection, _ surroundings: CredentialsSource.Surroundings) throws(SettingFault) {
-        let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
-        bucket = values.string("bucket") ?? ""
+        let values = Section(S3Kind(), values)
+        let rules = URLRules.configured(allowHTTP: values.allowHTTP)
+        bucket = values.bucket ?? ""
         guard S3Address.isBucket(bucket) else {
-            throw SettingFault(key: "bucket", message: "must be the name of a bucket, without slashes")
+            throw values.fault(\.bucket, "must be the name of a bucket, without slashes")
         }
-        endpoint = try S3Address.endpoint(values.string("endpoint"), region: values.string("region"), rules)
-        let style = values.string("style").flatMap(S3Address.Style.init) ?? .auto
-        base = try S3Address.base(endpoint, bucket: bucket, style, rules)
-        let named = values.string("region") ?? "auto"
-        region = named == "auto" ? S3Address.region(of: endpoint) : named
-        publicURL = try HTTPURL.given(values, "public_url")
-        (partSize, largestPart) = try PartPlan.sizes(values)
-        multipartThreshold = values.bytes("multipart_threshold") ?? 16 << 20
+        endpoint = try S3Address.endpoint(values.endpoint, region: values.region, rules)
+        base = try S3Address.base(endpoint, bucket: bucket, values.style, rules)
+        region = values.region == "auto" ? S3Address.region(of: endpoint) : values.region
+        publicURL = try values.address(\.publicURL, allowHTTP: values.allowHTTP)
+        (partSize, largestPart) = try PartPlan.sizes(values, \.partSize)
+        multipartThreshold = values.multipartThreshold
         guard (0...Self.largestPut).contains(multipartThreshold) else {
-            throw SettingFault(key: "multipart_threshold", message: "must be at most 5GiB (limit of the store)")
+            throw values.fault(\.multipartThreshold, "must be at most 5GiB (limit of the store)")
         }
-        maxObjectSize = values.bytes("max_object_size") ?? 5 << 40
+        maxObjectSize = values.maxObjectSize
         guard (1...Self.largestComposed).contains(maxObjectSize) else {
-            throw SettingFault(key: "max_object_size", message: "must be at most 50000GiB (10,000 parts of 5GiB)")
+            throw values.fault(\.maxObjectSize, "must be at most 50000GiB (10,000 parts of 5GiB)")
         }
-        parallelParts = values.integer("parallel_parts") ?? 4
-        verify = values.string("verify").flatMap(Verify.init) ?? .md5
-        ifExists = values.string("if_exists").flatMap(IfExists.init) ?? .overwrite
+        parallelParts = values.parallelParts
+        verify = values.verify
+        ifExists = values.ifExists
         objectHeaders = try Self.objectHeaders(values)
-        trust = try Trust(values)
-        connections = values.integer("connections") ?? 32
-        maxInFlight = values.integer("max_in_flight")
+        trust = try Trust(values.trust)
+        connections = values.connections
+        maxInFlight = values.maxInFlight
         credentials = try CredentialsSource(values, surroundings)
     }
 
-    private static func objectHeaders(_ values: ConfigSection) throws(SettingFault) -> HTTPFields {
+    private static func objectHeaders(_ values: Section<S3Kind>) throws(SettingFault) -> HTTPFields {
         var headers: HTTPFields = []
         for (key, name) in [
-            ("cache_control", "cache-control"), ("storage_class", "x-amz-storage-class"), ("acl", "x-amz-acl"),
+            (\S3Kind.cacheControl, "cache-control"), (\.storageClass, "x-amz-storage-class"), (\.acl, "x-amz-acl"),
         ] {
-            guard let value = values.string(key), !value.isEmpty else { continue }
-            guard isPlain(value) else { throw SettingFault(key: key, message: "must be printable ASCII") }
+            guard let value = values[dynamicMember: key], !value.isEmpty else { continue }
+            guard isPlain(value) else { throw values.fault(key, "must be printable ASCII") }
             headers.append((name, value))
         }
-        for (name, value) in values.map("metadata").sorted(by: { $0.key < $1.key }) {
+        for (name, value) in (values.metadata ?? [:]).sorted(by: { $0.key < $1.key }) {
             let name = name.lowercased()
             let isName = name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || S3Address.isHostByte($0) }
             guard !name.isEmpty, isName, isPlain(value) else {
-                throw SettingFault(
-                    key: "metadata",
-                    message: "must have names of letters, digits and '-', and values of printable ASCII")
+                throw values.fault(
+                    \.metadata, "must have names of letters, digits and '-', and values of printable ASCII")
             }
             guard name != "mtime" else {
-                throw SettingFault(key: "metadata", message: "must not set 'mtime', which is written for every file")
+                throw values.fault(\.metadata, "must not set 'mtime', which is written for every file")
             }
             headers.append(("x-amz-meta-\(name)", value))
         }
@@ -129,61 +127,55 @@ package struct S3Settings: Sendable {
 
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
-        keys: keys + Trust.keys + KeySpec.bandwidth + [.proxy],
-        givesURLs: true)
-
-    private static let keys: [KeySpec] =
-        [
-            KeySpec("bucket", .string, required: true, "The bucket; it must exist."),
-            KeySpec(
-                "endpoint", .string,
-                "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'."
-            ),
-            KeySpec(
-                "region", .string, default: "auto",
-                "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."
-            ),
-            KeySpec(
-                "style", .choice(S3Address.Style.allCases.map(\.rawValue)), default: "auto",
-                "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path."
-            ),
-            KeySpec("access_key", .secret, "Access key; without it the environment, then a credentials file."),
-            KeySpec("secret_key", .secret, "Secret key that belongs to access_key."),
-            KeySpec("session_token", .secret, "Session token of temporary keys."),
-            KeySpec("profile", .string, "Profile of the credentials file; read again when its keys are refused."),
-            KeySpec(
-                "credentials_file", .path,
-                "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it."),
-            KeySpec(
-                "multipart_threshold", .bytes, default: "16MiB",
-                "Files up to this size go in one request, at most 5GiB."),
-            KeySpec(
-                "part_size", .bytesOrAuto, default: "auto",
-                "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts."),
-            KeySpec(
-                "max_object_size", .bytes, default: "5TiB",
-                "The largest object that the store takes; longer files are refused before anything is sent."),
-            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
-            KeySpec(
-                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
-                "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."
-            ),
-            KeySpec(
-                "if_exists", .choice(IfExists.allCases.map(\.rawValue)), default: "overwrite",
-                "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
-                    + "version and fail need a store that honours If-None-Match."),
-            KeySpec("storage_class", .string, "Storage class of new objects, for example STANDARD_IA."),
-            KeySpec("cache_control", .string, "Cache-Control of new objects."),
-            KeySpec("metadata", .map(.string), "User metadata of new objects; mtime is always written."),
-            KeySpec("acl", .string, "Canned ACL of new objects; without it none is sent."),
-            KeySpec("public_url", .string, "Where objects can be read; used in receipts."),
-            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-            KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
-            KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
-        ]
+        keys: S3Kind().specs, givesURLs: true)
 }
 
 package struct S3Kind: DestinationKind {
+    let bucket = Key("bucket", .string, required: true, "The bucket; it must exist.")
+    let endpoint = Key(
+        "endpoint", .string,
+        "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'.")
+    let region = Key(
+        "region", .string, default: "auto",
+        "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else.")
+    let style = Key(
+        "style", .choice(S3Address.Style.self), default: .auto,
+        "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path.")
+    let accessKey = Key("access_key", .secret, "Access key; without it the environment, then a credentials file.")
+    let secretKey = Key("secret_key", .secret, "Secret key that belongs to access_key.")
+    let sessionToken = Key("session_token", .secret, "Session token of temporary keys.")
+    let profile = Key("profile", .string, "Profile of the credentials file; read again when its keys are refused.")
+    let credentialsFile = Key(
+        "credentials_file", .path,
+        "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it.")
+    let multipartThreshold = Key(
+        "multipart_threshold", .bytes, default: "16MiB", "Files up to this size go in one request, at most 5GiB.")
+    let partSize = Key(
+        "part_size", .bytesOrAuto, default: "auto",
+        "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts.")
+    let maxObjectSize = Key(
+        "max_object_size", .bytes, default: "5TiB",
+        "The largest object that the store takes; longer files are refused before anything is sent.")
+    let parallelParts = Key("parallel_parts", .integer(1...64), default: 4, "Parts of one file sent at once, at most.")
+    let verify = Key(
+        "verify", .choice(S3Settings.Verify.self), default: .md5,
+        "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only.")
+    let ifExists = Key(
+        "if_exists", .choice(S3Settings.IfExists.self), default: .overwrite,
+        "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
+            + "version and fail need a store that honours If-None-Match.")
+    let storageClass = Key("storage_class", .string, "Storage class of new objects, for example STANDARD_IA.")
+    let cacheControl = Key("cache_control", .string, "Cache-Control of new objects.")
+    let metadata = Key("metadata", .texts, "User metadata of new objects; mtime is always written.")
+    let acl = Key("acl", .string, "Canned ACL of new objects; without it none is sent.")
+    let publicURL = Key("public_url", .string, "Where objects can be read; used in receipts.")
+    let allowHTTP = Key.allowHTTP
+    let connections = Key("connections", .integer(1...256), default: 32, "Small files sent at once.")
+    let maxInFlight = Key("max_in_flight", .integer(1...64), "Big files sent at once to this destination.")
+    let trust = TrustKeys()
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { S3Settings.type }
     package var pipeline: any Pipeline.Type { S3Pipeline.self }
 

@@ -52,8 +52,7 @@ struct S3API: Sendable {
         // curl writes the host itself: its place is the signature's afterwards.
         headers.append(("host", authority))
         let authorization = SigV4(
-            request: SigV4.Request(
-                method: call.method, path: url.path, query: call.query, headers: headers, payload: payload),
+            method: call.method, path: url.path, query: call.query, headers: headers, payload: payload,
             scope: signer.scope
         ).authorization(accessKey: signer.credentials.accessKey.reveal(), signer.key)
         headers[headers.count - 1] = ("Authorization", authorization)
@@ -97,8 +96,7 @@ struct S3API: Sendable {
 
     /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
     func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
-        // What is wrong with it makes no difference: its words are shown.
-        guard let answer = try? XMLReader.read(response.body) else { throw Self.badAnswer(response, what) }
+        guard let answer = response.xmlBody else { throw Self.badAnswer(response, what) }
         // CompleteMultipartUpload begins to answer before it knows.
         if answer.name == "Error" { throw refusal(response, what) }
         guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
@@ -255,17 +253,11 @@ struct S3API: Sendable {
         }
     }
 
-    struct ListPage: Sendable, Equatable {
-        var objects: [ListedObject]
-        /// nil after the last page.
-        var next: String?
-    }
-
     /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
-    /// - Parameter last: the `next` of the page before.
+    /// - Parameter last: the `next` of the page before; nil after the last one.
     func page(
         _ prefix: String, after last: String? = nil, limit: Int? = nil
-    ) async throws(DeliveryError) -> ListPage {
+    ) async throws(DeliveryError) -> (objects: [ListedObject], next: String?) {
         let what = "listing \(settings.base.redacted)"
         var query: Query = [("list-type", "2"), ("encoding-type", "url")]
         if !prefix.isEmpty { query.append(("prefix", prefix)) }
@@ -275,7 +267,7 @@ struct S3API: Sendable {
         return Self.page(try parse(response, root: "ListBucket", what))
     }
 
-    static func page(_ answer: XMLAnswer) -> ListPage {
+    static func page(_ answer: XMLAnswer) -> (objects: [ListedObject], next: String?) {
         let isEncoded = answer.text(of: "EncodingType") == "url"
         let objects = answer.all("Contents").compactMap { item -> ListedObject? in
             guard let key = item.text(of: "Key"), let size = item.integer("Size") else { return nil }
@@ -284,9 +276,7 @@ struct S3API: Sendable {
                 modified: item.text(of: "LastModified") ?? "", etag: ETagJudge.bare(item.text(of: "ETag") ?? ""))
         }
         let isTruncated = answer.text(of: "IsTruncated") == "true"
-        return ListPage(
-            objects: objects,
-            next: isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)
+        return (objects, isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)
     }
 }
 

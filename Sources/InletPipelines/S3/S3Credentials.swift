@@ -26,33 +26,33 @@ enum CredentialsSource: Sendable, Hashable {
     }
 
     /// - Throws: `SettingFault` when only a part of the keys is configured, or nothing is found.
-    init(_ values: ConfigSection, _ surroundings: Surroundings) throws(SettingFault) {
+    init(_ values: Section<S3Kind>, _ surroundings: Surroundings) throws(SettingFault) {
         func variable(_ name: String) -> String? { surroundings.environment(name).flatMap { $0.isEmpty ? nil : $0 } }
-        func configured(_ name: String) -> Secret? { values.secret(name).flatMap { $0.isEmpty ? nil : $0 } }
+        func configured(_ key: Secret?) -> Secret? { key.flatMap { $0.isEmpty ? nil : $0 } }
         let file =
-            values.string("credentials_file").map { FilePath($0) }
+            values.credentialsFile
             ?? variable("AWS_SHARED_CREDENTIALS_FILE").map { FilePath($0) }
             ?? surroundings.home.map { Self.usualFile(home: $0) }
-        switch (configured("access_key"), configured("secret_key")) {
+        switch (configured(values.accessKey), configured(values.secretKey)) {
         case (let access?, let secret?):
-            let token = configured("session_token")
+            let token = configured(values.sessionToken)
             self = .fixed(S3Credentials(accessKey: access, secretKey: secret, sessionToken: token))
             return
-        case (.some, nil): throw SettingFault(key: "secret_key", message: "is needed beside access_key")
-        case (nil, .some): throw SettingFault(key: "access_key", message: "is needed beside secret_key")
+        case (.some, nil): throw values.fault(\.secretKey, "is needed beside access_key")
+        case (nil, .some): throw values.fault(\.accessKey, "is needed beside secret_key")
         case (nil, nil): break
         }
-        if let profile = values.string("profile"), let file {
+        if let profile = values.profile, let file {
             self = .file(file, profile: profile)
         } else if let access = variable("AWS_ACCESS_KEY_ID"), let secret = variable("AWS_SECRET_ACCESS_KEY") {
             let token = variable("AWS_SESSION_TOKEN").map { Secret($0) }
             self = .fixed(S3Credentials(accessKey: Secret(access), secretKey: Secret(secret), sessionToken: token))
-        } else if let file, values.string("credentials_file") != nil || Self.isReadable(file) {
+        } else if let file, values.credentialsFile != nil || Self.isReadable(file) {
             self = .file(file, profile: variable("AWS_PROFILE") ?? "default")
         } else {
-            throw SettingFault(
-                key: "access_key",
-                message: "is missing; set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
+            throw values.fault(
+                \.accessKey,
+                "is missing; set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
                     + "the environment, or profile: of a credentials file")
         }
     }

@@ -33,7 +33,7 @@ extension S3Pipeline: ObjectListing {
             return (whole, isRefused)
         } catch {
             // Nobody would know of it any more. What keeps it from being dropped is what has just been thrown.
-            try? await api.abort(id: upload.id, key: key)
+            await bestEffort(try await api.abort(id: upload.id, key: key))
             throw error
         }
     }

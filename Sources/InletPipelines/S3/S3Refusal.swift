@@ -22,7 +22,7 @@ struct S3Refusal: Sendable {
     /// - Parameter isWordless: whether it answers a HEAD.
     init(_ response: HTTPResponse, isWordless: Bool = false, now: WallTime) {
         status = response.status
-        let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
+        let error = response.storeError
         // Frameworks call what has no content a page too.
         let isPage = response.isPage && !(isWordless && status == 404 && response.header("Content-Length") == "0")
         // A store names what it does not find. Other words come from a proxy, and say nothing of objects.

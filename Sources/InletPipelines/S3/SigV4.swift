@@ -8,18 +8,6 @@ struct SigV4: Sendable {
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
     static let algorithm = "AWS4-HMAC-SHA256"
 
-    struct Request: Sendable {
-        var method: String
-        /// As on the wire, percent-encoded.
-        var path: String
-        /// Not encoded, in any order.
-        var query: [(name: String, value: String)]
-        /// Every field that is signed, `host` among them.
-        var headers: HTTPFields
-        /// Hexadecimal SHA-256 of the body, or `unsignedPayload`.
-        var payload: String
-    }
-
     /// When and where a signature is valid.
     struct Scope: Sendable, Hashable {
         /// `20130524T000000Z`
@@ -41,15 +29,26 @@ struct SigV4: Sendable {
 
     private typealias Field = (key: String, value: String)
 
-    private let request: Request
+    private let method: String
+    private let path: String
+    private let query: [(name: String, value: String)]
+    private let payload: String
     private let scope: Scope
     /// Names and values of the signed fields, in the order of their names; those of one name are one field.
     private let fields: [Field]
 
-    init(request: Request, scope: Scope) {
-        self.request = request
+    /// - Parameters:
+    ///   - path: as on the wire, percent-encoded.
+    ///   - query: not encoded, in any order.
+    ///   - headers: every field that is signed, `host` among them.
+    ///   - payload: hexadecimal SHA-256 of the body, or `unsignedPayload`.
+    init(
+        method: String, path: String, query: [(name: String, value: String)], headers: HTTPFields, payload: String,
+        scope: Scope
+    ) {
+        (self.method, self.path, self.query, self.payload) = (method, path, query, payload)
         self.scope = scope
-        fields = Self.canonicalFields(request.headers)
+        fields = Self.canonicalFields(headers)
     }
 
     /// The value of the Authorization field. Every small file needs one: its steps are written into one buffer.
@@ -87,9 +86,9 @@ struct SigV4: Sendable {
     }
 
     private func writeCanonicalRequest(to text: inout [UInt8]) {
-        Self.write(request.method, endingWith: "\n", to: &text)
-        Self.write(request.path, endingWith: "\n", to: &text)
-        Self.write(Self.canonicalQuery(request.query), endingWith: "\n", to: &text)
+        Self.write(method, endingWith: "\n", to: &text)
+        Self.write(path, endingWith: "\n", to: &text)
+        Self.write(Self.canonicalQuery(query), endingWith: "\n", to: &text)
         for (name, value) in fields {
             Self.write(name, endingWith: ":", to: &text)
             Self.write(value, endingWith: "\n", to: &text)
@@ -97,7 +96,7 @@ struct SigV4: Sendable {
         text.append(UInt8(ascii: "\n"))
         writeNames(to: &text)
         text.append(UInt8(ascii: "\n"))
-        text += request.payload.utf8
+        text += payload.utf8
     }
 
     /// The names of the signed fields, as the Authorization field lists them.
@@ -184,5 +183,15 @@ extension WallTime {
     var signingTime: String {
         let digits = rfc3339.utf8.prefix(19).filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: ":") }
         return String(decoding: digits, as: UTF8.self) + "Z"
+    }
+
+    /// Reads what `signingTime` writes.
+    init?(signingTime text: String) {
+        guard text.utf8.count == 16 else { return nil }
+        var long = Array(text.utf8)
+        for (place, mark) in [(4, "-"), (7, "-"), (13, ":"), (16, ":")] {
+            long.insert(contentsOf: mark.utf8, at: place)
+        }
+        self.init(rfc3339: String(decoding: long, as: UTF8.self))
     }
 }

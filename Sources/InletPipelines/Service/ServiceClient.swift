@@ -24,14 +24,14 @@ struct ServiceClient: Sendable {
     ///   - limit: of the answer's body, in bytes.
     ///   - patience: how long the answer may take in all, and how long nothing may move.
     func request(
-        _ method: String, _ path: String, query: HTTPFields = [], json: String? = nil, limit: Int = 1 << 20,
+        _ method: String, _ path: String, query: HTTPFields = [], json: [UInt8]? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(60)
     ) -> HTTPRequest {
         var url = url.appending(path: path)
         for item in query { url = url.appending(queryItem: item.name, item.value) }
         return HTTPRequest(
             method, url, headers: json == nil ? [] : [("Content-Type", "application/json")],
-            body: json.map { .bytes(Array($0.utf8)) } ?? .none, answerLimit: limit, answerDeadline: patience,
+            body: json.map { .bytes($0) } ?? .none, answerLimit: limit, answerDeadline: patience,
             stallTimeout: patience)
     }
 
@@ -103,8 +103,11 @@ extension HTTPResponse {
     /// Whether it calls itself JSON.
     var isJSON: Bool { header("Content-Type")?.lowercased().hasPrefix("application/json") ?? false }
 
-    /// Its body as JSON; nil for what is none, whatever is wrong with it.
-    var jsonBody: JSONValue? { try? JSONValue(parsing: body) }
+    /// Its body as JSON that is not ours to know; nil for what is none.
+    var jsonBody: JSONValue? { JSON.value(body) }
+
+    /// Its body as XML; nil for what is none.
+    var xmlBody: XMLAnswer? { XMLAnswer(body) }
 
     /// The beginning of its text without our own credentials, without anything between `<` and `>`, and with single blanks.
     /// - Parameter limit: how many bytes of the body are looked at.
@@ -122,27 +125,5 @@ extension HTTPResponse {
             }
         }
         return result.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    }
-}
-
-/// A member of an answer is of another kind than it should be: nothing of the answer is used then.
-struct JSONMismatch: Error {}
-
-extension JSONValue {
-    /// The text called `name`; nil where there is none.
-    func text(_ name: String) throws(JSONMismatch) -> String? { try member(name, \.string) }
-
-    /// The list called `name`; nil where there is none.
-    func list(_ name: String) throws(JSONMismatch) -> [JSONValue]? { try member(name, \.array) }
-
-    /// The whole number called `name`, which some servers write as text; nil where there is none.
-    func number(_ name: String) throws(JSONMismatch) -> Int64? {
-        try member(name) { $0.integer ?? $0.string.flatMap { Int64($0) } }
-    }
-
-    private func member<Value>(_ name: String, _ read: (JSONValue) -> Value?) throws(JSONMismatch) -> Value? {
-        guard let value = self[name] else { return nil }
-        guard let result = read(value) else { throw JSONMismatch() }
-        return result
     }
 }

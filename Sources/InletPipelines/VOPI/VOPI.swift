@@ -37,31 +37,8 @@ package struct VOPISettings: Sendable {
 
     package static let type = DestinationType(
         name: "vopi", summary: "a VOPI server, which makes product pictures of a video",
-        keys: keys + KeySpec.bandwidth + [.proxy],
+        keys: VOPIKind().specs,
         fields: fields, takesSidecars: false)
-
-    private static let keys = [
-        KeySpec("url", .string, required: true, "Address of the server, for example https://api.vopi.example."),
-        KeySpec(
-            "auth",
-            .section([
-                KeySpec("api_key", .secret, "For servers before 2026-01-23: sent as x-api-key."),
-                KeySpec(
-                    "refresh_token_file", .path,
-                    "The refresh token of a login; renewed ones are kept in state_dir/tokens."),
-            ]), required: true, "How to log in: one of the two keys."),
-        KeySpec(
-            "poll", .duration(offAllowed: false), default: "3s", "The first wait between looks at a job; it grows."),
-        KeySpec("results", .path, required: true, "The folder for what jobs make; each gets a folder below it."),
-        KeySpec("job", .section(VOPIJobConfig.keys), "How videos are processed, where a route does not say."),
-        KeySpec("callback_url", .string, "Where the server tells of finished jobs; never needed."),
-        KeySpec("soft_limit", .duration(offAllowed: false), default: "1h", "A job that takes longer is pointed out."),
-        KeySpec("hard_limit", .duration(offAllowed: false), default: "6h", "A job that takes longer is given up."),
-        KeySpec("no_progress", .duration(offAllowed: false), default: "60s", "How long an upload may stand still."),
-        KeySpec("max_in_flight", .integer(1...64), default: "2", "Videos uploaded at once; running jobs do not count."),
-        Trust.caFileKey,
-        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-    ]
 
     private static let fields = [
         FieldSpec("fps", "Frames looked at per second, 1 to 30."),
@@ -77,40 +54,39 @@ package struct VOPISettings: Sendable {
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
-        allowHTTP = values.boolean("allow_http") ?? false
-        url = try HTTPURL(values)
-        login = try Self.login(values.section("auth"))
-        guard let folder = values.string("results"), !folder.isEmpty else {
-            throw SettingFault(key: "results", message: "is missing")
-        }
-        results = FilePath(folder)
-        job = try VOPIJobConfig(values.section("job"))
-        callbackURL = values.string("callback_url")
+        let values = Section(VOPIKind(), values)
+        allowHTTP = values.allowHTTP
+        url = try values.neededAddress(\.url, allowHTTP: allowHTTP)
+        login = try Self.login(values)
+        guard let folder = values.results, !folder.isEmpty else { throw values.fault(\.results, "is missing") }
+        results = folder
+        job = try VOPIJobConfig(values.job)
+        callbackURL = values.callbackURL
         if let text = callbackURL, let objection = Self.objection(toCallback: text, at: url) {
-            throw SettingFault(key: "callback_url", message: objection)
+            throw values.fault(\.callbackURL, objection)
         }
-        poll = values.duration("poll") ?? .seconds(3)
-        guard poll >= .seconds(1) else { throw SettingFault(key: "poll", message: "must be at least 1s") }
-        softLimit = values.duration("soft_limit") ?? .seconds(3600)
-        hardLimit = values.duration("hard_limit") ?? .seconds(21_600)
+        poll = values.poll
+        guard poll >= .seconds(1) else { throw values.fault(\.poll, "must be at least 1s") }
+        softLimit = values.softLimit
+        hardLimit = values.hardLimit
         guard hardLimit >= softLimit else {
-            throw SettingFault(key: "hard_limit", message: "must not be shorter than soft_limit")
+            throw values.fault(\.hardLimit, "must not be shorter than soft_limit")
         }
-        noProgress = values.duration("no_progress") ?? .seconds(60)
-        guard noProgress >= .seconds(1) else { throw SettingFault(key: "no_progress", message: "must be at least 1s") }
-        maxInFlight = values.integer("max_in_flight") ?? 2
-        trust = try Trust(values)
+        noProgress = values.noProgress
+        guard noProgress >= .seconds(1) else { throw values.fault(\.noProgress, "must be at least 1s") }
+        maxInFlight = values.maxInFlight
+        trust = Trust(caFile: values.caFile)
     }
 
-    private static func login(_ auth: ConfigSection?) throws(SettingFault) -> Login {
-        let file = auth?.string("refresh_token_file").flatMap { $0.isEmpty ? nil : FilePath($0) }
-        let key = auth?.secret("api_key")
+    private static func login(_ values: Section<VOPIKind>) throws(SettingFault) -> Login {
+        let file = values.auth.refreshTokenFile.flatMap { $0.isEmpty ? nil : $0 }
+        let key = values.auth.apiKey
         switch (key, file) {
         case (nil, let file?): return .tokens(seed: file)
         case (let key?, nil) where !key.isEmpty: return .apiKey(key)
         case (.some, .some):
-            throw SettingFault(key: "auth", message: "takes api_key or refresh_token_file, not both")
-        default: throw SettingFault(key: "auth", message: "needs api_key or refresh_token_file")
+            throw values.fault(\.auth, "takes api_key or refresh_token_file, not both")
+        default: throw values.fault(\.auth, "needs api_key or refresh_token_file")
         }
     }
 
@@ -127,9 +103,36 @@ package struct VOPISettings: Sendable {
     }
 }
 
+/// `auth:`
+struct VOPIAuthKeys: KeyTable {
+    let apiKey = Key("api_key", .secret, "For servers before 2026-01-23: sent as x-api-key.")
+    let refreshTokenFile = Key(
+        "refresh_token_file", .path, "The refresh token of a login; renewed ones are kept in state_dir/tokens.")
+}
+
 package struct VOPIKind: DestinationKind {
+    let url = Key("url", .string, required: true, "Address of the server, for example https://api.vopi.example.")
+    let auth = Key("auth", VOPIAuthKeys(), required: true, "How to log in: one of the two keys.")
+    let poll = Key("poll", .duration, default: "3s", "The first wait between looks at a job; it grows.")
+    let results = Key("results", .path, required: true, "The folder for what jobs make; each gets a folder below it.")
+    let job = Key("job", VOPIJobKeys(), "How videos are processed, where a route does not say.")
+    let callbackURL = Key("callback_url", .string, "Where the server tells of finished jobs; never needed.")
+    let softLimit = Key("soft_limit", .duration, default: "1h", "A job that takes longer is pointed out.")
+    let hardLimit = Key("hard_limit", .duration, default: "6h", "A job that takes longer is given up.")
+    let noProgress = Key("no_progress", .duration, default: "60s", "How long an upload may stand still.")
+    let maxInFlight = Key(
+        "max_in_flight", .integer(1...64), default: 2, "Videos uploaded at once; running jobs do not count.")
+    let caFile = TrustKeys.caFile
+    let allowHTTP = Key.allowHTTP
+    let bandwidth = BandwidthKeys()
+    let proxy = ProxyKeys.key()
+
     package var type: DestinationType { VOPISettings.type }
     package var pipeline: any Pipeline.Type { VOPIPipeline.self }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try VOPISettings(destination.values)
+        return (settings.url, settings.trust)
+    }
 
     /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
     package func make(
@@ -157,11 +160,6 @@ package struct VOPIKind: DestinationKind {
     /// After so long a login that was not renewed has ended; renewals are tried every day.
     private static let loginLife = Duration.seconds(7 * 86_400)
 
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try VOPISettings(destination.values)
-        return (settings.url, settings.trust)
-    }
-
     /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
         guard name == UploadRecord.openingName, var upload = VOPIRecord.Upload(note) else { return nil }
@@ -169,7 +167,7 @@ package struct VOPIKind: DestinationKind {
         if upload.url.isEmpty, !isSigned { return nil }
         upload.url = ""
         if isSigned { upload.publicURL = "" }
-        return JSONNote.write(upload)
+        return JSON.note(of: upload)
     }
 
     package var setup: DestinationSetup {
@@ -200,7 +198,7 @@ package struct VOPIKind: DestinationKind {
     /// How many kinds of pictures are ordered of each video, which the server wants credits for.
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
         // One that cannot be read was refused when the destination was made.
-        guard let job = try? VOPIJobConfig(destination.values.section("job")) else { return [] }
+        guard let job = try? VOPIJobConfig(job.value(in: destination.values)) else { return [] }
         var remarks = [SettingRemark("orders " + Self.kinds(job.orderedVersions))]
         for route in routes where route.to.contains(destination.name) {
             // Where it says nothing, the destination's stand.

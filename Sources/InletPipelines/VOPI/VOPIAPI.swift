@@ -10,7 +10,7 @@ package final class VOPIAPI: Sendable {
     let service: ServiceClient
     /// The login that is renewed here; nil with an API key, and where the agent lends its own.
     let tokens: VOPITokens?
-    let book: VOPIServerBook
+    let serverInfo: VOPIServerInfoStore
 
     /// - Parameters:
     ///   - name: the destination's, which names its files in `tokens`.
@@ -22,7 +22,7 @@ package final class VOPIAPI: Sendable {
         borrowing: TokenSource? = nil
     ) {
         self.settings = settings
-        book = VOPIServerBook(folder: tokens, name: name, server: settings.url, pool: pool)
+        serverInfo = VOPIServerInfoStore(folder: tokens, name: name, server: settings.url, pool: pool)
         let login: ServiceLogin
         switch (settings.login, borrowing) {
         case (.apiKey(let key), _):
@@ -243,7 +243,7 @@ package final class VOPIAPI: Sendable {
         _ method: String, _ path: String, query: HTTPFields = [], body: JSONValue? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(30)
     ) -> HTTPRequest {
-        service.request(method, path, query: query, json: body?.text, limit: limit, patience: patience)
+        service.request(method, path, query: query, json: body?.bytes, limit: limit, patience: patience)
     }
 
     /// A request about one job.

@@ -108,11 +108,7 @@ enum VOPIVerdict: Sendable, Equatable {
     ///   - what: the step, e.g. `creating a job at host`.
     ///   - hint: what a person can do about refused credentials.
     func error(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
-        var error = plainError(response, what, hint: hint, now: now)
-        let heard = heard(response)
-        error.heard = heard
-        error.reason += DeliveryError.remedy(heard, response)
-        return error
+        plainError(response, what, hint: hint, now: now).heard(heard(response), response)
     }
 
     private func heard(_ response: HTTPResponse) -> Heard {
@@ -126,8 +122,7 @@ enum VOPIVerdict: Sendable, Equatable {
     }
 
     private func plainError(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
-        let said = VOPISaid(response).text
-        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let text = DeliveryError.answered(what, response, VOPISaid(response).text)
         let after = Self.wait(response, now: now)
         switch self {
         case .done: return DeliveryError(.retry(after: nil), .badAnswer, "\(text), which cannot be understood")
@@ -140,13 +135,9 @@ enum VOPIVerdict: Sendable, Equatable {
             return DeliveryError(
                 .outage(after: after ?? Self.creditsPause), .outOfCredits, "\(text); the account has no credits left")
         case .outage(.throttled) where after == nil: return DeliveryError(.retry(after: nil), .throttled, text)
-        case .outage(let code): return DeliveryError(.outage(after: after), code, text + Self.redirect(code))
-        case .giveUp(let code): return DeliveryError(.giveUp, code, text + Self.redirect(code))
+        case .outage(let code): return DeliveryError(.outage(after: after), code, text + DeliveryError.redirect(code))
+        case .giveUp(let code): return DeliveryError(.giveUp, code, text + DeliveryError.redirect(code))
         }
-    }
-
-    private static func redirect(_ code: ErrorCode) -> String {
-        code == .redirected ? " (a redirect, which is never followed; correct the url)" : ""
     }
 
     /// What the server asks us to wait, on any answer; where only the limit's own headers say so, by them.

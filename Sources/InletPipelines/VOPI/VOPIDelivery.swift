@@ -104,8 +104,8 @@ struct VOPIDelivery: Sendable {
         repeat {
             let share = Double(attempt.bytesSent) / Double(max(size, 1))
             attempt.report(StepProgress(percent: 70 * share, step: "uploading"))
-            // Its sleep throws when the upload has ended.
-        } while (try? await Task.sleep(for: .seconds(1))) != nil
+            // Until the upload has ended.
+        } while await Task.rest(for: .seconds(1))
     }
 
     /// A job that cannot be paid for is not begun. The server itself takes jobs from an empty account, and fails them.

@@ -10,7 +10,7 @@ extension VOPIAPI {
     /// What the server is: asked once, then remembered on disk.
     /// - Throws: when the server does not answer, refuses us, or cannot be told; nothing is deleted or cancelled then.
     package func generation() async throws(DeliveryError) -> VOPIGeneration {
-        if let known = await book.generation() { return known }
+        if let known = await serverInfo.generation() { return known }
         return try await askGeneration()
     }
 
@@ -20,12 +20,12 @@ extension VOPIAPI {
         let (post, delete) = (try request("POST", job: id, "/cancel"), try request("DELETE", job: id))
         var generation = try await generation()
         // A server may have been renewed since it was asked, and would now destroy what it is to cancel.
-        if generation == .older, !book.isConfirmed { generation = try await askGeneration() }
+        if generation == .older, !serverInfo.isConfirmed { generation = try await askGeneration() }
         do throws(DeliveryError) {
             _ = try await send(generation == .newer ? post : delete, .cancel, "cancelling job \(id)")
         } catch {
             // It may have been replaced by an older one: ask again before the next.
-            if error.code == .badRequest { await book.forget() }
+            if error.code == .badRequest { await serverInfo.forget() }
             throw error
         }
     }
@@ -51,8 +51,8 @@ extension VOPIAPI {
         let nobody = UUID().uuidString.lowercased()
         let response = try await service.answer(to: try request("POST", job: nobody, "/cancel"))
         let said = VOPISaid(response)
-        if response.status == 404, said.code == "NOT_FOUND" { return try await book.remember(.newer) }
-        if response.status == 404, said.isUnknownRoute { return try await book.remember(.older) }
+        if response.status == 404, said.code == "NOT_FOUND" { return try await serverInfo.remember(.newer) }
+        if response.status == 404, said.isUnknownRoute { return try await serverInfo.remember(.older) }
         // Any other 404 is nothing that the server itself says, and least of all that a job is gone.
         let verdict = response.status == 404 ? .done : VOPIVerdict(response, at: .cancel)
         throw refusal(verdict, response, "asking for the generation, with job \(nobody)")
@@ -60,7 +60,7 @@ extension VOPIAPI {
 }
 
 /// What a server was found to be, in `tokens/NAME.generation`. An answer for another address does not count.
-final class VOPIServerBook: Sendable {
+final class VOPIServerInfoStore: Sendable {
     private struct Page: Codable {
         var server: String
         var generation: VOPIGeneration
@@ -101,7 +101,7 @@ final class VOPIServerBook: Sendable {
         if known != nil || isForgotten { return known }
         let path = path
         // What cannot be read was not asked: it is asked again.
-        let page: Page? = JSONNote.read(await pool.run { try? DurableFile.read(path, limit: 4096) })
+        let page: Page? = JSON.note(await pool.run { try? DurableFile.read(path, limit: 4096) })
         guard let page, page.server == server else { return nil }
         state.withLock { $0.generation = page.generation }
         return page.generation
@@ -112,7 +112,7 @@ final class VOPIServerBook: Sendable {
         let (folder, path) = (folder, path)
         let page = Page(server: server, generation: generation)
         do {
-            let bytes = Array(try JSONEncoder().encode(page))
+            let bytes = try JSON.encode(page)
             try await pool.run {
                 try VOPITokenStore.make(folder)
                 try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)

@@ -167,7 +167,7 @@ package struct VOPIProduct: Sendable {
             paths.append(entry.path)
             bytes += source.opened.size
         }
-        return (Array(document(files).text.utf8), paths, bytes)
+        return (document(files).bytes, paths, bytes)
     }
 
     private func document(_ files: [JSONValue]) -> JSONValue {

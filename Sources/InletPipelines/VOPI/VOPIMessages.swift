@@ -149,13 +149,8 @@ package struct VOPIJobPage: Sendable {
 
 /// Presigned links to what a job made: the answer to `GET /jobs/:id/download-urls`. Short-lived; nothing is paged.
 package struct VOPIDownloads: Sendable {
-    package struct Frame: Sendable {
-        /// Not unique.
-        package var frameID: String
-        package var link: HTTPURL
-    }
-
-    package var frames: [Frame]
+    /// The ids are not unique.
+    package var frames: [(frameID: String, link: HTTPURL)]
     /// Variant, then version.
     package var images: [String: [String: HTTPURL]]
     /// Kept as it is: transcript, product, platforms.
@@ -179,10 +174,10 @@ package struct VOPIDownloads: Sendable {
                 return nil
             }
         }
-        var frames: [Frame] = []
+        var frames: [(frameID: String, link: HTTPURL)] = []
         for frame in value["frames"].list {
             guard let url = frame["downloadUrl"].text.flatMap({ link($0) }) else { continue }
-            frames.append(Frame(frameID: frame["frameId"].text ?? "frame", link: url))
+            frames.append((frame["frameId"].text ?? "frame", url))
         }
         var images: [String: [String: HTTPURL]] = [:]
         for (variant, versions) in value["commercialImages"].links {

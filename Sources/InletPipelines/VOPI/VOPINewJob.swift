@@ -49,25 +49,16 @@ package struct VOPIJobConfig: Sendable, Hashable {
         "full_gemini",
     ]
 
-    static let keys = [
-        KeySpec("fps", .integer(1...30), "Frames looked at per second; the server's default is 10."),
-        KeySpec("batch_size", .integer(1...100), "Frames judged at once; the server's default is 30."),
-        KeySpec("commercial_versions", .list(.choice(versions)), "Which pictures to make; transparent by default."),
-        KeySpec("ai_cleanup", .boolean, "Whether obstructions are removed; the server's default is true."),
-        KeySpec("gemini_model", .string, "The model that looks at the frames."),
-        KeySpec("stack", .choice(stacks), "The chain of processors; classic by default."),
-    ]
-
     package init() {}
 
     /// - Throws: `SettingFault` naming the key whose value the server would refuse.
-    package init(_ values: ConfigSection?) throws(SettingFault) {
-        fps = values?.integer("fps").map { Double($0) }
-        batchSize = values?.integer("batch_size")
-        commercialVersions = values?.strings("commercial_versions")
-        aiCleanup = values?.boolean("ai_cleanup")
-        geminiModel = values?.string("gemini_model")
-        stackID = values?.string("stack")
+    init(_ values: Section<VOPIJobKeys>) throws(SettingFault) {
+        fps = values.fps.map { Double($0) }
+        batchSize = values.batchSize
+        commercialVersions = values.commercialVersions
+        aiCleanup = values.aiCleanup
+        geminiModel = values.geminiModel
+        stackID = values.stack
         if let (_, reason) = objection() { throw SettingFault(key: "job", message: reason) }
     }
 
@@ -111,6 +102,18 @@ package struct VOPIJobConfig: Sendable, Hashable {
             "stack": stackID.map { .object(["stackId": .string($0)]) },
         ])
     }
+}
+
+/// `job:` of a destination.
+struct VOPIJobKeys: KeyTable {
+    let fps = Key("fps", .integer(1...30), "Frames looked at per second; the server's default is 10.")
+    let batchSize = Key("batch_size", .integer(1...100), "Frames judged at once; the server's default is 30.")
+    let commercialVersions = Key(
+        "commercial_versions", .list(.choice(VOPIJobConfig.versions)), "Which pictures to make; transparent by default."
+    )
+    let aiCleanup = Key("ai_cleanup", .boolean, "Whether obstructions are removed; the server's default is true.")
+    let geminiModel = Key("gemini_model", .string, "The model that looks at the frames.")
+    let stack = Key("stack", .choice(VOPIJobConfig.stacks), "The chain of processors; classic by default.")
 }
 
 /// The body of `POST /api/v1/jobs`.

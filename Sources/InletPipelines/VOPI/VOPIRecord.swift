@@ -89,17 +89,17 @@ struct VOPIRecord: Sendable, Equatable {
     init(_ entries: [String: [UInt8]]) {
         upload = Upload(entries["upload"])
         let unknown = Sent(md5: "", isProved: false)
-        sent = upload == nil ? nil : JSONNote.read(entries["sent"], else: unknown)
-        creating = JSONNote.read(entries["creating"], else: Creating(sentAt: 0, lookAt: 0))
-        job = JSONNote.read(entries["job"], else: Job(id: "", since: 0, isAdopted: false))
+        sent = upload == nil ? nil : JSON.note(entries["sent"], else: unknown)
+        creating = JSON.note(entries["creating"], else: Creating(sentAt: 0, lookAt: 0))
+        job = JSON.note(entries["job"], else: Job(id: "", since: 0, isAdopted: false))
         // Without its id there is nothing to ask for.
         if job?.id.isEmpty == true { job = nil }
-        trouble = JSONNote.read(entries["trouble"], else: Trouble()) ?? Trouble()
-        surplus = JSONNote.read(entries["surplus"]) ?? []
-        results = JSONNote.read(entries["results"], else: VOPIManifest())
-        dead = JSONNote.read(entries["dead"]) ?? []
-        restarts = JSONNote.read(entries["restarts"]) ?? 0
-        asked = JSONNote.read(entries["asked"]) ?? 0
+        trouble = JSON.note(entries["trouble"], else: Trouble()) ?? Trouble()
+        surplus = JSON.note(entries["surplus"]) ?? []
+        results = JSON.note(entries["results"], else: VOPIManifest())
+        dead = JSON.note(entries["dead"]) ?? []
+        restarts = JSON.note(entries["restarts"]) ?? 0
+        asked = JSON.note(entries["asked"]) ?? 0
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
         // A note that cannot be read still tells of a job: it is looked for, not made a second time.
         if job == nil, creating == nil, entries["job"] != nil || entries["creating"] != nil {
@@ -109,16 +109,16 @@ struct VOPIRecord: Sendable, Equatable {
 
     var entries: [String: [UInt8]] {
         var entries: [String: [UInt8]] = [:]
-        entries["upload"] = upload.map { JSONNote.write($0) }
-        entries["sent"] = sent.map { JSONNote.write($0) }
-        entries["creating"] = creating.map { JSONNote.write($0) }
-        entries["job"] = job.map { JSONNote.write($0) }
-        if trouble != Trouble() { entries["trouble"] = JSONNote.write(trouble) }
-        if !surplus.isEmpty { entries["surplus"] = JSONNote.write(surplus) }
-        entries["results"] = results.map { JSONNote.write($0) }
-        if !dead.isEmpty { entries["dead"] = JSONNote.write(dead) }
-        if restarts > 0 { entries["restarts"] = JSONNote.write(restarts) }
-        if asked > 0 { entries["asked"] = JSONNote.write(asked) }
+        entries["upload"] = upload.map { JSON.note(of: $0) }
+        entries["sent"] = sent.map { JSON.note(of: $0) }
+        entries["creating"] = creating.map { JSON.note(of: $0) }
+        entries["job"] = job.map { JSON.note(of: $0) }
+        if trouble != Trouble() { entries["trouble"] = JSON.note(of: trouble) }
+        if !surplus.isEmpty { entries["surplus"] = JSON.note(of: surplus) }
+        entries["results"] = results.map { JSON.note(of: $0) }
+        if !dead.isEmpty { entries["dead"] = JSON.note(of: dead) }
+        if restarts > 0 { entries["restarts"] = JSON.note(of: restarts) }
+        if asked > 0 { entries["asked"] = JSON.note(of: asked) }
         if mayBeVisible { entries[CheckpointNote.mayBeVisible] = [] }
         return entries
     }
@@ -141,7 +141,7 @@ extension VOPIRecord.Upload {
     init?(_ note: [UInt8]?) {
         // Without an end of its URL the upload is asked for anew, unless the bytes are there.
         let unknown = Self(url: "", publicURL: "", expires: 0, contentType: "video/mp4")
-        guard let upload = JSONNote.read(note, else: unknown), !upload.publicURL.isEmpty else { return nil }
+        guard let upload = JSON.note(note, else: unknown), !upload.publicURL.isEmpty else { return nil }
         self = upload
     }
 }

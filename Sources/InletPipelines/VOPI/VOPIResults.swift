@@ -90,8 +90,8 @@ package struct VOPIResults: Sendable {
             missing = try await fetch(wanted, round)
             fruitless = missing.count < wanted.count ? 0 : fruitless + 1
             // What one link does not give another may not give either; one that was refused may have expired.
-        } while missing.contains(where: \.isRefused) && fruitless < Self.rounds
-        if let refused = missing.first(where: \.isRefused) {
+        } while missing.contains(where: Self.isRefused) && fruitless < Self.rounds
+        if let refused = missing.first(where: Self.isRefused) {
             throw DeliveryError(
                 .retry(after: nil), .urlExpired,
                 "the store refuses fresh links (403), such as \(refused.entry.object); check this machine's clock")
@@ -137,19 +137,16 @@ package struct VOPIResults: Sendable {
             let path = FilePath(entry.path)
             // Nothing is left where there is no folder.
             guard let place = try? Self.open(path.removingLastComponent(), in: folder) else { continue }
-            try? await downloader.discard(Download(target: folder.pushing(path), in: place))
+            await bestEffort(try await downloader.discard(Download(target: folder.pushing(path), in: place)))
         }
     }
 
     // MARK: - Files
 
-    private struct Missing: Sendable {
-        var entry: VOPIManifest.Entry
-        var error: DeliveryError
+    private typealias Missing = (entry: VOPIManifest.Entry, error: DeliveryError)
 
-        /// Whether its link was refused, so that another one may do.
-        var isRefused: Bool { error.code == .urlExpired }
-    }
+    /// Whether a link was refused, so that another one may do.
+    private static func isRefused(_ missing: Missing) -> Bool { missing.error.code == .urlExpired }
 
     /// What is wrong with one file keeps no other away.
     private static let lone: Set<ErrorCode> = [.notFound, .urlExpired, .badAnswer, .corrupted]
@@ -184,7 +181,7 @@ package struct VOPIResults: Sendable {
                     done += 1
                     round.progress(done, round.all, entry.path)
                 case .failure(let error) where Self.lone.contains(error.code):
-                    missing.append(Missing(entry: entry, error: error))
+                    missing.append((entry, error))
                 case .failure(let error):
                     failure = failure ?? error
                     group.cancelAll()
@@ -225,7 +222,7 @@ package struct VOPIResults: Sendable {
             guard error.code == .destinationExists, await pool.run({ (try? Self.size(of: entry, place)) != nil })
             else { throw error }
             // What stays of ours does no harm.
-            try? await Downloader(client: client, pool: pool).discard(download)
+            await bestEffort(try await Downloader(client: client, pool: pool).discard(download))
         }
     }
 

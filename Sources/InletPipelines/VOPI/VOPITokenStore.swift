@@ -33,7 +33,7 @@ struct VOPITokenStore: Sendable {
     func pair() async throws(DeliveryError) -> VOPITokenPair? {
         for file in [path, previous] {
             // What cannot be understood is none: then the one before it is tried.
-            if let pair: VOPITokenPair = JSONNote.read(try await bytes(file) { $0.isMissing }) { return pair }
+            if let pair: VOPITokenPair = JSON.note(try await bytes(file) { $0.isMissing }) { return pair }
         }
         return nil
     }
@@ -59,10 +59,8 @@ struct VOPITokenStore: Sendable {
     /// Puts `pair` in the place of the one before; on the disk when it returns.
     func keep(_ pair: VOPITokenPair) async throws(DeliveryError) {
         let (path, previous) = (path, previous)
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
-        // What it was does not matter: the error says which file.
-        guard let bytes = (try? encoder.encode(pair)).map({ Array($0) }) else {
+        let bytes: [UInt8]
+        do { bytes = try JSON.encode(pair, isPretty: true) } catch {
             throw Self.fault("cannot be kept", SystemError(call: "encode", path: path, code: .invalidArgument))
         }
         try await writing { () throws(SystemError) in
@@ -104,7 +102,7 @@ struct VOPITokenStore: Sendable {
                 throw DeliveryError(.outage(after: nil), .timedOut, reason)
             }
             // Cancelled, it is seen above.
-            try? await Task.sleep(for: .milliseconds(50))
+            await Task.rest(for: .milliseconds(50))
         }
     }
 

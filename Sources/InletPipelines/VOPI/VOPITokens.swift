@@ -138,7 +138,7 @@ final class VOPITokens: Sendable {
     /// One renewal. - Returns: why the token has ended, if it has.
     /// - Throws: what passes; nothing is known of the token then.
     private func ask(_ token: Secret) async throws(DeliveryError) -> Result<VOPIValue, DeliveryError> {
-        let body = JSONValue.object(["refreshToken": .string(token.reveal())]).text
+        let body = JSONValue.object(["refreshToken": .string(token.reveal())]).bytes
         var request = service.request("POST", "api/v1/auth/refresh", json: body, patience: .seconds(30))
         request.outlivesCancellation = true
         request.secrets = [token]

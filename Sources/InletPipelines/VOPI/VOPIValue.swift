@@ -11,7 +11,7 @@ package struct VOPIValue: Sendable, Equatable {
 
     /// The value of `body`; nil when it is empty or no JSON.
     package init?(_ body: [UInt8]) {
-        guard let value = try? JSONValue(parsing: body) else { return nil }
+        guard let value = JSON.value(body) else { return nil }
         plain = value
     }
 

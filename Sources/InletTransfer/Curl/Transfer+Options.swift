@@ -177,7 +177,7 @@ extension Transfer {
 
     /// The failure that is the proxy's own doing; nil when the destination, or the way behind the proxy, is to blame.
     func proxyFailure(_ code: CURLcode) -> TransferError? {
-        guard let proxy = submission.proxy, Shortage.now() == nil else { return nil }
+        guard let proxy = submission.proxy, SystemError.shortage() == nil else { return nil }
         return ProxyFault(
             code, connectStatus: easy.connectStatus, hasTunnel: request.url.scheme == "https", proxy
         ).map { $0.error(request.label, proxy, detail: easy.detail(code), code) }

@@ -16,7 +16,9 @@ struct BatchCommand: AsyncParsableCommand {
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
-            let batches = try await ControlAccess.use(try options.load()) { try await $0.batches(limit: limit) }
+            let batches = try await ControlAccess.use(try options.load()) {
+                try await $0.ask(Endpoints.batches, [.limit: "\(limit)"])
+            }
             if json {
                 for batch in batches { Console.print(try JobText.json(batch)) }
             } else if batches.isEmpty {

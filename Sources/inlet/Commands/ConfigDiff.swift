@@ -34,7 +34,7 @@ extension Config {
                 throw ExitStatus.tryLater
             }
             defer { agent.shutdown() }
-            guard let running = try await agent.config() else {
+            guard let running = try await agent.find(Endpoints.config) else {
                 Console.printError("inlet: this agent has no configuration file")
                 throw ExitStatus.tryLater
             }

@@ -17,8 +17,9 @@ struct DuplicateSearch {
             return ["  note     whether it is a duplicate shows while the agent runs"]
         }
         defer { agent.shutdown() }
-        let found = try await agent.originals(
-            ContentQuestion(
+        let found = try await agent.ask(
+            Endpoints.contents,
+            body: ContentQuestion(
                 digest: digest, size: size, route: plan.route, fields: plan.with,
                 destinations: plan.destinations))
         let isWhole = found.count == plan.destinations.count

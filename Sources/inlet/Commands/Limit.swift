@@ -31,7 +31,7 @@ struct Limit: AsyncParsableCommand {
             if to != nil { throw ValidationError("--to needs a rate: 5MiB/s, 0, off or auto") }
             return
         }
-        let (order, fault) = LimitWish.order(rate)
+        let (order, fault) = LimitRequest.order(rate)
         if order == nil { throw ValidationError("'\(rate)' \(fault)") }
     }
 
@@ -44,9 +44,10 @@ struct Limit: AsyncParsableCommand {
         defer { agent.shutdown() }
         do {
             if let rate {
-                try Pausing.tell(try await agent.limit(LimitWish(limit: rate, destination: to)))
+                try Pausing.tell(
+                    try await agent.ask(Endpoints.setLimit, body: LimitRequest(limit: rate, destination: to)))
             } else {
-                let limits = try await agent.limits()
+                let limits = try await agent.ask(Endpoints.limits)
                 let shown = limits.filter { $0.destination == nil || $0.isNotable }
                 Console.print(shown.map(\.text).joined(separator: "\n"))
             }

@@ -45,9 +45,9 @@ struct LogCommand: AsyncParsableCommand {
             defer { agent.shutdown() }
             do {
                 if let level {
-                    try Pausing.tell(try await agent.setLogLevel(LogLevelWish(level: level)))
+                    try Pausing.tell(try await agent.ask(Endpoints.setLogLevel, body: LogLevelRequest(level: level)))
                 } else {
-                    Console.print(try await agent.logLevel().text)
+                    Console.print(try await agent.ask(Endpoints.logLevel).text)
                 }
             } catch let failure as ControlClient.Failure {
                 Console.printError("inlet: \(failure)")

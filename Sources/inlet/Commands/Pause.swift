@@ -24,7 +24,7 @@ enum Pausing {
     static func set(_ paused: Bool, _ destination: String?, _ options: ConfigOption) async throws {
         try tell(
             try await ControlAccess.use(try options.load()) {
-                try await $0.setPaused(paused, destination: destination)
+                try await $0.ask(Endpoints.setPaused(paused), [.destination: destination])
             })
     }
 

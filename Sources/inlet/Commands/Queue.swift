@@ -34,7 +34,9 @@ struct Queue: AsyncParsableCommand {
         func run() async throws {
             var selection = try filters.selection()
             selection.limit = selection.limit ?? 50
-            let jobs = try await ControlAccess.use(try options.load()) { [selection] in try await $0.jobs(selection) }
+            let jobs = try await ControlAccess.use(try options.load()) { [selection] in
+                try await $0.ask(Endpoints.list, body: selection)
+            }
             if json {
                 for job in jobs { Console.print(try JobText.json(job)) }
             } else if jobs.isEmpty {
@@ -57,7 +59,10 @@ struct Queue: AsyncParsableCommand {
         @Flag(help: "Print one JSON object.") var json = false
 
         func run() async throws {
-            guard let report = try await ControlAccess.use(try options.load(), { try await $0.job(job) }) else {
+            guard
+                let report = try await ControlAccess.use(
+                    try options.load(), { try await $0.find(Endpoints.job, [.id: "\(job)"]) })
+            else {
                 Console.printError("inlet: there is no job \(job)")
                 throw ExitStatus.failed
             }
@@ -159,7 +164,7 @@ struct Queue: AsyncParsableCommand {
                 throw ValidationError("this cancels every waiting file; say --yes if you mean it")
             }
             if filters.isEmpty, filters.limit == nil, !dryRun {
-                let report = try await ControlAccess.use(try options.load()) { try await $0.clear() }
+                let report = try await ControlAccess.use(try options.load()) { try await $0.ask(Endpoints.clear) }
                 return Console.print(report.message)
             }
             try await SelectionCommand(

@@ -32,8 +32,9 @@ extension Queue {
             let target = file.map { RouteCommand.absolute($0) }
             let config = try options.load()
             let report = try await ControlAccess.use(config) { control in
-                guard let target, BackupElsewhere.isNeeded(target, try await control.status().confinement) else {
-                    return try await control.backUp(to: target)
+                guard let target, BackupElsewhere.isNeeded(target, try await control.ask(Endpoints.status).confinement)
+                else {
+                    return try await control.ask(Endpoints.backup, body: BackupOrder(path: target))
                 }
                 do {
                     return try await BackupElsewhere.make(

@@ -30,7 +30,7 @@ struct ReloadCommand: AsyncParsableCommand {
         }
         defer { agent.shutdown() }
         do {
-            try Self.tell(try await agent.reload())
+            try Self.tell(try await agent.ask(Endpoints.reload))
         } catch let failure as ControlClient.Failure {
             Console.printError("inlet: \(failure)")
             throw ExitStatus.tryLater

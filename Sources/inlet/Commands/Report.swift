@@ -29,7 +29,9 @@ struct Report: AsyncParsableCommand {
     @Option(help: "Write to this file instead of the terminal.", completion: .file()) var output: String?
 
     func run() async throws {
-        let found = try await ControlAccess.use(try options.load()) { try await $0.offload(batch) }
+        let found = try await ControlAccess.use(try options.load()) {
+            try await $0.find(Endpoints.offload, [.id: batch.map { "\($0)" } ?? Endpoints.lastBatch])
+        }
         guard let report = found else {
             Console.printError("inlet: " + (batch.map { "there is no batch \($0)" } ?? "no batch has ended yet"))
             throw ExitStatus.failed

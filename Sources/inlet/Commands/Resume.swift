@@ -37,6 +37,7 @@ struct Resume: AsyncParsableCommand {
             Console.printError("inlet: \(path.display) is not a watched folder")
             throw ExitStatus.failed
         }
-        try Pausing.tell(try await ControlAccess.use(config) { try await $0.resume(root: path) })
+        try Pausing.tell(
+            try await ControlAccess.use(config) { try await $0.ask(Endpoints.resumeRoot, body: RootOrder(path: path)) })
     }
 }

@@ -41,7 +41,7 @@ struct Send: AsyncParsableCommand {
         // What does not answer may run all the same: then it has the lock, and this command ends with 75 and the reason.
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
         // As above.
-        if isRunning, let status = try? await client.status() {
+        if isRunning, let status = try? await client.ask(Endpoints.status) {
             ProcessMemory.releaseColdPages()
             do {
                 return try Self.exit(await send(config, folder, through: client, status.confinement))

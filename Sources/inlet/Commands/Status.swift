@@ -32,7 +32,7 @@ struct Status: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        let report = try await ControlAccess.use(config) { try await $0.status() }
+        let report = try await ControlAccess.use(config) { try await $0.ask(Endpoints.status) }
         guard watch else {
             return Console.print(json ? try Self.json(report, isPretty: true) : StatusText(report).text)
         }

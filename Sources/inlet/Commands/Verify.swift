@@ -55,14 +55,14 @@ struct Verify: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let verifying = Verifying(try config.makeDestinations(factory), readsBytes: read)
-        var wish = ProofWish(
+        var wish = ProofRequest(
             jobs: jobs, since: since.flatMap { DurationText.parse($0) }.map { WallTime.now + (.zero - $0) },
             destination: destination, batch: batch)
         var tally = VerifyTally(isJSON: json)
         while true {
             // A page at a time: without a running agent the journal is open only that long, and one may start.
             let asked = wish
-            let page = try await ControlAccess.use(config) { try await $0.proofs(asked) }
+            let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
             await verifying.run(page.proofs) { tally.add($0) }
             guard let next = page.next else { break }
             wish.after = next

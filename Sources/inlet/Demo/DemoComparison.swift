@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletDashboard
+import InletJournal
 import InletLinux
 import Synchronization
 import SystemPackage
@@ -23,7 +24,7 @@ struct DemoComparison {
 
     /// Prints what was found. - Returns: whether everything is as it should be.
     func run() async throws -> Bool {
-        let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
+        let jobs = try await control.jobs(FileFilter(limit: 1000))
         var differences: [String] = []
         var compared = 0
         for sample in samples {

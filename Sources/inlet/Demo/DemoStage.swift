@@ -1,6 +1,7 @@
 import InletAgent
 import InletCore
 import InletDashboard
+import InletJournal
 import InletLinux
 import Synchronization
 import SystemPackage
@@ -63,7 +64,7 @@ struct DemoStage: Sendable {
 
     /// The newest job so far: samples of an earlier demo in the same place are no part of this one.
     func lastJob() async throws -> Int64 {
-        try await control.jobs(states: [], destination: nil, limit: 1).first?.job ?? 0
+        try await control.jobs(FileFilter(limit: 1)).first?.job ?? 0
     }
 
     /// Shows until every sample has ended.
@@ -73,7 +74,7 @@ struct DemoStage: Sendable {
             // A cancelled task waits for nothing: without this, the loop would turn for ever.
             try Task.checkCancellation()
             try await draw()
-            let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
+            let jobs = try await control.jobs(FileFilter(limit: 1000))
             let open = wanted.subtracting(jobs.filter { $0.job > lastJob && $0.finished_at != nil }.map(\.path))
             if open.isEmpty { break }
             await ended.wait(until: .now.advanced(by: Self.interval))

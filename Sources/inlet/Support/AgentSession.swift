@@ -50,12 +50,12 @@ struct AgentSession: Sendable {
         ) { error in try await patience?.waits(after: error, in: settings.stateDirectory) ?? false }
         patience?.ends()
         ProcessMemory.releaseColdPages()
-        let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
-        let control = LocalControl(agent.control, dashboard: standing)
+        let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen)) }
+        let control = LocalControl(agent.control, dashboard: status)
         self.control = control
         let feed = feed
         self.dashboard = dashboard.flatMap { settings in
-            standing.map { DashboardServer(settings, control: control, feed: feed, standing: $0, log: log) }
+            status.map { DashboardServer(settings, control: control, feed: feed, status: $0, log: log) }
         }
         self.factory = factory
         socket = state.controlSocket

@@ -20,7 +20,7 @@ enum BackupElsewhere {
         let name = try JournalBackups.name(of: target)
         // One name: what a command leaves behind that was killed, the next one writes over.
         let own = state.appending("backup-for-a-command.sqlite")
-        let made = try await control.backUp(to: own)
+        let made = try await control.ask(Endpoints.backup, body: BackupOrder(path: own))
         if !made.done { return made }
         // As one that a killed command leaves.
         defer { try? DurableFile.remove(own) }

@@ -114,7 +114,7 @@ struct ConfigOption: ParsableArguments {
             environment: environment, isRoot: ProcessSetup.userID == 0,
             workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
         defaults.reader = FileTrust.Reader(user: ProcessSetup.userID, groups: ProcessSetup.groups)
-        defaults.users = { UserName.number(of: $0) }
+        defaults.users = { FileOwner.user(named: $0) }
         return defaults
     }
 }

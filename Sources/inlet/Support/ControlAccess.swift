@@ -41,7 +41,7 @@ enum ControlAccess {
                 client.shutdown()
                 return nil
             }
-            _ = try await client.status()
+            _ = try await client.ask(Endpoints.status)
             return client
         } catch is ControlClient.NotRunning {
             client.shutdown()

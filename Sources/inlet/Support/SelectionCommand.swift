@@ -22,14 +22,16 @@ struct SelectionCommand {
                 return try await actOnEach(control)
             }
             if jobs.isEmpty, isConfirmed == false, !isDryRun {
-                let plan = try await control.act(action, on: selection, dryRun: true)
+                let plan = try await control.ask(Endpoints.select(for: action), [.dryRun: "1"], body: selection)
                 guard plan.matched <= 1 else {
                     throw ValidationError(
                         "\(Self.files(plan.matched)), \(ByteText.format(plan.bytes)), would be \(done);"
                             + " say --yes if you mean it, or --dry-run to see them")
                 }
             }
-            try tell(try await control.act(action, on: selection, dryRun: isDryRun))
+            try tell(
+                try await control.ask(
+                    Endpoints.select(for: action), [.dryRun: isDryRun ? "1" : nil], body: selection))
         }
     }
 
@@ -37,7 +39,7 @@ struct SelectionCommand {
     private func actOnEach(_ control: any ControlAPI) async throws {
         var isDone = true
         for job in jobs {
-            let report = try await control.act(action, on: job)
+            let report = try await control.ask(Endpoints.act(on: action), [.id: "\(job)"])
             report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
             isDone = isDone && report.done
         }

@@ -99,7 +99,7 @@ struct Sending: Sendable {
     private func ask(_ tale: inout SendTale, _ line: ProgressLine) async throws -> FollowReport {
         let jobs = tale.next(FollowReport.most)
         let control = control
-        let report = try await patiently { try await control.follow(jobs) }
+        let report = try await patiently { try await control.ask(Endpoints.follow, body: jobs) }
         tell(report.ends, line)
         tale.tell(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })

@@ -11,7 +11,7 @@ final class StartPatience: Sendable {
     private struct State {
         var refusals = 0
         /// nil until something is waited for.
-        var leaving: LeavingSignals?
+        var leaving: ExitSignals?
     }
 
     private let health: JournalHealth
@@ -31,7 +31,7 @@ final class StartPatience: Sendable {
         health.fails(trouble)
         let pause = state.withLock { state in
             defer { state.refusals += 1 }
-            state.leaving = state.leaving ?? LeavingSignals()
+            state.leaving = state.leaving ?? ExitSignals()
             return Duration.seconds(1 << min(state.refusals, 3))
         }
         let extended = Self.grace.components.seconds * 1_000_000

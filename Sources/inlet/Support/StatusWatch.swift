@@ -103,7 +103,7 @@ struct StatusWatch: Sendable {
         await withTaskGroup(of: Look?.self) { group in
             group.addTask {
                 do {
-                    return .report(try await client.status())
+                    return .report(try await client.ask(Endpoints.status))
                 } catch is ControlClient.NotRunning {
                     return .stopped
                 } catch {

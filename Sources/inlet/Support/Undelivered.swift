@@ -4,7 +4,7 @@ import InletDashboard
 /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
 struct Undelivered {
     /// What was asked for; one of `jobs` and `batch` is.
-    let wish: ProofWish
+    let wish: ProofRequest
     /// The jobs of which something has arrived.
     let seen: Set<Int64>
 
@@ -13,7 +13,7 @@ struct Undelivered {
         var known: Set<Int64> = []
         var found: [VerifyTally.Finding] = []
         for id in wish.jobs where known.insert(id).inserted {
-            guard let job = try await control.job(id) else {
+            guard let job = try await control.find(Endpoints.job, [.id: "\(id)"]) else {
                 found.append(VerifyTally.Finding(job: id, path: "", said: "there is no job \(id)"))
                 continue
             }
@@ -34,7 +34,9 @@ struct Undelivered {
     }
 
     private func ofBatch(_ control: any ControlAPI) async throws -> [VerifyTally.Finding] {
-        guard let batch = wish.batch, let report = try await control.offload(batch) else { return [] }
+        guard let batch = wish.batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else {
+            return []
+        }
         // In the place of one that is superseded there is its next version, with a job of its own.
         return report.files.filter { $0.state != FileState.superseded.rawValue }.flatMap { file in
             if file.deliveries.isEmpty, !Self.isDone(file.state) {

@@ -36,8 +36,8 @@ enum WatchLimitCheck {
         // A pattern has one of its own, for the folders that it may find.
         let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
         let need = WatchNeed(directories: roots.reduce(0) { $0 + count($1) })
-        for line in WatchRoom(watches: need, instances: instances).lines {
-            findings.add(line.isMet ? .fine : .warning, "watches", line.text)
+        for (isMet, text) in need.findings(instances: instances) {
+            findings.add(isMet ? .fine : .warning, "watches", text)
         }
     }
 

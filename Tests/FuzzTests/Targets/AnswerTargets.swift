@@ -81,7 +81,7 @@ extension FuzzTarget {
         _ = GigHiveReply(response, request: "POST")
         _ = try? RoboscopeAnswer.list(response, "step")
         _ = try? RoboscopeAnswer.object(response, "step")
-        _ = try? response.jsonBody.flatMap { json throws(JSONMismatch) in try SpiralAPI.Created(json) }
+        _ = JSON.message(response.body, as: SpiralAPI.Created.self)
         let tag = DownloadTag(response)
         _ = tag.judge(response, offset: 5)
         _ = DownloadTag(tag.note) == tag

@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletPipelines
 import Testing
 

@@ -97,12 +97,19 @@ static void tell(struct connection *c, const struct request *r) {
     }
     if (!strcmp(r->target, "/_/objects")) {
         store_list(&body);
+    } else if (!strcmp(r->target, "/_/first")) {
+        char key[NAME_ROOM] = "";
+        struct object object = {0};
+        if (field(r, "key", key, sizeof key)) store_get(key, &object);
+        text_append(&body, "{\"ns\": %lld}", (long long)object.first_ns);
     } else {
-        int64_t objects, bytes, uploads;
+        int64_t objects, bytes, uploads, begun;
         struct counts counts = counts_now();
-        store_totals(&objects, &bytes, &uploads);
+        store_totals(&objects, &bytes, &uploads, true);
+        store_totals(&objects, &bytes, &begun, false);
         text_append(&body, "{\"objects\": %lld, \"object_bytes\": %lld, \"open_uploads\": %lld, ", (long long)objects,
                     (long long)bytes, (long long)uploads);
+        text_append(&body, "\"begun_uploads\": %lld, \"part_bytes\": %lld, ", (long long)begun, (long long)counts.part_bytes);
         text_append(&body, "\"bytes\": %lld, \"puts\": %lld, \"connections\": %lld, ", (long long)counts.bytes,
                     (long long)counts.puts, (long long)counts.connections);
         text_append(&body, "\"sending\": %lld, \"cut\": %lld, ", (long long)sending, (long long)counts.cut);
@@ -116,7 +123,7 @@ static void tell(struct connection *c, const struct request *r) {
 /* An object or a part: its ETag, and the checksum that came with it said back, as if it had been compared. */
 static void put(struct connection *c, const struct request *r) {
     char id[64], number[16], decoded[32], etag[64], headers[512];
-    struct object object = {.size = c->length};
+    struct object object = {.size = c->length, .first_ns = c->first_ns};
     header_value(c->head, "x-amz-decoded-content-length", decoded, sizeof decoded);
     if (decoded[0]) object.size = atoll(decoded);
     if (c->has_md5) EVP_DigestFinal_ex(c->sum, object.md5, NULL);
@@ -126,6 +133,7 @@ static void put(struct connection *c, const struct request *r) {
         memcpy(part.md5, object.md5, MD5_BYTES);
         if (!store_part(id, atoi(number), &part))
             return reply(c, 404, XML, "<Error><Code>NoSuchUpload</Code><Message>not open</Message></Error>");
+        add(&counted.part_bytes, part.size);
     } else {
         store_put(r->key, &object);
     }

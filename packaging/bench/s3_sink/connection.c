@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "sink.h"
 
@@ -15,6 +16,12 @@ int64_t sending;
 int64_t add(int64_t *count, int64_t more) { return __atomic_add_fetch(count, more, __ATOMIC_RELAXED); }
 
 static void wait_for(struct connection *c, short what) { poll(&(struct pollfd){.fd = c->fd, .events = what}, 1, 1000); }
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 
 static bool wants_more(int why) { return why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ; }
 
@@ -75,9 +82,11 @@ static enum fate finish(struct connection *c) {
 /* A piece of the body, counted. */
 static void swallow(struct connection *c, const char *piece, size_t length) {
     c->body -= (int64_t)length;
-    add(&counted.bytes, (int64_t)length);
     if (c->has_md5) EVP_DigestUpdate(c->sum, piece, length);
-    if (!c->kept) return;
+    if (!c->kept) {
+        add(&counted.bytes, (int64_t)length);
+        return;
+    }
     memcpy(c->kept + c->kept_length, piece, length);
     c->kept_length += length;
     c->kept[c->kept_length] = 0;
@@ -121,6 +130,7 @@ enum fate serve(struct connection *c, char *scratch) {
             if (c->body == 0) fate = finish(c);
             continue;
         }
+        if (c->filled == 0) c->first_ns = now_ns();
         c->filled += (size_t)n;
         c->head[c->filled] = 0;
         char *end = memmem(c->head, c->filled, "\r\n\r\n", 4);

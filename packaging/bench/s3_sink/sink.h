@@ -29,6 +29,7 @@ struct connection {
     EVP_MD_CTX *sum; /* of the body so far, with --etag md5 */
     char *kept; /* the body of a POST, ended by a zero */
     size_t kept_length;
+    int64_t first_ns; /* CLOCK_MONOTONIC, of the request's first byte */
     int64_t answer_at; /* CLOCK_MONOTONIC ms, of an answer that is held back */
     struct connection *next; /* in the line of delayed answers, which is in the order of time */
     struct text answer;
@@ -45,6 +46,7 @@ extern struct settings {
 /* What came since the last reset. */
 struct counts {
     int64_t bytes, puts, connections, handshakes, resumed;
+    int64_t part_bytes; /* of parts that came whole */
     int64_t cut; /* connections that ended within a body */
     double cpu_seconds;
 };
@@ -76,7 +78,7 @@ struct part {
     unsigned char md5[MD5_BYTES];
 };
 struct object {
-    int64_t size;
+    int64_t size, first_ns; /* of its only PUT */
     int parts; /* 0: sent in one request */
     unsigned char md5[MD5_BYTES]; /* of the content, or of the parts' MD5s */
 };
@@ -89,8 +91,9 @@ bool store_part(const char *id, int number, const struct part *part);
 bool store_complete(const char *id, struct object *object, char *key);
 void store_abort(const char *id);
 void store_reset(void);
-/* One line an object: SIZE MD5 KEY. MD5 is `-` where it is not that of the content. */
+/* One line an object: SIZE MD5 KEY. MD5 is the ETag's, `-` where bodies are not hashed. */
 void store_list(struct text *into);
-void store_totals(int64_t *objects, int64_t *bytes, int64_t *open_uploads);
+/* `open_uploads`: all of them, or those that have parts. */
+void store_totals(int64_t *objects, int64_t *bytes, int64_t *open_uploads, bool is_all);
 
 #endif

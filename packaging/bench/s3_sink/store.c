@@ -7,7 +7,7 @@
 
 #include "sink.h"
 
-enum { BUCKETS = 1 << 16, MOST_PARTS = 10000 };
+enum { BUCKETS = 1 << 16, MOST_PARTS = 10000, LEAST_PART = 5 << 20 };
 
 struct entry {
     struct entry *next;
@@ -26,7 +26,7 @@ struct upload {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries[BUCKETS];
 static struct upload *uploads;
-static int64_t objects, object_bytes, open_uploads, next_id;
+static int64_t objects, object_bytes, next_id;
 
 void text_clear(struct text *text) { text->length = 0; }
 
@@ -95,7 +95,6 @@ void store_begin(const char *key, char *id) {
     strcpy(id, upload->id);
     upload->next = uploads;
     uploads = upload;
-    open_uploads++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -109,7 +108,6 @@ static struct upload **find(const char *id) {
 static void drop(struct upload **link) {
     struct upload *upload = *link;
     *link = upload->next;
-    open_uploads--;
     free(upload->parts);
     free(upload);
 }
@@ -130,27 +128,31 @@ bool store_part(const char *id, int number, const struct part *part) {
     return upload != NULL;
 }
 
-/* Of the parts that are there, in their order. */
-static void compose(const struct upload *upload, struct object *object) {
+/* Of the parts in their order. False against R2's rules: parts 1..N, all but the last of one size and of at least 5 MiB. */
+static bool compose(const struct upload *upload, struct object *object) {
     EVP_MD_CTX *sum = EVP_MD_CTX_new();
     EVP_DigestInit_ex(sum, EVP_md5(), NULL);
     *object = (struct object){0};
+    bool is_right = true;
     for (int at = 0; at < upload->room; at++) {
-        if (upload->parts[at].size < 0) continue;
-        object->size += upload->parts[at].size;
+        int64_t size = upload->parts[at].size;
+        if (size < 0) continue;
+        is_right = is_right && object->parts == at && (at == 0 || upload->parts[at - 1].size == upload->parts[0].size);
+        is_right = is_right && (at == 0 || upload->parts[0].size >= LEAST_PART);
+        object->size += size;
         object->parts++;
         EVP_DigestUpdate(sum, upload->parts[at].md5, MD5_BYTES);
     }
     EVP_DigestFinal_ex(sum, object->md5, NULL);
     EVP_MD_CTX_free(sum);
+    return is_right && object->parts > 0;
 }
 
 bool store_complete(const char *id, struct object *object, char *key) {
     pthread_mutex_lock(&lock);
     struct upload **link = find(id);
-    bool found = *link != NULL;
+    bool found = *link && compose(*link, object);
     if (found) {
-        compose(*link, object);
         snprintf(key, NAME_ROOM, "%s", (*link)->key);
         put_locked(key, object);
         drop(link);
@@ -185,18 +187,20 @@ void store_list(struct text *into) {
     for (int at = 0; at < BUCKETS; at++) {
         for (struct entry *entry = entries[at]; entry; entry = entry->next) {
             text_append(into, "%lld ", (long long)entry->object.size);
-            bool is_known = settings.has_md5 && entry->object.parts == 0;
-            for (int byte = 0; is_known && byte < MD5_BYTES; byte++) text_append(into, "%02x", entry->object.md5[byte]);
-            text_append(into, "%s %s\n", is_known ? "" : "-", entry->key);
+            for (int byte = 0; settings.has_md5 && byte < MD5_BYTES; byte++)
+                text_append(into, "%02x", entry->object.md5[byte]);
+            if (settings.has_md5 && entry->object.parts) text_append(into, "-%d", entry->object.parts);
+            text_append(into, "%s %s\n", settings.has_md5 ? "" : "-", entry->key);
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-void store_totals(int64_t *count, int64_t *bytes, int64_t *open) {
+void store_totals(int64_t *count, int64_t *bytes, int64_t *open, bool is_all) {
     pthread_mutex_lock(&lock);
     *count = objects;
     *bytes = object_bytes;
-    *open = open_uploads;
+    *open = 0;
+    for (struct upload *upload = uploads; upload; upload = upload->next) *open += is_all || upload->room > 0;
     pthread_mutex_unlock(&lock);
 }

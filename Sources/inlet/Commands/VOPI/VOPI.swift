@@ -54,7 +54,8 @@ struct VOPI: AsyncParsableCommand {
         { refused async throws(DeliveryError) in
             let report: TokenReport
             do {
-                report = try await agent.accessToken(destination, after: refused)
+                report = try await agent.ask(
+                    Endpoints.accessToken, [.destination: destination], body: refused.map { TokenRequest(refused: $0) })
             } catch {
                 throw DeliveryError(.outage(after: nil), .connectFailed, "the running agent gave no token: \(error)")
             }

@@ -1,0 +1,122 @@
+import InletCore
+import SystemPackage
+
+/// Fills in `${env:NAME}` and `${file:PATH}`; `$${` stands for a literal `${`.
+///
+/// What is filled in is not looked at again, and never becomes part of an error.
+struct Interpolation {
+    /// Why a text could not be filled in; `offset` counts the text's UTF-8 bytes.
+    struct Failure: Error, Equatable {
+        var offset: Int
+        var message: String
+    }
+
+    /// Content of `${file:}` beyond this is refused.
+    static let maximumFileBytes = 64 << 10
+
+    let environment: [String: String]
+    let paths: PathResolution
+
+    /// What a text has become.
+    struct Filled {
+        var text: String
+        /// What of it has been filled in.
+        var parts: [String] = []
+        /// Where from, as far as it came from files.
+        var files: [CredentialFile] = []
+    }
+
+    func fill(_ text: String) throws(Failure) -> Filled {
+        guard Self.isNeeded(in: text) else { return Filled(text: text) }
+        var filled = Filled(text: "")
+        var rest = Substring(text)
+        while let dollar = rest.firstIndex(of: "$") {
+            filled.text += rest[..<dollar]
+            rest = rest[dollar...]
+            if rest.hasPrefix("$${") {
+                filled.text += "${"
+                rest = rest.dropFirst(3)
+            } else if rest.hasPrefix("${") {
+                let offset = text.utf8.distance(from: text.startIndex, to: dollar)
+                guard let close = rest.firstIndex(of: "}") else {
+                    throw Failure(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
+                }
+                let (part, file) = try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
+                filled.parts.append(part)
+                filled.text += part
+                if let file { filled.files.append(file) }
+                rest = rest[rest.index(after: close)...]
+            } else {
+                filled.text += "$"
+                rest = rest.dropFirst()
+            }
+        }
+        filled.text += rest
+        return filled
+    }
+
+    /// Whether `text` holds anything that `fill` would change or complain about.
+    static func isNeeded(in text: String) -> Bool { text.contains("${") }
+
+    private func value(of reference: Substring, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
+        if reference.hasPrefix("env:") {
+            let name = String(reference.dropFirst(4))
+            if let value = environment[name] { return (value, nil) }
+            let shown = DisplayText.escape(name)
+            throw Failure(offset: offset, message: "the environment variable '\(shown)' is not set")
+        }
+        if reference.hasPrefix("file:") { return try content(of: String(reference.dropFirst(5)), at: offset) }
+        throw Failure(
+            offset: offset, message: "'${' begins ${env:NAME} or ${file:PATH}; write $${ for a literal ${")
+    }
+
+    private func content(of name: String, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
+        guard let path = paths.resolve(name) else {
+            throw Failure(offset: offset, message: "${file:} needs a path; ~ needs HOME to be set")
+        }
+        let file: SmallFile
+        do {
+            file = try SmallFile.read(path, limit: Self.maximumFileBytes)
+        } catch {
+            throw Failure(offset: offset, message: "cannot read \(path.display): \(error)")
+        }
+        var bytes = file.bytes
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(offset: offset, message: "\(path.display) is not UTF-8 text")
+        }
+        return (text, CredentialFile(path: path, trust: file.trust))
+    }
+}
+
+/// Where relative paths of the configuration start from.
+struct PathResolution: Sendable {
+    /// The configuration file's folder; absolute.
+    var folder: FilePath
+    /// nil when HOME is not set.
+    var home: FilePath?
+
+    /// Linux's PATH_MAX without the terminating NUL.
+    static let longest = 4095
+
+    /// An absolute path without `.` and `..`; nil for an empty or too long text, and for `~/` without a home.
+    func resolve(_ text: String) -> FilePath? {
+        guard !text.isEmpty, text.utf8.count <= Self.longest else { return nil }
+        if text == "~" || text.hasPrefix("~/") {
+            guard let home else { return nil }
+            return home.appending(text.dropFirst(2).description).lexicallyNormalized()
+        }
+        return folder.pushing(FilePath(text)).lexicallyNormalized()
+    }
+}
+
+extension FilePath {
+    /// Whether this path is `folder` or lies below it; both absolute and normalised.
+    func isInside(_ folder: FilePath) -> Bool { starts(with: folder) }
+
+    /// The components behind `folder`, of which this path is known to be inside.
+    func components(below folder: FilePath) -> [FilePath.Component] {
+        Array(components.dropFirst(folder.components.count))
+    }
+}

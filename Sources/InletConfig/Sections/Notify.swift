@@ -1,0 +1,81 @@
+import InletCore
+import SystemPackage
+
+/// Who is told of what happens: `notify:`, `ping_url:` and what belongs to it.
+extension SettingsReader {
+    mutating func notifications(of routes: [Route]) -> [NotifySettings] {
+        let names = Set(routes.map(\.name))
+        var receivers: [NotifySettings] = []
+        for entry in file.notify {
+            guard let receiver = notify(entry, names) else { continue }
+            if receivers.contains(where: { $0.name == receiver.name }) {
+                report(entry.position(\.name), "a receiver above has the same name")
+            }
+            receivers.append(receiver)
+        }
+        return receivers
+    }
+
+    mutating func ping() -> PingSettings? {
+        guard let url = file.pingURL else { return nil }
+        if file.pingInterval < Self.shortestPing {
+            report(file.position(\.pingInterval), "'ping_interval' must be 10s or longer")
+        }
+        return PingSettings(
+            url: url, interval: file.pingInterval, allowsHTTP: file.pingAllowHTTP, caFile: file.pingCAFile,
+            position: file.position(\.pingURL))
+    }
+
+    /// A service that is asked more often would count it as abuse.
+    private static let shortestPing = Duration.seconds(10)
+
+    private mutating func notify(_ section: Section<NotifyKeys>, _ routes: Set<String>) -> NotifySettings? {
+        guard let name = section.name else { return nil }
+        values.checkName(name, at: section.position(\.name), of: "a receiver")
+        guard let receiver = receiver(section) else { return nil }
+        var settings = NotifySettings(
+            name: name, receiver: receiver, secret: section.secret, routes: section.routes ?? [],
+            timeout: section.timeout, allowsHTTP: section.allowHTTP, caFile: section.caFile,
+            positions: section.values.positions, position: section.values.position)
+        if case .exec = receiver, settings.secret != nil {
+            report(section.position(\.secret), "'secret' signs what a webhook gets; a program needs none")
+        }
+        if case .exec = receiver, settings.caFile != nil {
+            report(
+                section.position(\.caFile), "'ca_file' is for what a webhook is trusted by; a program needs none")
+        }
+        if settings.timeout < .milliseconds(100) || settings.timeout > .seconds(3600) {
+            report(section.position(\.timeout), "'timeout' must be from 100ms to 1h")
+        }
+        if let events = section.on {
+            settings.events = Set(events)
+            if events.isEmpty {
+                report(section.position(\.on), "'on' is empty: it would never be told anything")
+            }
+        }
+        for (text, node) in texts(section, \.routes) where !routes.contains(text) {
+            let hint = Suggestion.nearest(to: text, in: Array(routes)).map { "; did you mean '\($0)'?" } ?? ""
+            report(node.position, "no route is called \(Quotation.of(text))\(hint)")
+        }
+        return settings
+    }
+
+    /// Exactly one of `webhook` and `exec`; nil after a report.
+    private mutating func receiver(_ section: Section<NotifyKeys>) -> NotifySettings.Receiver? {
+        switch (section.webhook, section.exec) {
+        case (let url?, nil): return .webhook(url)
+        case (nil, let words?):
+            if words.first?.hasPrefix("/") == true { return .exec(words) }
+            report(
+                section.position(\.exec),
+                "'exec' begins with the program's whole path, such as /usr/local/bin/rescan: no shell looks for it")
+        case (_?, _?): report(section.position(\.exec), "a receiver has either 'webhook' or 'exec', not both")
+        case (nil, nil):
+            // A value that could not be read has its own error.
+            if section.place(\.webhook) == nil, section.place(\.exec) == nil {
+                report(section.values.position, "a receiver needs 'webhook' or 'exec'")
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,287 @@
+import InletCore
+
+/// `routes:`.
+extension SettingsReader {
+    mutating func routes() -> [Route] {
+        var routes: [Route] = []
+        for entry in file.routes {
+            let route = route(entry)
+            if !route.name.isEmpty, routes.contains(where: { $0.name == route.name }) {
+                report(entry.position(\.name), "a route above has the same name")
+            }
+            routes.append(route)
+        }
+        return routes
+    }
+
+    private mutating func route(_ section: Section<RouteKeys>) -> Route {
+        if let name = section.name { values.checkName(name, at: section.position(\.name), of: "a route") }
+        let targets = targets(section)
+        let known = knownFields(of: targets)
+        var route = Route(
+            name: section.name ?? "", match: match(section.match), validate: validation(section.validate),
+            category: word(section, \.category),
+            key: template(section.key, section, \.key) ?? .standard, owner: word(section, \.owner), to: targets,
+            with: fields(section, of: targets, known), sidecarFields: known.map { Set($0.map(\.name)) },
+            onSuccess: section.onSuccess, onFailure: section.onFailure, retry: retry(section.retry),
+            settle: section.settle, unit: section.unit, completion: section.completion)
+        route.priority = section.priority
+        route.receipts = section.receipts
+        route.dedupe = section.dedupe
+        readSidecars(section.sidecars, into: &route)
+        readLabels(section, into: &route)
+        readManifest(section.manifest, into: &route)
+        readDerive(section, into: &route)
+        route.window = window(section.window)
+        return route
+    }
+
+    // MARK: - Which files
+
+    private mutating func match(_ section: Section<MatchKeys>) -> RouteMatch {
+        checkBounds(section, \.minSize, \.maxSize)
+        var match = RouteMatch(
+            paths: patterns(section, \.path), extensions: Set(extensions(section, \.extensions)),
+            minSize: section.minSize, maxSize: section.maxSize)
+        match.mediaTypes = mediaTypes(section, \.mediaType)
+        return match
+    }
+
+    private mutating func validation(_ section: Section<ValidateKeys>) -> Validation {
+        checkBounds(section, \.minSize, \.maxSize)
+        var validation = Validation(
+            minSize: section.minSize, maxSize: section.maxSize,
+            extensions: section.extensions.map { _ in extensions(section, \.extensions) })
+        validation.mediaTypes = mediaTypes(section, \.mediaType)
+        return validation
+    }
+
+    private mutating func mediaTypes<Table>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
+    ) -> [MediaTypePattern] {
+        texts(section, key).compactMap { text, node in
+            parse(text, at: node) { text throws(PatternError) in try MediaTypePattern(text) }
+        }
+    }
+
+    /// Reports a smallest size above the largest.
+    private mutating func checkBounds<Table>(
+        _ section: Section<Table>, _ least: KeyPath<Table, Key<Int64?>>, _ most: KeyPath<Table, Key<Int64?>>
+    ) {
+        guard let smallest = section[dynamicMember: least], let largest = section[dynamicMember: most],
+            smallest > largest
+        else { return }
+        report(section.position(most), "'max_size' is smaller than 'min_size'; no file could have both")
+    }
+
+    /// Extensions without their dot, in lower case.
+    private mutating func extensions<Table>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
+    ) -> [String] {
+        texts(section, key).compactMap { text, node in
+            let bare = (text.hasPrefix(".") ? String(text.dropFirst()) : text).lowercased()
+            let isPlain = !bare.contains { "/*?[".contains($0) }
+            if isPlain, !bare.isEmpty, !bare.hasPrefix("."), !bare.hasSuffix(".") { return bare }
+            report(node.position, "an extension has no wildcards and no folders; write for example mp4, or tar.gz")
+            return nil
+        }
+    }
+
+    // MARK: - Where they go, and how
+
+    /// The names under `to`, each of which must be a destination, and none twice.
+    private mutating func targets(_ section: Section<RouteKeys>) -> [String] {
+        let known = file.destinations?.positions ?? [:]
+        if section.to?.isEmpty == true, case .sequence(let items)? = node(section, \.to)?.content, items.isEmpty {
+            report(section.position(\.to), "'to' names no destination")
+        }
+        var names: [String] = []
+        for (name, node) in texts(section, \.to) {
+            if known[name] == nil {
+                reportUnknownDestination(node, known.keys.sorted())
+            } else if names.contains(name) {
+                report(node.position, "destination '\(name)' is named twice")
+            }
+            names.append(name)
+        }
+        return names
+    }
+
+    private mutating func template(
+        _ text: String?, _ section: Section<RouteKeys>, _ key: KeyPath<RouteKeys, Key<some Sendable>>
+    ) -> KeyTemplate? {
+        guard let text, let node = node(section, key) else { return nil }
+        return template(text, at: node)
+    }
+
+    private mutating func template(_ text: String, at node: YAMLNode) -> KeyTemplate? {
+        parse(text, at: node) { text throws(PatternError) in try KeyTemplate(text) }
+    }
+
+    /// A text that may be left out but not left empty: an empty one would silently drop a part of the key.
+    private mutating func word(
+        _ section: Section<RouteKeys>, _ key: KeyPath<RouteKeys, Key<String?>>
+    ) -> String? {
+        let text = section[dynamicMember: key]
+        if text?.isEmpty == true {
+            report(section.position(key), "'\(section.keyName(key))' is empty; leave the key out instead")
+        }
+        return text
+    }
+
+    private mutating func retry(_ section: Section<RetryKeys>) -> RetryPolicy {
+        if section.maxBackoff < section.backoff {
+            let place = section.place(\.maxBackoff) ?? section.position(\.backoff)
+            report(place, "'max_backoff' is shorter than 'backoff'")
+        }
+        return RetryPolicy(
+            attempts: section.attempts, backoff: section.backoff, maxBackoff: section.maxBackoff,
+            expire: section.expire)
+    }
+
+    // MARK: - Fields of the destinations
+
+    /// The templates under `with`, and the default ones of what `targets` understand beyond them.
+    private mutating func fields(
+        _ section: Section<RouteKeys>, of targets: [String], _ known: [FieldSpec]?
+    ) -> [String: KeyTemplate] {
+        var fields: [String: KeyTemplate] = [:]
+        for (entry, text) in entries(section, \.with) {
+            if let known, !known.contains(where: { $0.name == entry.key }) {
+                reportUnknownField(entry, known, targets)
+            } else if let text {
+                checkChoice(text, at: entry, known ?? [])
+                fields[entry.key] = template(text, at: entry.value)
+            }
+        }
+        return FieldSpec.filled(fields, known ?? [])
+    }
+
+    /// What the types of `targets` understand, each name once; nil when one of them has an error of its own, so that
+    /// nobody knows.
+    private func knownFields(of targets: [String]) -> [FieldSpec]? {
+        var known: [FieldSpec] = []
+        for target in targets {
+            guard let name = file.destinations?.section(target)?.string("type"), let type = type(named: name) else {
+                return nil
+            }
+            known += type.fields.filter { spec in !known.contains { $0.name == spec.name } }
+        }
+        return targets.isEmpty ? nil : known
+    }
+
+    /// Reports a word that no file could be delivered with; what a template becomes is seen file by file.
+    private mutating func checkChoice(_ text: String, at entry: YAMLNode.Entry, _ known: [FieldSpec]) {
+        let choices = known.first { $0.name == entry.key }?.choices ?? []
+        guard !choices.isEmpty, !text.contains(where: { "{}".contains($0) }), !text.allSatisfy(\.isWhitespace),
+            !choices.contains(text.lowercased())
+        else { return }
+        let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
+        report(
+            entry.value.position,
+            "\(Quotation.of(entry.key)) is one of \(choices.joined(separator: ", ")), not \(Quotation.of(text))\(hint)")
+    }
+
+    private mutating func reportUnknownField(_ entry: YAMLNode.Entry, _ known: [FieldSpec], _ targets: [String]) {
+        let names = known.map(\.name)
+        let hint =
+            if names.isEmpty {
+                targets.count == 1
+                    ? "destination '\(targets[0])' takes no fields" : "none of this route's destinations takes fields"
+            } else if let name = Suggestion.nearest(to: entry.key, in: names) {
+                "did you mean '\(name)'?"
+            } else {
+                "known fields: \(names.joined(separator: ", "))"
+            }
+        report(entry.keyPosition, "unknown field \(Quotation.of(entry.key)) in with; \(hint)")
+    }
+
+    // MARK: - What belongs together
+
+    private mutating func readSidecars(_ section: Section<SidecarKeys>, into route: inout Route) {
+        route.sidecars = SidecarRule(
+            metadata: section.metadata, extensions: extensions(section, \.extensions), wait: section.wait)
+        guard !route.sidecars.extensions.isEmpty else { return }
+        let place = section.position(\.extensions)
+        if route.match.extensions.isEmpty, route.validate.extensions?.isEmpty ?? true {
+            report(
+                place,
+                "'extensions' of sidecars needs those of the files they belong to: add 'extensions' to match or validate"
+            )
+        }
+        if let types = typesWithoutCompanions(route.to) {
+            report(
+                place,
+                "no destination of this route can store sidecars (type \(types)); only 'metadata' goes with the file")
+        }
+    }
+
+    private mutating func readLabels(_ section: Section<RouteKeys>, into route: inout Route) {
+        if let type = template(section.type, section, \.type) { route.labels["type"] = type }
+        for case (let entry, let text?) in entries(section, \.labels) {
+            if entry.key == "type", route.labels["type"] != nil {
+                report(entry.value.position, "'type' is given twice: as a key of the route, and here")
+            }
+            route.labels[entry.key] = template(text, at: entry.value)
+        }
+    }
+
+    private mutating func readManifest(_ section: Section<ManifestKeys>, into route: inout Route) {
+        guard let format = ManifestRule.Format(rawValue: section.format) else { return }
+        route.manifest = ManifestRule(format: format, algorithm: section.hash)
+        if route.unit != .folder {
+            report(section.position(\.format), "'manifest' lists the files of a unit: it needs 'unit: folder'")
+        }
+    }
+
+    // MARK: - What is made of the files
+
+    private mutating func readDerive(_ section: Section<RouteKeys>, into route: inout Route) {
+        for entry in section.derive {
+            guard let rule = deriveRule(entry) else { continue }
+            if route.derive.contains(where: { $0.name == rule.name && $0.extensions == rule.extensions }) {
+                report(entry.values.position, "a rule above has the same name; give it another 'name'")
+            }
+            route.derive.append(rule)
+        }
+        guard !route.derive.isEmpty, let place = section.place(\.derive),
+            let types = typesWithoutCompanions(route.to)
+        else { return }
+        report(place, "no destination of this route can store derived files (type \(types))")
+    }
+
+    private mutating func deriveRule(_ section: Section<DeriveKeys>) -> DeriveRule? {
+        var rule = section.thumbnail?.rule ?? DeriveRule(name: "", command: [], suffix: "")
+        if let name = section.name { rule.name = name }
+        if let command = section.command { rule.command = command }
+        if section.extensions != nil { rule.extensions = extensions(section, \.extensions) }
+        if let suffix = section.suffix { rule.suffix = suffix }
+        rule.timeout = section.timeout
+        rule.maxSize = section.maxSize
+        guard let (place, message) = Self.problem(rule, section) else { return rule }
+        report(place, message)
+        return nil
+    }
+
+    private static func problem(
+        _ rule: DeriveRule, _ section: Section<DeriveKeys>
+    ) -> (SourcePosition, message: String)? {
+        if rule.name.isEmpty {
+            return (
+                section.position(\.name), "a rule of 'derive' needs 'thumbnail', or 'name', 'command' and 'suffix'"
+            )
+        }
+        if rule.command.isEmpty { return (section.position(\.command), "'command' names no program") }
+        for word in [DeriveRule.input, DeriveRule.output] where !rule.command.contains(where: { $0.contains(word) }) {
+            return (section.position(\.command), "'command' lacks \(word)")
+        }
+        if rule.suffix.isEmpty || rule.suffix.contains("/") || !rule.suffix.contains(".") {
+            return (
+                section.position(\.suffix),
+                "'suffix' is what follows the file's name, with an extension, as in .thumb.jpg"
+            )
+        }
+        if rule.suffix.utf8.count > 64 { return (section.position(\.suffix), "'suffix' is longer than 64 bytes") }
+        return nil
+    }
+}

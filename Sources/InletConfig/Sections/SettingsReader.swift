@@ -1,0 +1,134 @@
+import InletCore
+import SystemPackage
+
+/// Turns the checked values of a file into `Settings`, and checks what concerns more than one value: names that refer
+/// to each other, patterns and templates, folders that would feed themselves. Each section of the file has a file here.
+struct SettingsReader {
+    let root: YAMLNode
+    var values: ValueReader
+    let defaults: ConfigDefaults
+    /// Every value that was read.
+    private(set) var file: Section<ConfigKeys>
+    /// The type of each destination that could be read.
+    private(set) var destinationTypes: [String: String] = [:]
+    /// `limits.zone`.
+    var zone: String?
+
+    init(root: YAMLNode, values: ValueReader, defaults: ConfigDefaults) {
+        self.root = root
+        self.values = values
+        self.defaults = defaults
+        file = Section(.all)
+    }
+
+    /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
+    mutating func read() -> Settings {
+        file = Section(.all, values.section(root, ConfigKeys.all.specs, label: ""))
+        var settings = Settings(
+            stateDirectory: file.stateDirectory ?? defaults.stateDirectory, workers: file.workers,
+            shutdownGrace: file.shutdownTimeout, log: log(file.log), queueWarning: file.limits.queueWarning,
+            destinations: destinations())
+        settings.landlock = file.landlock
+        settings.tlsKeyLog = file.tlsKeyLog
+        settings.queueLimit = QueueLimit(files: file.limits.queueMaxFiles, bytes: file.limits.queueMaxBytes)
+        settings.journalBackup = journalBackup(file.journalBackup)
+        settings.historyAfter = historyAfter(file.journalHistory)
+        destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
+        checkStorages(settings.destinations)
+        settings.bandwidth = bandwidth(settings.destinations)
+        settings.proxy = proxies(settings.destinations)
+        settings.watch = file.watch.map { watch($0) }
+        settings.routes = routes()
+        settings.notify = notifications(of: settings.routes)
+        settings.ping = ping()
+        settings.dashboard = dashboard(file.dashboard)
+        checkFolders(settings)
+        checkVolumes(settings)
+        return settings
+    }
+
+    private mutating func log(_ section: Section<LogKeys>) -> LogSettings {
+        let output = section.output
+        let isStream = LogSettings.streams.contains(output)
+        if let size = section.maxSize, size < Self.smallestLog {
+            report(section.position(\.maxSize), "'max_size' must be 64KiB or more, or off: a line must fit")
+        }
+        return LogSettings(
+            level: section.level,
+            output: isStream ? output : values.interpolation.paths.resolve(output)?.string ?? output,
+            format: section.format, maxSize: section.maxSize, keep: section.keep)
+    }
+
+    private static let smallestLog: Int64 = 64 << 10
+
+    private mutating func journalBackup(_ section: Section<JournalBackupKeys>) -> BackupRule? {
+        guard let every = section.every else { return nil }
+        if every < .seconds(60) {
+            report(section.position(\.every), "a backup reads the whole journal: every minute (1m) at most")
+        }
+        return BackupRule(every: every, keep: section.keep)
+    }
+
+    private mutating func historyAfter(_ section: Section<JournalHistoryKeys>) -> Duration? {
+        if let after = section.after, after < .seconds(1) {
+            report(section.position(\.after), "a file is there for a second (1s) at least")
+        }
+        return section.after
+    }
+
+    // MARK: - For all sections
+
+    mutating func report(_ position: SourcePosition, _ message: String) { values.report(position, message) }
+
+    /// What the value of `key` was read from; nil where the file gives none.
+    func node<Table, Value>(_ section: Section<Table>, _ key: KeyPath<Table, Key<Value>>) -> YAMLNode? {
+        section.place(key).flatMap { values.nodes[$0] }
+    }
+
+    /// The texts under `key` with the nodes they were read from; a single value counts as a list of one.
+    func texts<Table>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
+    ) -> [(text: String, node: YAMLNode)] {
+        guard let texts = section[dynamicMember: key], let list = node(section, key) else { return [] }
+        let nodes = if case .sequence(let items) = list.content { items } else { [list] }
+        // An item that could not be read has its own error and no text; the others cannot be told apart then.
+        return texts.count == nodes.count ? Array(zip(texts, nodes)) : []
+    }
+
+    /// The user's own names under `key`, each with its text.
+    func entries<Table>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String: String]?>>
+    ) -> [(entry: YAMLNode.Entry, text: String?)] {
+        guard case .mapping(let entries)? = node(section, key)?.content else { return [] }
+        let texts = section[dynamicMember: key] ?? [:]
+        return entries.map { ($0, texts[$0.key]) }
+    }
+
+    /// Parses a pattern or template written at `node`, and reports its error at the exact character.
+    mutating func parse<Result>(
+        _ text: String, at node: YAMLNode, _ make: (String) throws(PatternError) -> Result
+    ) -> Result? {
+        do {
+            return try make(text)
+        } catch {
+            if case .scalar(let written, _) = node.content, written == text {
+                report(values.place.position(of: node, offset: error.offset), error.message)
+            } else {
+                // The parser's words could quote what was filled in.
+                report(node.position, "with ${…} filled in, this cannot be understood")
+            }
+            return nil
+        }
+    }
+
+    /// Patterns under `key`.
+    mutating func patterns<Table>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
+    ) -> [GlobPattern] {
+        texts(section, key).compactMap { text, node in
+            parse(text, at: node) { text throws(PatternError) in try GlobPattern(text) }
+        }
+    }
+
+    func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }
+}

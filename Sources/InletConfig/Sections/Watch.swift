@@ -1,0 +1,171 @@
+import InletCore
+import SystemPackage
+
+/// `watch:`, and which of the agent's own folders would be taken in again.
+extension SettingsReader {
+    mutating func watch(_ section: Section<WatchKeys>) -> WatchSettings {
+        var watch = WatchSettings(
+            path: section.path ?? "", mode: section.mode, recursive: section.recursive, settle: section.settle,
+            rescan: section.rescan, existing: section.existing, ignore: patterns(section, \.ignore),
+            archiveDirectory: FilePath(section.archiveDirectory).lexicallyNormalized(),
+            quarantineDirectory: FilePath(section.quarantineDirectory).lexicallyNormalized(), hold: section.hold)
+        watch.isShared = section.shared ?? false
+        watch.settleEmpty = section.settleEmpty
+        watch.adoptCheck = section.adoptCheck
+        watch.poll = section.poll
+        readPattern(section, into: &watch)
+        watch.sources = sourceRule(section)
+        if watch.adoptCheck, watch.existing != .adopt {
+            report(section.position(\.adoptCheck), "'adopt_check' needs 'existing: adopt'")
+        }
+        if watch.poll < .seconds(1) { report(section.position(\.poll), "'poll' is at least 1s") }
+        return watch
+    }
+
+    // MARK: - Whose files are taken
+
+    /// Names of users are looked up while the file is read: only then is it known where in it they are, and `inlet check` and a
+    /// reload say at once what a start would.
+    private mutating func sourceRule(_ section: Section<WatchKeys>) -> SourceRule {
+        guard let listed = section.owners else { return SourceRule(hardLinks: section.hardLinks) }
+        if listed.isEmpty {
+            report(
+                section.position(\.owners),
+                "'owners' names no user, so that no file would be taken; leave it out for any")
+        }
+        var owners: Set<UInt32> = []
+        for (text, node) in texts(section, \.owners) {
+            switch user(text) {
+            case .found(let number): owners.insert(number)
+            case .unknown:
+                report(
+                    node.position,
+                    "there is no user \(quoted(text, node)) here; name one of 'getent passwd', or give a number")
+            case .failed(let reason):
+                report(node.position, "the user \(quoted(text, node)) cannot be looked up: \(reason)")
+            }
+        }
+        return SourceRule(owners: owners, hardLinks: section.hardLinks)
+    }
+
+    /// What was filled in is nobody's to see.
+    private func quoted(_ text: String, _ node: YAMLNode) -> String {
+        if case .scalar(let written, _) = node.content, written == text { return Quotation.of(text) }
+        return "that ${…} gives"
+    }
+
+    private func user(_ text: String) -> UserLookup {
+        guard let number = UInt32(text), text.first?.isNumber == true else { return defaults.users(text) }
+        // The last one stands for no user at all.
+        return number == .max ? .unknown : .found(number)
+    }
+
+    // MARK: - Folders that come and go with their volumes
+
+    private mutating func readPattern(_ section: Section<WatchKeys>, into watch: inout WatchSettings) {
+        watch.volumeWrites = section.volumeWrites ?? false
+        watch.volumeDoneAfter = section.volumeDoneAfter
+        guard RootPattern.isPattern(watch.path) else {
+            refuse(section, \.volumeWrites)
+            refuse(section, \.volumeDoneAfter)
+            return
+        }
+        do throws(PatternError) {
+            watch.pattern = try RootPattern(watch.path)
+        } catch {
+            report(section.position(\.path), error.message)
+        }
+    }
+
+    private mutating func refuse<Value>(_ section: Section<WatchKeys>, _ key: KeyPath<WatchKeys, Key<Value?>>) {
+        guard section[dynamicMember: key] != nil else { return }
+        report(
+            section.position(key),
+            "'\(section.keyName(key))' is for folders of a pattern such as /media/*/DCIM; this one is watched as it is")
+    }
+
+    /// Cards are not written to by surprise: where routes would move or delete what they have sent, it must be said whether
+    /// that is meant for them too.
+    mutating func checkVolumes(_ settings: Settings) {
+        guard let route = settings.routes.first(where: { $0.onSuccess != .keep || $0.onFailure != .keep }) else {
+            return
+        }
+        let what =
+            route.onSuccess == .keep
+            ? "on_failure: \(route.onFailure.rawValue)" : "on_success: \(route.onSuccess.rawValue)"
+        for (watch, entry) in zip(settings.watch, file.watch) {
+            guard watch.pattern != nil, entry.volumeWrites == nil else { continue }
+            report(
+                entry.position(\.path),
+                "route '\(route.name)' has \(what), which would write to these volumes; say 'volume_writes: true' to allow "
+                    + "it, or 'volume_writes: false' to leave everything on them as it is")
+        }
+    }
+
+    // MARK: - Folders inside each other
+
+    /// Refuses roots inside each other, and folders of the agent's own whose files would be taken in again.
+    mutating func checkFolders(_ settings: Settings) {
+        let roots = zip(settings.watch, file.watch).filter { !$0.0.path.isEmpty }
+        for (index, (watch, entry)) in roots.enumerated() {
+            for (other, _) in roots[..<index] { checkNesting(watch, other, at: entry.position(\.path)) }
+            checkOwnFolder(\.archiveDirectory, watch.archiveDirectory, of: watch, entry, roots: settings.watch)
+            checkOwnFolder(\.quarantineDirectory, watch.quarantineDirectory, of: watch, entry, roots: settings.watch)
+        }
+        checkFeeding("state_dir", settings.stateDirectory, at: file.position(\.stateDirectory), roots: settings.watch)
+        for destination in settings.destinations {
+            guard let key = type(named: destination.type)?.folderKey, let path = destination.values.string(key) else {
+                continue
+            }
+            let place = destination.values.position(key)
+            checkFeeding("destination '\(destination.name)'", FilePath(path), at: place, roots: settings.watch)
+        }
+    }
+
+    /// A file below two roots would be taken in twice.
+    private mutating func checkNesting(_ watch: WatchSettings, _ others: WatchSettings, at position: SourcePosition) {
+        let (path, other) = (watch.path, others.path)
+        if path != other, others.root(of: path) != nil || watch.root(of: other) != nil,
+            watch.pattern != nil || others.pattern != nil
+        {
+            report(position, "\(path.display) and \(other.display) can mean the same folder; watch one of them")
+        } else if path == other {
+            report(position, "\(path.display) is watched twice")
+        } else if path.isInside(other) {
+            report(position, "\(path.display) lies inside the watched folder \(other.display); watch one of them")
+        } else if other.isInside(path) {
+            report(position, "\(path.display) contains the watched folder \(other.display); watch one of them")
+        }
+    }
+
+    /// Checks `archive_dir` or `quarantine_dir`: below the root unless absolute, and not taken in again.
+    private mutating func checkOwnFolder(
+        _ key: KeyPath<WatchKeys, Key<String>>, _ folder: FilePath, of watch: WatchSettings,
+        _ entry: Section<WatchKeys>, roots: [WatchSettings]
+    ) {
+        let (name, place) = (entry.keyName(key), entry.position(key))
+        if folder.isAbsolute { return checkFeeding(name, folder, at: place, roots: roots) }
+        let whole = watch.path.pushing(folder).lexicallyNormalized()
+        guard whole.isInside(watch.path), whole != watch.path else {
+            return report(place, "'\(name)' is a folder below the watched one, or an absolute path")
+        }
+        checkFeeding(name, whole, at: place, roots: roots)
+    }
+
+    /// Reports `folder`, once, when files put there would be seen as new arrivals of a watched root.
+    private mutating func checkFeeding(
+        _ what: String, _ folder: FilePath, at position: SourcePosition, roots: [WatchSettings]
+    ) {
+        for root in roots where !root.path.isEmpty {
+            guard let top = root.root(of: folder) ?? (folder.isInside(root.path) ? root.path : nil) else { continue }
+            let below = folder.components(below: top)
+            if !root.recursive, !below.isEmpty { continue }
+            let relative = FilePath(root: nil, below)
+            if !below.isEmpty, IgnoreList(user: root.ignore).ignores(relative, isDirectory: true) { continue }
+            return report(
+                position,
+                "\(what) lies inside the watched folder \(root.path.display), whose files are taken in again; "
+                    + "move it out, below .inlet, or add it to 'ignore'")
+        }
+    }
+}

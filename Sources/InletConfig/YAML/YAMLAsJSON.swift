@@ -1,0 +1,147 @@
+internal import InletCore
+package import SystemPackage
+
+/// Turns one YAML document into the JSON that says the same, event by event: for data that somebody drops beside the agent,
+/// of any size, never for its configuration.
+///
+/// As in a sidecar nothing is filled in, and anchors, aliases, merge keys and tags are refused. Words without quotes are what
+/// the core schema of YAML 1.2 (section 10.3) makes of them; what JSON has no number for (`.inf`, `.nan`) stays a text.
+package struct YAMLAsJSON {
+    private var json: [UInt8] = []
+
+    /// - Parameter file: the name for errors.
+    /// - Throws: what is wrong first, with its place; nothing of it is known beyond that.
+    package static func convert(_ bytes: [UInt8], file: FilePath) throws(ConfigError) -> [UInt8] {
+        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+        var writer = YAMLAsJSON()
+        do throws(Problem) {
+            return try writer.convert(text)
+        } catch {
+            let place = error.position
+            throw ConfigError(
+                file: file.display, line: place.line, column: place.column, message: error.message, excerpt: "")
+        }
+    }
+
+    private mutating func convert(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
+        let events = try YAMLEvents(bytes)
+        _ = try events.next()
+        guard case .documentStart = try events.next().kind else { return Array("null".utf8) }
+        try value(try events.next(), events, depth: 1)
+        _ = try events.next()
+        let end = try events.next()
+        guard case .streamEnd = end.kind else {
+            throw Problem(end.start, "a second document begins here; one document is taken")
+        }
+        return json
+    }
+
+    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents, depth: Int) throws(Problem) {
+        if depth > YAMLDocument.maximumDepth {
+            throw Problem(event.start, "values are nested deeper than \(YAMLDocument.maximumDepth) levels")
+        }
+        try Self.check(event)
+        switch event.kind {
+        case .scalar(let text, .plain): json += Self.plain(text).utf8
+        case .scalar(let text, _): json += JSONString.quote(text).utf8
+        case .sequenceStart: try list(events, depth)
+        case .mappingStart: try mapping(events, depth)
+        default: throw Problem(event.start, "this cannot be read as YAML")
+        }
+    }
+
+    private mutating func list(_ events: YAMLEvents, _ depth: Int) throws(Problem) {
+        json.append(UInt8(ascii: "["))
+        var isFirst = true
+        while true {
+            let event = try events.next()
+            if case .sequenceEnd = event.kind { break }
+            if !isFirst { json.append(UInt8(ascii: ",")) }
+            isFirst = false
+            try value(event, events, depth: depth + 1)
+        }
+        json.append(UInt8(ascii: "]"))
+    }
+
+    private mutating func mapping(_ events: YAMLEvents, _ depth: Int) throws(Problem) {
+        json.append(UInt8(ascii: "{"))
+        var lines: [String: Int] = [:]
+        while true {
+            let key = try events.next()
+            if case .mappingEnd = key.kind { break }
+            try Self.check(key)
+            guard case .scalar(let name, let style) = key.kind else {
+                throw Problem(key.start, "a key must be a plain word")
+            }
+            if name == "<<", style == .plain { throw Problem(key.start, "merge keys ('<<') are not supported here") }
+            if let line = lines[name] {
+                throw Problem(key.start, "key \(Quotation.of(name)) is given twice; it is already on line \(line)")
+            }
+            if !lines.isEmpty { json.append(UInt8(ascii: ",")) }
+            lines[name] = key.start.line
+            json += JSONString.quote(name).utf8
+            json.append(UInt8(ascii: ":"))
+            try value(try events.next(), events, depth: depth + 1)
+        }
+        json.append(UInt8(ascii: "}"))
+    }
+
+    private static func check(_ event: YAMLEvent) throws(Problem) {
+        if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
+        if event.anchor != nil {
+            throw Problem(event.start, "anchors are not supported here; put text that begins with '&' in quotes")
+        }
+        if case .alias = event.kind {
+            throw Problem(event.start, "aliases are not supported here; put text that begins with '*' in quotes")
+        }
+    }
+
+    // MARK: - Words without quotes
+
+    private static func plain(_ text: String) -> String {
+        switch text {
+        case "", "~", "null", "Null", "NULL": "null"
+        case "true", "True", "TRUE": "true"
+        case "false", "False", "FALSE": "false"
+        default: number(text) ?? JSONString.quote(text)
+        }
+    }
+
+    /// As JSON writes it; nil for what is no number.
+    private static func number(_ text: String) -> String? {
+        for (head, radix) in [("0x", 16), ("0o", 8)] where text.hasPrefix(head) {
+            let digits = text.dropFirst(2)
+            guard digits.allSatisfy(\.isHexDigit) else { return nil }
+            return UInt64(digits, radix: radix).map { String($0) }
+        }
+        let bytes = Array(text.utf8)
+        var rest = bytes[...]
+        func digits() -> Int {
+            let count = rest.prefix { (0x30...0x39).contains($0) }.count
+            rest = rest.dropFirst(count)
+            return count
+        }
+        if let sign = rest.first, "+-".utf8.contains(sign) { rest = rest.dropFirst() }
+        let (first, whole) = (rest.first, digits())
+        let isWhole = rest.isEmpty && whole > 0
+        var fraction = 0
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst()
+            fraction = digits()
+        }
+        guard whole + fraction > 0 else { return nil }
+        if let letter = rest.first, "eE".utf8.contains(letter) {
+            rest = rest.dropFirst()
+            if let sign = rest.first, "+-".utf8.contains(sign) { rest = rest.dropFirst() }
+            guard digits() > 0 else { return nil }
+        }
+        guard rest.isEmpty else { return nil }
+        let isJSON =
+            bytes.first != UInt8(ascii: "+") && whole > 0 && (whole == 1 || first != UInt8(ascii: "0"))
+            && (isWhole || fraction > 0 || !bytes.contains(UInt8(ascii: ".")))
+        if isJSON { return text }
+        if isWhole, let value = Int64(text) { return String(value) }
+        guard let value = Double(text), value.isFinite else { return nil }
+        return String(value)
+    }
+}

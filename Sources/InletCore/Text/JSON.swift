@@ -1,0 +1,209 @@
+internal import FoundationEssentials
+
+/// The one place where JSON is read and written. Messages and notes of one known shape are declared as `Codable` structs and go
+/// through Foundation's coders; `JSONValue` is for objects whose members are not ours to know, `JSONReader` for texts that are too
+/// large to be in memory as values, `JSONLine` for what is written for every file.
+package enum JSON {
+    /// `value` on one line, members in the order of their names: equal values have equal bytes.
+    /// - Parameter isPretty: a line for each member, for people who open the file.
+    package static func encode(_ value: some Encodable, isPretty: Bool = false) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        return Array(try encoder.encode(value))
+    }
+
+    package static func decode<Value: Decodable>(
+        _ bytes: some Sequence<UInt8>, as type: Value.Type = Value.self
+    ) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(bytes))
+    }
+
+    /// What a server says, whose `member_names` are `memberNames` here. nil where a member that is needed is missing, or one is
+    /// of another kind than declared: nothing of such an answer is used.
+    package static func message<Value: Decodable>(
+        _ bytes: some Sequence<UInt8>, as type: Value.Type = Value.self
+    ) -> Value? {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        // What is wrong with it makes no difference: whoever reports it shows the answer's words.
+        return try? decoder.decode(type, from: Data(bytes))
+    }
+
+    // MARK: - Notes, which later and earlier builds read
+
+    /// What was noted; nil where nothing was.
+    package static func note<Value: Decodable>(_ bytes: [UInt8]?, as type: Value.Type = Value.self) -> Value? {
+        // A note of another version, or a damaged one, is none: what it would say is asked or sent again.
+        bytes.flatMap { try? decode($0, as: type) }
+    }
+
+    /// The same across versions: what a note does not have yet, or has as something else than is wanted, is as in `other`, and
+    /// what it has beside is passed over. nil for no object.
+    package static func note<Value: Codable>(_ bytes: [UInt8]?, else other: Value) -> Value? {
+        guard let said = object(bytes), let ours = object(note(of: other)) else { return nil }
+        func value(_ said: JSONObject) -> Value? {
+            note(JSONValue.object(ours.merging(said) { $1 }).bytes)
+        }
+        return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
+    }
+
+    /// The object that was noted; nil where there is none.
+    package static func object(_ bytes: [UInt8]?) -> JSONObject? { bytes.flatMap { value($0)?.object } }
+
+    /// nil for what is no JSON, where it does not matter why.
+    package static func value(_ bytes: some Sequence<UInt8>) -> JSONValue? {
+        // Whoever reports it shows the text itself.
+        try? JSONValue(parsing: bytes)
+    }
+
+    package static func note(of value: some Encodable) -> [UInt8] {
+        // Numbers, booleans and texts always encode; an empty note would read as none.
+        (try? encode(value)) ?? []
+    }
+}
+
+/// A whole number in a message, which some servers write as text.
+package struct JSONInteger: Decodable, Sendable {
+    package let value: Int64
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        do {
+            value = try container.decode(Int64.self)
+        } catch {
+            guard let number = Int64(try container.decode(String.self)) else { throw error }
+            value = number
+        }
+    }
+}
+
+/// Any JSON value (RFC 8259), kept as it came: what a server adds to its objects outlives being read, changed and sent back.
+package indirect enum JSONValue: Sendable {
+    case null
+    case boolean(Bool)
+    /// As it is written, so that no digit is lost.
+    case number(String)
+    case string(String)
+    case array([JSONValue])
+    case object(JSONObject)
+
+    /// - Throws: `JSONFault` with the place; also for anything behind the value.
+    package init(parsing bytes: some Sequence<UInt8>) throws(JSONFault) {
+        var reader = JSONReader(Array(bytes))
+        self = try reader.value()
+        try reader.end()
+    }
+
+    package init(_ number: Int) { self = .number(String(number)) }
+
+    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
+    package init(_ number: Double) {
+        self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
+    }
+
+    /// What is nil is left out: servers refuse null.
+    package static func members(_ members: [String: JSONValue?]) -> JSONValue {
+        .object(members.compactMapValues(\.self))
+    }
+
+    package var string: String? { if case .string(let text) = self { text } else { nil } }
+    package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
+    package var array: [JSONValue]? { if case .array(let items) = self { items } else { nil } }
+    package var object: JSONObject? { if case .object(let fields) = self { fields } else { nil } }
+    /// A whole number, also one that was written as `3.0`.
+    package var integer: Int64? {
+        guard case .number(let text) = self else { return nil }
+        return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }
+    }
+    /// nil for a number that no double can hold.
+    package var double: Double? {
+        guard case .number(let text) = self, let value = Double(text), value.isFinite else { return nil }
+        return value
+    }
+
+    /// A member of an object; nil for everything else, and for `null`.
+    package subscript(name: String) -> JSONValue? {
+        guard case .object(let fields) = self, let value = fields[name], value != .null else { return nil }
+        return value
+    }
+
+    /// One line of JSON, members in the order of their names.
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    package var bytes: [UInt8] { written(indent: nil) }
+
+    /// For people: a line for each member.
+    package var prettyText: String { String(decoding: written(indent: 0), as: UTF8.self) }
+
+    private func written(indent: Int?) -> [UInt8] {
+        var bytes: [UInt8] = []
+        write(to: &bytes, indent: indent)
+        return bytes
+    }
+
+    private func write(to bytes: inout [UInt8], indent: Int?) {
+        switch self {
+        case .null: bytes += "null".utf8
+        case .boolean(let value): bytes += (value ? "true" : "false").utf8
+        case .number(let digits): bytes += digits.utf8
+        case .string(let value): JSONString.append(value, to: &bytes)
+        case .array(let items):
+            // Points are rows of numbers: they stay on one line.
+            let inner = items.allSatisfy(\.isScalar) ? nil : indent
+            Self.write(items.map { (nil, $0) }, "[]", to: &bytes, indent: inner)
+        case .object(let fields):
+            Self.write(fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, "{}", to: &bytes, indent: indent)
+        }
+    }
+
+    private static func write(
+        _ items: [(name: String?, value: JSONValue)], _ brackets: String, to bytes: inout [UInt8], indent: Int?
+    ) {
+        func newLine(_ depth: Int) {
+            bytes.append(UInt8(ascii: "\n"))
+            bytes += repeatElement(UInt8(ascii: " "), count: 2 * depth)
+        }
+        bytes += brackets.utf8.prefix(1)
+        for (index, item) in items.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            if let indent { newLine(indent + 1) }
+            if let name = item.name {
+                JSONString.append(name, to: &bytes)
+                bytes += (indent == nil ? ":" : ": ").utf8
+            }
+            item.value.write(to: &bytes, indent: indent.map { $0 + 1 })
+        }
+        if let indent, !items.isEmpty { newLine(indent) }
+        bytes += brackets.utf8.suffix(1)
+    }
+
+    private var isScalar: Bool {
+        switch self {
+        case .array, .object: false
+        default: true
+        }
+    }
+}
+
+/// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
+extension JSONValue: Equatable {
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.boolean(let left), .boolean(let right)): left == right
+        case (.string(let left), .string(let right)): left == right
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        case (.number(let first), .number(let second)):
+            if let one = left.integer, let other = right.integer {
+                one == other
+            } else {
+                first == second || left.double.map { $0 == right.double } ?? false
+            }
+        default: false
+        }
+    }
+}
+
+package typealias JSONObject = [String: JSONValue]

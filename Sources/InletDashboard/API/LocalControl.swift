@@ -1,0 +1,250 @@
+internal import Foundation
+package import InletAgent
+internal import InletCore
+package import InletJournal
+internal import InletLinux
+package import SystemPackage
+
+/// An agent, the same whether it runs (over its socket) or not (on its journal): whatever `Endpoints` declares is asked of it.
+package protocol ControlAPI: Sendable {
+    func ask<Body, Answer: Decodable>(
+        _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
+    ) async throws -> Answer
+}
+
+extension ControlAPI {
+    package func ask<Answer: Decodable>(
+        _ endpoint: TypedEndpoint<NoBody, Answer>, _ parameters: KeyValuePairs<Parameter, String?> = [:]
+    ) async throws -> Answer { try await ask(endpoint, parameters, body: nil) }
+
+    package func ask<Body, Answer: Decodable>(
+        _ endpoint: TypedEndpoint<Body, Answer>, body: Body
+    ) async throws -> Answer { try await ask(endpoint, [:], body: body) }
+
+    /// nil where there is no such thing (404).
+    package func find<Answer: Decodable>(
+        _ endpoint: TypedEndpoint<NoBody, Answer>, _ parameters: KeyValuePairs<Parameter, String?> = [:]
+    ) async throws -> Answer? {
+        do {
+            return try await ask(endpoint, parameters)
+        } catch let fault as APIFault where fault.status == 404 {
+            return nil
+        } catch let failure as ControlClient.Failure where failure.isMissing {
+            return nil
+        }
+    }
+
+    /// Takes files into the queue, some at a time. - Returns: what came of each, in their order.
+    package func send(
+        _ paths: [FilePath], to destination: String?, again: Bool
+    ) async throws -> [CommandReport] {
+        var answers: [CommandReport] = []
+        for start in stride(from: 0, to: paths.count, by: SendOrder.most) {
+            let some = paths[start..<min(start + SendOrder.most, paths.count)].map { Data($0.bytes) }
+            answers += try await ask(Endpoints.send, body: SendOrder(paths: some, to: destination, again: again))
+        }
+        return answers
+    }
+}
+
+/// The API on an agent of this process, or on the journal of one that does not run: says what came of it, in reports.
+package struct LocalControl: ControlAPI {
+    let agent: AgentControl
+    let by: String
+    private let dashboard: DashboardStatus?
+
+    /// - Parameters:
+    ///   - by: who asks, for the log.
+    ///   - dashboard: nil where nothing listens on a port.
+    package init(_ agent: AgentControl, by: String = "a person", dashboard: DashboardStatus? = nil) {
+        self.agent = agent
+        self.by = by
+        self.dashboard = dashboard
+    }
+
+    /// The same API, on behalf of somebody else.
+    func acting(for who: String) -> LocalControl { LocalControl(agent, by: who, dashboard: dashboard) }
+
+    package func ask<Body, Answer: Decodable>(
+        _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
+    ) async throws -> Answer {
+        let texts = parameters.compactMap { parameter, text in text.map { (parameter.name, $0) } }
+        let call = APICall(
+            context: APIContext(control: self), principal: Principal(access: .full, name: by), parameters: texts)
+        return try await endpoint.answer(call, body)
+    }
+
+    package func status() async throws -> StatusReport {
+        var report = try await StatusReport(agent)
+        report.dashboard = dashboard?.current
+        return report
+    }
+
+    // MARK: - Files of the queue
+
+    package func jobs(_ filter: FileFilter) async throws -> [JobReport] {
+        try await agent.jobs(filter).map { JobReport($0) }
+    }
+
+    func job(_ id: Int64) async throws -> JobReport? {
+        guard let job = try await agent.job(id) else { return nil }
+        return JobReport(job, batch: try await agent.journal.batch(of: id))
+    }
+
+    func act(
+        _ action: JobAction, on selection: JobSelection, dryRun: Bool
+    ) async throws -> SelectionReport {
+        let outcome = try await agent.act(action, on: try selection.filter(at: .now), dryRun: dryRun)
+        var report = SelectionReport(outcome, dryRun: dryRun)
+        if outcome.hurried > 0 { report.waits_for = obstacles(to: selection.destination, at: .now) }
+        return report
+    }
+
+    func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
+        guard try await agent.journal.job(job) != nil else {
+            return CommandReport(done: false, message: "there is no job \(job)")
+        }
+        switch try await agent.act(action, on: job) {
+        case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
+        case .hurried:
+            let obstacles = try await obstacles(job, at: .now)
+            let fate = obstacles.isEmpty ? "is tried now" : "is tried later: \(obstacles.joined(separator: "; "))"
+            return CommandReport(done: true, message: "job \(job) \(fate)")
+        case .done:
+            let what =
+                switch action {
+                case .retry: "is queued again"
+                case .cancel: "is cancelled"
+                case .forget: "is forgotten"
+                }
+            let obstacles = action == .retry && agent.live != nil ? try await obstacles(job, at: .now) : []
+            return CommandReport(
+                done: true, message: "job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
+        }
+    }
+
+    func undo(_ job: Int64, type: String) async throws -> CommandReport {
+        guard let report = try await self.job(job) else {
+            return CommandReport(done: false, message: "there is no job \(job)")
+        }
+        do {
+            let said = try await agent.undo(job, type: type)
+            guard said.isEmpty else {
+                return CommandReport(done: true, message: said.joined(separator: "\n"), job: job)
+            }
+            return CommandReport(
+                done: false, message: "\(report.path) was not delivered to a destination of type \(type)")
+        } catch let error as DeliveryError {
+            return CommandReport(done: false, message: "\(error)")
+        }
+    }
+
+    // MARK: - What is sent
+
+    func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
+        let names = try await agent.setPaused(paused, destination, by: by)
+        if names.isEmpty, let destination { return unknownDestination(destination) }
+        return CommandReport(
+            done: true,
+            message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
+                + (paused ? "" : stillAway(names)))
+    }
+
+    /// Takes a watched folder as it is now, which was paused because it is not what it was.
+    func resume(root: FilePath) async throws -> CommandReport {
+        let root = watched(root)
+        if let live = agent.live, !live.watched.contains(root) {
+            return CommandReport(done: false, message: "\(root.display) is not watched")
+        }
+        let isThere: Bool
+        do {
+            isThere = try await agent.resume(root: root, by: by)
+        } catch let error as SystemError {
+            return CommandReport(done: false, message: "\(root.display) cannot be looked at: \(error)")
+        }
+        return CommandReport(
+            done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")
+    }
+
+    func unknownDestination(_ name: String) -> CommandReport {
+        let hint =
+            Suggestion.nearest(to: name, in: agent.destinations.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
+        return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
+    }
+
+    func limit(_ request: LimitRequest) -> CommandReport {
+        let (order, fault) = LimitRequest.order(request.limit)
+        guard let order else { return CommandReport(done: false, message: "'\(request.limit)' \(fault)") }
+        guard agent.live != nil else {
+            return CommandReport(done: false, message: "no agent is running; what it may send is in its configuration")
+        }
+        guard let standing = agent.limit(order, for: request.destination) else {
+            return unknownDestination(request.destination ?? "")
+        }
+        return CommandReport(done: true, message: LimitReport(standing).text)
+    }
+
+    // MARK: - The log
+
+    /// nil while no agent runs.
+    var logLevel: LogLevelReport? {
+        agent.logLevel.map { now, configured in
+            LogLevelReport(level: now.rawValue, configured: now == configured ? nil : configured.rawValue)
+        }
+    }
+
+    func setLogLevel(_ request: LogLevelRequest) -> CommandReport {
+        guard let level = LogSettings.Level(rawValue: request.level) else {
+            let levels = LogSettings.Level.allCases.map(\.rawValue)
+            let hint = Suggestion.nearest(to: request.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
+            return CommandReport(
+                done: false,
+                message: "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
+        }
+        guard agent.setLogLevel(level, by: by), let report = logLevel else {
+            return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")
+        }
+        return CommandReport(done: true, message: "log level: \(report.text)")
+    }
+}
+
+/// When what a person wants to be tried will be.
+extension LocalControl {
+    /// What keeps all of a job's deliveries that wait; empty when any may go now.
+    func obstacles(_ job: Int64, at now: WallTime) async throws -> [String] {
+        guard let job = try await agent.job(job), job.file.state == .pending else { return [] }
+        let away = awayDestinations()
+        let ready = job.deliveries.filter { $0.state == .ready }
+        let reasons = ready.map { delivery -> String? in
+            if let why = away[delivery.destination] { return why }
+            guard delivery.waits == 0, delivery.closes == nil, delivery.afterID == nil,
+                let window = job.file.policy.window, window.concerns(size: job.file.identity.size)
+            else { return nil }
+            return window.opening(at: now).map { Self.closed(window, until: $0) }
+        }
+        let known = Set(reasons.compactMap(\.self)).sorted()
+        return reasons.contains(nil) ? [] : known
+    }
+
+    /// What may keep some of many jobs.
+    ///
+    /// - Parameter destination: the only one that is meant; nil = all.
+    func obstacles(to destination: String?, at now: WallTime) -> [String] {
+        let away = awayDestinations().filter { destination == nil || $0.key == destination }
+        let windows = (agent.live?.windows ?? []).compactMap { route, window in
+            window.opening(at: now).map { "route \(route): \(Self.closed(window, until: $0))" }
+        }
+        return Set(away.values).sorted() + windows
+    }
+
+    private static func closed(_ window: DeliveryWindow, until opening: WallTime) -> String {
+        "its window (\(window.text)) opens at \(opening.rfc3339(in: window.zone))"
+    }
+
+    /// The destinations of `names` to which nothing is sent although they are not paused, as the end of a sentence.
+    func stillAway(_ names: [String]) -> String {
+        guard agent.live != nil else { return "" }
+        let away = awayDestinations()
+        return Set(names.compactMap { away[$0] }).sorted().map { "; \($0)" }.joined()
+    }
+}

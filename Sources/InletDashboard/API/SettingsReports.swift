@@ -1,0 +1,201 @@
+package import InletAgent
+package import InletCore
+
+/// How fast may be sent to one destination, or to all together, and why.
+package struct LimitReport: Codable, Sendable, Described {
+    package var destination: String?
+    package var bytes_per_second: Int64?
+    package var why: String
+    /// When the schedule changes it, by the clock of the limits, with its offset.
+    package var until: String?
+
+    static let notes: [String: SchemaNote] = [
+        "destination": "Left out for all together.",
+        "bytes_per_second": "0 sends nothing; left out where there is no limit.",
+        "why": "configuration, schedule or command", "until": .time,
+    ]
+
+    package init(_ standing: BandwidthPolicy.Status) {
+        destination = standing.destination
+        bytes_per_second = standing.rate
+        why = standing.cause.rawValue
+        until = standing.until?.rfc3339(in: standing.zone)
+    }
+
+    /// Whether there is anything to say of it: a destination without a limit of its own is as all are.
+    package var isNotable: Bool { bytes_per_second != nil || until != nil || why != "configuration" }
+
+    /// `all destinations: 5 MiB/s by the schedule, until 2026-11-22T18:00:00+01:00`.
+    package var text: String {
+        let option = destination.map { " --to \($0)" } ?? ""
+        let reason =
+            switch BandwidthPolicy.Cause(rawValue: why) {
+            case .command: " by 'inlet limit', until 'inlet limit auto\(option)' or the next start"
+            case .schedule: " by the schedule"
+            default: ""
+            }
+        return "\(destination ?? "all destinations"): \(RateText.format(bytes_per_second))\(reason)"
+            + (until.map { ", until \($0)" } ?? "")
+    }
+}
+
+/// When deliveries of a route's big files may begin.
+package struct WindowReport: Codable, Sendable, Described {
+    package var route: String
+    /// In words.
+    package var window: String
+    package var open: Bool
+    /// When it opens or closes, by its own clock, with its offset.
+    package var next_change: String?
+
+    static let notes: [String: SchemaNote] = ["next_change": .time]
+
+    package init(route: String, _ window: DeliveryWindow, at now: WallTime) {
+        self.route = route
+        self.window = window.text
+        open = window.opening(at: now) == nil
+        next_change = window.nextChange(after: now)?.rfc3339(in: window.zone)
+    }
+
+    package var text: String {
+        let change = next_change.map { " until \($0)" } ?? ""
+        return "route \(route): \(window); \(open ? "open" : "closed")\(change)"
+    }
+}
+
+/// What `inlet limit` posts.
+package struct LimitRequest: Codable, Sendable, Described {
+    package var limit: String
+    package var destination: String?
+
+    static var schemaName: String { "LimitWish" }
+    static let notes: [String: SchemaNote] = [
+        "limit": "20MiB/s, 160Mbit/s, 0 (nothing is sent), off, or auto (what is configured)",
+        "destination": "Without it, all together.",
+    ]
+
+    package init(limit: String, destination: String?) {
+        self.limit = limit
+        self.destination = destination
+    }
+
+    /// nil with the end of a sentence when the limit is none.
+    package static func order(_ text: String) -> (order: BandwidthPolicy.Order?, fault: String) {
+        if text == "auto" { return (.auto, "") }
+        switch RateText.read(text) {
+        case .rate(let rate): return (.rate(rate), "")
+        case .fault(let why): return (nil, why)
+        }
+    }
+}
+
+/// `GET log/level`.
+package struct LogLevelReport: Codable, Sendable, Described {
+    /// The least important level that is written.
+    package var level: String
+    package var configured: String?
+    /// Which there are, the least important first.
+    package var levels = LogSettings.Level.allCases.map(\.rawValue)
+
+    static let notes: [String: SchemaNote] = [
+        "level": .schema(.level), "configured": .schema(.level, "Where another one holds."),
+        "levels": .schema(.list(.level)),
+    ]
+
+    /// `debug, until the next start or reload (the configuration says info)`.
+    package var text: String {
+        level + (configured.map { ", until the next start or reload (the configuration says \($0))" } ?? "")
+    }
+}
+
+/// What `inlet log level` posts.
+package struct LogLevelRequest: Codable, Sendable, Described {
+    package var level: String
+
+    static var schemaName: String { "LogLevelOrder" }
+    static let notes: [String: SchemaNote] = ["level": .schema(.level)]
+
+    package init(level: String) { self.level = level }
+}
+
+/// What came of a reload.
+package struct ReloadReport: Codable, Sendable, Equatable, Described {
+    package struct Change: Codable, Sendable, Equatable, Described {
+        package var path: String
+        /// nil where there is none.
+        package var from: String?
+        package var to: String?
+        package var effect: String
+
+        static let notes: [String: SchemaNote] = [
+            "path": "As destinations.r2.part_size.", "effect": .schema(.word(["now", "restart"])),
+        ]
+    }
+
+    package var done: Bool
+    package var message: String
+    package var changes: [Change] = []
+    package var errors: [ConfigFault] = []
+    package var warnings: [ConfigFault]?
+
+    static let notes: [String: SchemaNote] = ["warnings": "What works but should be changed."]
+
+    /// - Parameter outcome: nil when no agent runs that has a configuration file.
+    package init(_ outcome: ReloadOutcome?) {
+        switch outcome {
+        case .done(let changes, let parked, let warnings):
+            done = true
+            message = Self.message(changes, parked)
+            self.changes = changes.map {
+                Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.effect.rawValue)
+            }
+            self.warnings = warnings.isEmpty ? nil : warnings
+        case .refused(let errors):
+            done = false
+            message = "the configuration is wrong; the old one stays"
+            self.errors = errors
+        case .failed(let reason):
+            done = false
+            message = reason
+        case nil:
+            done = false
+            message = "this agent has no configuration file to read again"
+        }
+    }
+
+    private static func message(_ changes: [ConfigChange], _ parked: Int) -> String {
+        var parts = [
+            changes.isEmpty ? "nothing has changed" : changes.count == 1 ? "1 change" : "\(changes.count) changes"
+        ]
+        let waiting = changes.filter { $0.effect == .restart }.map(\.path)
+        if !waiting.isEmpty { parts.append("restart needed: \(waiting.joined(separator: ", "))") }
+        if parked > 0 {
+            let what = parked == 1 ? "1 delivery waits" : "\(parked) deliveries wait"
+            parts.append("\(what) for destinations that are no longer configured")
+        }
+        return parts.joined(separator: "; ")
+    }
+}
+
+/// The configuration of a running agent.
+package struct ConfigReport: Codable, Sendable, Equatable, Described {
+    package var file: String
+    /// As `inlet config show` prints it: secrets are `***`.
+    package var text: String
+    package var loaded_at: String
+
+    static var schemaName: String { "Configuration" }
+    static let notes: [String: SchemaNote] = ["text": "YAML.", "loaded_at": .time]
+
+    init(_ shown: ShownConfig) {
+        file = shown.file.display
+        text = shown.text
+        loaded_at = shown.loadedAt.rfc3339
+    }
+}
+
+extension ConfigFault: Described {
+    static let notes: [String: SchemaNote] = [
+        "excerpt": "The line, and a caret below the place.", "text": "All of it.",
+    ]
+}

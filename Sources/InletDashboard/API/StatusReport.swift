@@ -1,0 +1,325 @@
+package import InletAgent
+internal import InletCore
+package import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
+/// journal's. Keys may be added, never renamed.
+package struct StatusReport: Codable, Sendable, Described {
+    package struct Destination: Codable, Sendable, Described {
+        package var name: String
+        package var type: String
+        package var state: String
+        package var last_error: String?
+        package var next_probe: String?
+        package var waiting: Int
+
+        static let notes: [String: SchemaNote] = [
+            "state": "up, down, credentials refused, asks for time, not asked yet, paused, or not running",
+            "next_probe": .time, "waiting": "Deliveries.",
+        ]
+    }
+
+    package struct Root: Codable, Sendable, Described {
+        package var path: String
+        package var state: String
+        package var mode: String?
+        package var watches: Int?
+        package var last_event: String?
+        package var directories: Int
+        /// Those of them whose changes raise no events.
+        package var polled: Int
+        package var settling: Int
+        package var ignored: Int
+        package var unsettled: [Unsettled]
+        package var stuck: Stuck?
+
+        static let notes: [String: SchemaNote] = [
+            "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
+            "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
+            "watches": "Of inotify.",
+            "last_event": .time("The kernel's last news of it, or, where it is polled, the last file found complete."),
+            "stuck": "Files that cannot be taken now, and folders that cannot be listed.",
+        ]
+    }
+
+    package struct Unsettled: Codable, Sendable, Described {
+        package var path: String
+        package var writer: Bool
+        /// What it waits for besides writers and its quiet time.
+        package var waits_for: String?
+        /// The process that has it open for writing, where it can be seen.
+        package var held_by: String?
+        package var waiting_ms: Int64?
+    }
+
+    package struct Transfer: Codable, Sendable, Described {
+        package var job: Int64
+        package var path: String
+        package var destination: String
+        package var sent: Int64
+        package var size: Int64
+        package var since: String
+        /// How far it is of 100, and what is being done, where bytes do not tell.
+        package var percent: Double?
+        package var step: String?
+        /// When the destination, which works on it, is asked again; nil while we work on it.
+        package var next_look: String?
+
+        static let notes: [String: SchemaNote] = ["since": .time, "next_look": .time]
+    }
+
+    /// Where open deliveries are, and what needs somebody; a file has one delivery for each destination.
+    package struct Queue: Codable, Sendable, Described {
+        package var total: Int
+        package var in_flight: Int
+        /// That wait for a worker or for their time.
+        package var waiting: Int
+        /// Those of `waiting` that were tried before.
+        package var retrying: Int
+        /// That wait for another file, or for their unit.
+        package var held: Int
+        /// Whose destination is not configured.
+        package var parked: Int
+        package var failed: Int
+        package var expired: Int
+        /// When the file that has waited longest was admitted.
+        package var oldest_waiting: String?
+        package var oldest_waiting_ms: Int64?
+
+        static let notes: [String: SchemaNote] = [
+            "total": "Open deliveries.", "failed": "Files.", "expired": "Files.", "oldest_waiting": .time,
+        ]
+    }
+
+    /// A part of the agent that has ended unasked.
+    package struct Incident: Codable, Sendable, Described {
+        package var service: String
+        package var reason: String
+
+        static let notes: [String: SchemaNote] = ["service": "What it does."]
+    }
+
+    /// Why the log is not written as it should be.
+    package struct Log: Codable, Sendable, Described {
+        package var reason: String
+        package var lost: Int
+
+        static let notes: [String: SchemaNote] = ["lost": "Lines that were lost since it began."]
+    }
+
+    /// Files with which something cannot be done now.
+    package struct Stuck: Codable, Sendable, Described {
+        package var files: Int
+        package var reason: String
+
+        static let notes: [String: SchemaNote] = ["files": "At most 10,000.", "reason": "Of the oldest."]
+    }
+
+    /// A removable volume that files wait for.
+    package struct AwayVolume: Codable, Sendable, Described {
+        package var volume: String
+        package var path: String
+        package var files: Int
+
+        static let notes: [String: SchemaNote] = [
+            "volume": "Its UUID, label or device, and the folder on it.", "path": "Where it was last.",
+        ]
+    }
+
+    /// What needs somebody; nil from an agent of an older version.
+    package var health: Health?
+    package var running: Bool
+    package var queue: Queue
+    package var version: String?
+    package var started_at: String?
+    package var journal_failing: Bool
+    /// Why, as the log has it.
+    package var journal_reason: String?
+    package var seen: Int
+    package var pending: Int
+    package var ignored: Int
+    package var files: [String: Int]
+    package var bytes: [String: Int64]
+    package var oldest_pending: String?
+    package var destinations: [Destination]
+    package var roots: [Root]
+    package var in_flight: [Transfer]
+    /// Notices that their receivers (notify) have not taken yet, and those given up.
+    package var notices_waiting: Int?
+    package var notices_failed: Int?
+    package var stuck: Stuck?
+    package var forbidden: Stuck?
+    package var gone_soon: Int?
+    package var away: [AwayVolume]?
+    /// nil while the log is written.
+    package var log: Log?
+    package var incidents: [Incident]?
+    /// How far the files are that waited at the start; nil once all have been tried.
+    package var resuming: ResumeSummary?
+    /// How fast may be sent, all destinations together first; nil while no agent runs.
+    package var limits: [LimitReport]?
+    /// The windows of the routes that have one.
+    package var windows: [WindowReport]?
+    /// The page and the API on a port; nil where there is none.
+    package var dashboard: DashboardReport?
+    /// What the running agent has given up of the file system.
+    package var confinement: ConfinementReport?
+
+    static let notes: [String: SchemaNote] = [
+        "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
+        "bytes": "Their bytes by state.", "oldest_pending": .time,
+        "incidents": "Parts of the agent that have ended unasked, and begin again.",
+        "away": "Removable volumes that files wait for.", "log": "Why the log is not written as it should be.",
+        "stuck": "Files that could not be archived, deleted or quarantined at their end.",
+        "forbidden": "Files that wait because they may not be read.",
+        "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
+    ]
+
+    /// What is so now.
+    package init(_ agent: AgentControl) async throws(JournalError) {
+        let balance = try await agent.balance()
+        let open = try await agent.queue()
+        let waiting = open.byDestination
+        queue = Queue(
+            total: open.inFlight + open.waiting + open.held + open.parked, in_flight: open.inFlight,
+            waiting: open.waiting, retrying: open.retrying, held: open.held, parked: open.parked,
+            failed: balance.totals[.failed]?.files ?? 0, expired: balance.totals[.expired]?.files ?? 0,
+            oldest_waiting: open.oldest?.rfc3339,
+            oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
+        let paused = try await agent.journal.paused()
+        (running, confinement, version) = (agent.live != nil, agent.live?.confinement, agent.live?.version)
+        (started_at, journal_reason) = (agent.live?.startedAt.rfc3339, agent.live?.journalTrouble)
+        journal_failing = journal_reason != nil
+        seen = balance.seen
+        (pending, ignored) = (balance.pending, balance.ignored)
+        files = Dictionary(
+            uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
+        bytes = Dictionary(
+            uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
+        oldest_pending = try await agent.journal.oldestPending()?.rfc3339
+        destinations =
+            agent.live?.destinations.map { Self.destination($0, waiting) }
+            ?? agent.destinations.map {
+                Destination(
+                    name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
+                    waiting: waiting[$0.name] ?? 0)
+            }
+        (resuming, limits, windows, incidents, log) = Self.live(agent)
+        roots = agent.live?.roots.map(Self.root) ?? []
+        in_flight = agent.live?.inFlight.map(Self.transfer) ?? []
+        in_flight += try await agent.journal.waiting(limit: Self.mostWaiting).map { delivery in
+            Self.transfer(delivery, agent.live?.step(delivery.id))
+        }
+        let backlog = try await agent.journal.outboxBacklog()
+        notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
+        notices_failed = backlog.failed > 0 ? backlog.failed : nil
+        (stuck, forbidden, gone_soon, away) = try await Self.troubles(agent.journal)
+        health = Health(self)
+    }
+
+    /// What became of files that somebody should look into.
+    private static func troubles(
+        _ journal: Journal
+    ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
+        let stuck = try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
+        let forbidden = try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) }
+        let gone = try await journal.goneSoon(within: Health.soon, since: .now + Health.goneSince)
+        return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
+    }
+
+    /// Cards and disks whose return files wait for; nil where none do.
+    private static func away(_ journal: Journal) async throws(JournalError) -> [AwayVolume]? {
+        let volumes = try await journal.awayVolumes().map {
+            AwayVolume(volume: DisplayText.escape($0.volume), path: $0.root.display, files: $0.files)
+        }
+        return volumes.isEmpty ? nil : volumes
+    }
+
+    private static func live(
+        _ agent: AgentControl
+    ) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?, Log?) {
+        let incidents = agent.live?.incidents ?? []
+        return (
+            agent.live?.resume, agent.live?.limits.map { LimitReport($0) },
+            agent.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) },
+            incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) },
+            agent.live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
+        )
+    }
+
+    /// Of deliveries that destinations work on; the rest is in the queue's list.
+    static let mostWaiting = 100
+
+    static func destination(_ status: DestinationRegistry.Status, _ waiting: [String: Int]) -> Destination {
+        var report = Destination(
+            name: status.name, type: status.type, state: "up", last_error: status.lastError,
+            waiting: waiting[status.name] ?? 0)
+        switch status.state {
+        case .up, .trial: break
+        case .unproved: report.state = "not asked yet"
+        case .slowed(_, let until):
+            report.state = "asks for time"
+            report.next_probe = until.rfc3339
+        case .down(_, let probe):
+            report.state = "down"
+            report.next_probe = probe.rfc3339
+        case .credentialsRefused(_, let probe):
+            report.state = "credentials refused"
+            report.next_probe = probe.rfc3339
+        }
+        if status.isPaused { report.state = "paused" }
+        return report
+    }
+
+    private static func root(_ status: RootStatus) -> Root {
+        let state =
+            switch status.state {
+            case .starting: "starting"
+            case .missing: "missing"
+            case .failing(let why): "failing: \(why)"
+            case .watching: "watching"
+            case .guarded(let why): "paused: \(why)"
+            case .standby(let holder): "standby: \(holder)"
+            }
+        return Root(
+            path: status.root.display, state: state, mode: status.mode?.rawValue, watches: status.watches,
+            last_event: status.lastEvent?.rfc3339, directories: status.directories, polled: status.polled,
+            settling: status.settling, ignored: status.ignored,
+            unsettled: status.unsettled.map {
+                Unsettled(
+                    path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
+                    waiting_ms: $0.waiting?.milliseconds)
+            }, stuck: status.stuck.map { Stuck(files: $0.count, reason: $0.why) })
+    }
+
+    static func transfer(_ snapshot: Transfers.Snapshot) -> Transfer {
+        Transfer(
+            job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
+            sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339, percent: snapshot.step?.percent,
+            step: snapshot.step.map { DisplayText.escape($0.step) })
+    }
+
+    /// Nothing of it is left to send.
+    static func transfer(_ delivery: WaitingDelivery, _ step: StepProgress?) -> Transfer {
+        Transfer(
+            job: delivery.file, path: delivery.path.display, destination: delivery.destination, sent: delivery.size,
+            size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,
+            step: (delivery.saying ?? step?.step).map { DisplayText.escape($0) }, next_look: delivery.until.rfc3339)
+    }
+}
+
+extension ResumeSummary: Described {
+    static var schemaName: String { "Resuming" }
+}
+
+extension ConfinementReport: Described {
+    static let notes: [String: SchemaNote] = [
+        "landlock": "The version of Landlock that holds the agent.",
+        "denied_calls": "System calls that it has given up.",
+        "calls_reason": "Why it has given up none, though Landlock holds it.", "reason": "Why nothing holds it.",
+        "readable": "Folders that the agent may read, with all that is below them.",
+        "writable": "Those of them in which it may make, change and remove files.",
+    ]
+}

@@ -1,0 +1,182 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletCore
+
+/// What the agent does now, and how: its state, its limits, its configuration, its log.
+extension Endpoints {
+    package static let status = TypedEndpoint.get("status", "What is moving, what waits, and what needs somebody.") {
+        call in try await call.control.status()
+    }
+
+    static let route = TypedEndpoint.post(
+        "route", "Where a file would go, and why; nothing of it is read.", RouteQuestion.self, need: .read
+    ) { call, question in try await call.control.route(question) }
+
+    static let healthz = Endpoint(
+        method: .get, path: "/healthz", summary: "Answers while the process does.", need: .nothing,
+        answer: .text("text/plain")
+    ) { _, _ in .text("ok\n") }
+
+    static let readyz = Endpoint(
+        method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
+        need: .nothing, answer: .json(.named(ReadyReport.self)), others: [503]
+    ) { call, _ in
+        let reasons = ReadyReport.reasons(call.control.agent.live)
+        let mayKnow = call.principal.access >= .read
+        let report = ReadyReport(ready: reasons.isEmpty, reasons: reasons.isEmpty || !mayKnow ? nil : reasons)
+        return try .json(report, status: reasons.isEmpty ? 200 : 503)
+    }
+
+    // MARK: - What is sent, and how fast
+
+    package static func setPaused(_ isPaused: Bool) -> TypedEndpoint<NoBody, CommandReport> {
+        .post(
+            isPaused ? "pause" : "resume",
+            isPaused ? "Sends nothing to a destination, until resume." : "Sends to it again.", query: [.destination]
+        ) { call in try await call.control.setPaused(isPaused, destination: call.text(.destination)) }
+    }
+
+    package static let resumeRoot = TypedEndpoint.post(
+        "roots/resume", "Takes a watched folder as it is now.", RootOrder.self
+    ) { call, order in try await call.control.resume(root: order.root()) }
+
+    package static let limits = TypedEndpoint.get("limits", "How fast may be sent, all together first.") {
+        call in call.control.agent.live?.limits.map { LimitReport($0) } ?? []
+    }
+
+    package static let setLimit = TypedEndpoint.post(
+        "limits", "Sets that, until auto or the next start.", LimitRequest.self
+    ) { call, request in call.control.limit(request) }
+
+    static let rates = TypedEndpoint.get("rates", "Bytes per second of the last hour, in steps of ten seconds.") {
+        call in try feed(call).rates(call.control.agent.live?.inFlight ?? [])
+    }
+
+    /// For Prometheus.
+    static let metrics = Endpoint(
+        method: .get, path: "/metrics", summary: "Figures in Prometheus' text format.", need: .read,
+        answer: .text(MetricsPage.contentType)
+    ) { call, _ in .text(try await MetricsPage(call.control.agent).text(), type: MetricsPage.contentType) }
+
+    // MARK: - The configuration
+
+    package static let config = TypedEndpoint.get("config", "The configuration that holds; secrets are ***.") {
+        call throws -> ConfigReport in
+        guard let config = call.control.agent.live?.config else {
+            throw APIFault.notFound("this agent has no configuration file")
+        }
+        return ConfigReport(config)
+    }
+
+    /// Destinations are tried meanwhile, and folders that end are waited for.
+    package static let reload = TypedEndpoint.post(
+        "reload", "Reads the configuration file again; a wrong one changes nothing.", within: .seconds(120)
+    ) { call in ReloadReport(await call.control.agent.reload()) }
+
+    static let document = Endpoint(
+        method: .get, path: Endpoint.base + "openapi.json", summary: "This document.", need: .read,
+        answer: .json(.object([], more: .anything))
+    ) { call, _ in try .json(OpenAPI.document(all, version: call.context.version)) }
+
+    // MARK: - The log
+
+    package static let logLevel = TypedEndpoint.get(
+        "log/level", "The least important level that is written to the log."
+    ) { call throws -> LogLevelReport in
+        guard let report = call.control.logLevel else { throw APIFault.conflict("no agent is running") }
+        return report
+    }
+
+    package static let setLogLevel = TypedEndpoint.post(
+        "log/level", "Sets that, until the next start or reload.", LogLevelRequest.self
+    ) { call, request in call.control.setLogLevel(request) }
+
+    static let log = TypedEndpoint.get("log", "The newest events, newest last.", query: [.level, .job, before, .limit])
+    {
+        call in
+        try feed(call).newest(
+            call.limit(200), level: level(call), job: call.number(.job), before: call.number(before))
+    }
+
+    private static let before = Parameter("before", .integer, "Only those of smaller numbers (seq).")
+    private static let after = Parameter("after", .integer, "As the header Last-Event-ID: go on after this seq.")
+
+    static let events = Endpoint(
+        method: .get, path: Endpoint.base + "events",
+        summary: "An event stream: hello, then log (an Event each), status (a Status) and rates, as they come.",
+        need: .read,
+        query: [Parameter("level", .level, "The least important of log; info without it."), after], answer: .stream
+    ) { call, exchange in
+        let last = exchange.request.headers[.lastEventID]
+        // Without it the stream would begin now, and what came in between would be missed in silence.
+        if last != nil, last.flatMap({ Int64($0) }) == nil {
+            throw APIFault.badRequest("'Last-Event-ID' is a number (seq)")
+        }
+        let stream = EventStream(
+            call: call, exchange: exchange, feed: try feed(call), level: level(call),
+            after: last.flatMap { Int64($0) } ?? call.number(after))
+        guard let permit = call.context.streams.permit() else {
+            throw APIFault(
+                503, "streams", "\(Semaphore.streams) streams are open, and more are not served; close another page",
+                wait: .seconds(30))
+        }
+        return stream.response(permit)
+    }
+
+    private static func feed(_ call: APICall) throws -> ActivityFeed {
+        guard let feed = call.context.feed else { throw APIFault.conflict("no agent is running") }
+        return feed
+    }
+
+    private static func level(_ call: APICall) -> LogSettings.Level {
+        call.text(.level).flatMap(LogSettings.Level.init) ?? .info
+    }
+
+    // MARK: - Who asks
+
+    static let session = TypedEndpoint.get(
+        "session", "What you may do, and what is asked of those who want in.", need: .nothing
+    ) { call in report(call.principal.access, call) }
+
+    static let login = Endpoint(
+        method: .post, path: Endpoint.base + "login", summary: "Opens a session, and sets its cookie.", need: .nothing,
+        body: Endpoint.Body(schema: .named(LoginOrder.self)), answer: .json(.named(SessionReport.self))
+    ) { call, exchange in
+        guard let logIn = call.principal.logIn else { return try .json(report(call.principal.access, call)) }
+        let (access, cookie) = try logIn(Secret(exchange.decoded(LoginOrder.self).secret))
+        var response = try Response.json(report(access, call))
+        response.headers[.setCookie] = cookie
+        return response
+    }
+
+    static let logout = Endpoint(
+        method: .post, path: Endpoint.base + "logout", summary: "Ends your session.", need: .nothing,
+        answer: .json(.named(SessionReport.self))
+    ) { call, _ in
+        let cookie = call.principal.logOut?()
+        var response = try Response.json(report(call.principal.login == .none ? call.principal.access : .none, call))
+        if let cookie { response.headers[.setCookie] = cookie }
+        return response
+    }
+
+    private static func report(_ access: Access, _ call: APICall) -> SessionReport {
+        SessionReport(access: access, login: call.principal.login, version: call.context.version)
+    }
+}
+
+extension HTTPField.Name {
+    /// What a browser says of the page that asks (W3C Fetch Metadata).
+    static var fetchSite: Self { named("Sec-Fetch-Site") }
+    /// Where a reader of an event stream wants to go on (WHATWG HTML, server-sent events).
+    static var lastEventID: Self { named("Last-Event-ID") }
+    /// A header that a page of another site cannot send without asking first.
+    static var mark: Self { named("X-Inlet") }
+    /// Tells a proxy to pass each piece on as it comes (nginx).
+    static var buffering: Self { named("X-Accel-Buffering") }
+    static var forwardedProto: Self { named("X-Forwarded-Proto") }
+    static var forwardedFor: Self { named("X-Forwarded-For") }
+
+    /// For names that stand here as they are.
+    static func named(_ text: String) -> Self { Self(text) ?? .userAgent }
+}

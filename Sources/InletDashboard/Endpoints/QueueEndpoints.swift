@@ -1,0 +1,159 @@
+internal import Foundation
+package import InletAgent
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+
+/// Files of the queue and their batches.
+extension Endpoints {
+    // MARK: - Looking
+
+    static let jobs = TypedEndpoint.get(
+        "jobs", "Files, newest first.", query: filters, isLarge: { $0.limit() > Endpoint.smallList }
+    ) { call in try await call.control.jobs(filter(call)) }
+
+    package static let job = TypedEndpoint.get("jobs/{id}", "One file, with the batch that it belongs to.") {
+        call throws -> JobReport in
+        guard let job = try await call.control.job(call.id()) else { throw noJob(call) }
+        return job
+    }
+
+    static let story = TypedEndpoint.get("jobs/{id}/story", "All that is known of one file.") {
+        call throws -> StoryReport in
+        let id = try call.id()
+        guard let story = try await call.control.agent.story(id), let job = try await call.control.job(id) else {
+            throw noJob(call)
+        }
+        return StoryReport(story, job, feed: call.context.feed)
+    }
+
+    package static let list = TypedEndpoint.post(
+        "queue/list", "The files of a selection, newest first.", JobSelection.self, need: .read,
+        limit: Endpoint.largeBody, isLarge: { $1.limit ?? 0 > Endpoint.smallList }
+    ) { call, selection in
+        var filter = try selection.filter(at: .now)
+        filter.limit = min(filter.limit, selection.limit == nil ? 100 : Endpoint.mostRows)
+        return try await call.control.jobs(filter)
+    }
+
+    package static let receipts = TypedEndpoint.get(
+        "receipts", "Receipts as lines of JSON, newest first.", query: [.limit],
+        isLarge: { $0.limit() > Endpoint.smallList }
+    ) { call in
+        try await call.control.agent.journal.receipts(limit: call.limit()).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    package static let batches = TypedEndpoint.get(
+        "batches", "Files that belong together, newest first.", query: [.limit]
+    ) { call in
+        try await call.control.agent.journal.batches(limit: call.limit()).map { JobReport.Batch($0) }
+    }
+
+    /// The `id` that stands for the batch that ended last.
+    package static let lastBatch = "last"
+
+    package static let offload = TypedEndpoint.get(
+        "batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.",
+        places: [Parameter.id.name: .pattern("last|[1-9][0-9]{0,17}")], isLarge: { _ in true }
+    ) { call throws -> OffloadReport in
+        let journal = call.control.agent.journal
+        guard let batch = try await journal.batch(call.text(.id) == lastBatch ? nil : call.id()) else {
+            throw APIFault.notFound("there is no such batch")
+        }
+        let files = batch.counts.values.reduce(0, +)
+        if call.context.largeAnswers != nil, files > mostReported {
+            throw APIFault.conflict(
+                "this batch has \(files) files, too many for one answer; 'inlet report \(batch.id)' on the agent's machine prints it"
+            )
+        }
+        return OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now)
+    }
+
+    /// Files of a batch whose report is made for whoever may only look: it is in memory as a whole.
+    private static let mostReported = 20_000
+
+    private static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.text(.id) ?? "")") }
+
+    // MARK: - Acting
+
+    package static func act(on action: JobAction) -> TypedEndpoint<NoBody, CommandReport> {
+        .post("jobs/{id}/\(action.rawValue)", "\(words(action)) one file.") { call in
+            try await call.control.act(action, on: call.id())
+        }
+    }
+
+    /// The same for every file of a selection, oldest first.
+    package static func select(for action: JobAction) -> TypedEndpoint<JobSelection, SelectionReport> {
+        .post(
+            "queue/\(action.rawValue)", "\(words(action)) the files of a selection.", JobSelection.self,
+            query: [.dryRun], limit: Endpoint.largeBody, within: .seconds(3600)
+        ) { call, selection in
+            try await call.control.act(action, on: selection, dryRun: call.flag(.dryRun))
+        }
+    }
+
+    package static let clear = TypedEndpoint.post(
+        "queue/clear", "Cancels everything that has not ended.", within: .seconds(3600)
+    ) { call throws -> CommandReport in
+        let (files, skipped) = try await call.control.agent.clear()
+        func text(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+        let left = skipped.sorted { $0.key < $1.key }.map { "; \(text($0.value)) skipped: \($0.key)" }
+        return CommandReport(done: true, message: "\(text(files)) cancelled" + left.joined())
+    }
+
+    private static func words(_ action: JobAction) -> String {
+        switch action {
+        case .retry: "Queues again or hurries"
+        case .cancel: "Cancels"
+        case .forget: "Removes from the journal"
+        }
+    }
+
+    // MARK: - Filters
+
+    private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")
+    private static let state = Parameter(
+        "state", .pattern("(\(states))(,(\(states)))*"), "States of files, with commas between them.")
+    private static let ofRoute = Parameter("route", .text, "The route that took it.")
+    private static let path = Parameter(
+        "path", .text, "A pattern of the path below its root, by gitignore's rules.")
+    private static let part = Parameter("q", .text, "A part of the whole path; ASCII letters in either case.")
+    private static let label = Parameter(
+        "label", .text, "NAME=VALUE; may be given several times.", isRepeated: true)
+    private static let batch = Parameter("batch", .integer, "The batch that it belongs to.")
+    private static let before = Parameter("before", .integer, "Only jobs of smaller numbers: the next page.")
+
+    private static let filters: [Parameter] = [
+        state, Parameter("destination", .text, "One that the file goes to."), ofRoute, path, part, label, batch, before,
+        .limit,
+    ]
+
+    /// Longer texts are nobody's search.
+    private static let longestText = 1000
+
+    private static func filter(_ call: APICall) throws -> FileFilter {
+        var filter = FileFilter(destination: call.text(.destination), limit: call.limit())
+        // One that is left empty is no wish for all of them.
+        let names = call.text(state).map { $0.split(separator: ",", omittingEmptySubsequences: false) } ?? []
+        filter.states = try names.map { name in
+            guard let state = FileState(rawValue: String(name)) else {
+                let known = FileState.allCases.map(\.rawValue).joined(separator: ", ")
+                throw APIFault.badRequest("'\(DisplayText.escape(String(name)))' is not a state; there are \(known)")
+            }
+            return state
+        }
+        if filter.states.count > FileState.allCases.count { throw APIFault.badRequest("'state' names each one once") }
+        filter.route = call.text(ofRoute)
+        filter.path = try call.text(path).map { try GlobPattern($0) }
+        filter.text = call.text(part).flatMap { $0.isEmpty ? nil : $0 }
+        if let text = filter.text, text.utf8.count > longestText { throw APIFault.badRequest("'q' is too long") }
+        for label in call.texts(label) {
+            let halves = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard halves.count == 2 else { throw APIFault.badRequest("'label' is NAME=VALUE") }
+            filter.labels[String(halves[0])] = String(halves[1])
+        }
+        filter.batch = call.number(batch)
+        filter.below = call.number(before)
+        return filter
+    }
+}

@@ -1,0 +1,243 @@
+package import Foundation
+internal import InletAgent
+package import InletCore
+package import InletJournal
+package import SystemPackage
+
+/// What only those may do who may write to the control socket: read any file, write any file, have credentials.
+extension Endpoints {
+    package static let undo = TypedEndpoint.post(
+        "jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket,
+        within: .seconds(400)
+    ) { call in try await call.control.undo(call.id(), type: call.text(.type) ?? "") }
+
+    package static let accessToken = TypedEndpoint.post(
+        "tokens/{destination}", "A token for requests to a destination; after a refused one, another.",
+        TokenRequest?.self, need: .socket, within: .seconds(150)
+    ) { call, request throws -> TokenReport in
+        do throws(DeliveryError) {
+            return TokenReport(
+                token: try await call.control.agent.accessToken(
+                    call.text(.destination) ?? "", after: request.map { Secret($0.refused) }, by: call.principal.name))
+        } catch {
+            return TokenReport(message: "\(error)")
+        }
+    }
+
+    package static let backup = TypedEndpoint.post(
+        "queue/backup", "Backs the journal up.", BackupOrder.self, need: .socket, within: .seconds(3600)
+    ) { call, order throws -> CommandReport in
+        do {
+            let path = try await call.control.agent.backUp(to: order.path.map { FilePath(bytes: $0) })
+            return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
+        } catch {
+            return CommandReport(done: false, message: "no backup was made: \(error)")
+        }
+    }
+
+    /// Where a route asks for checksums, the agent reads all of the files before it answers.
+    package static let send = TypedEndpoint.post(
+        "send", "Takes files into the queue.", SendOrder.self, need: .socket, limit: SendOrder.mostBytes,
+        within: .seconds(86_400)
+    ) { call, order throws -> [CommandReport] in
+        let paths = order.paths.map { FilePath(bytes: Array($0)) }
+        return await call.control.agent.send(paths, to: order.to, again: order.again ?? false).map { answer in
+            switch answer {
+            case .known(let job, let what): CommandReport(done: true, message: what, job: job, known: true)
+            case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
+            case .refused(let why): CommandReport(done: false, message: why)
+            }
+        }
+    }
+
+    package static let follow = TypedEndpoint.post(
+        "follow", "How far jobs are, in their order.", [Int64].self, need: .socket
+    ) { call, jobs in try await call.control.follow(jobs) }
+
+    // Asked for by POST, because there can be many numbers; they change nothing.
+    package static let proofs = TypedEndpoint.post(
+        "proofs", "The proofs of what was delivered, a page at a time.", ProofRequest.self, need: .socket,
+        limit: Endpoint.largeBody
+    ) { call, request throws -> ProofPage in
+        let (page, next) = try await call.control.agent.journal.delivered(
+            request.filter, after: request.after, limit: ProofPage.size)
+        return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
+    }
+
+    package static let contents = TypedEndpoint.post(
+        "contents", "The jobs that brought a content to some destinations.", ContentQuestion.self, need: .socket,
+        limit: Endpoint.largeBody
+    ) { call, question throws -> [ContentReport] in
+        let found = try await call.control.agent.journal.originals(question)
+        return question.destinations.compactMap { name in
+            found[name].map {
+                ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)
+            }
+        }
+    }
+}
+
+/// What `send` posts; the paths as bytes, because names need not be text.
+package struct SendOrder: Codable, Sendable, Described {
+    /// Files of one request.
+    static let most = 256
+    /// Room for as many of the longest paths, in base64.
+    static let mostBytes = 2 << 20
+
+    package var paths: [Data]
+    package var to: String?
+    package var again: Bool?
+
+    static let notes: [String: SchemaNote] = [
+        "paths": "Base64, because names need not be text.", "again": "Also what was delivered there before.",
+    ]
+}
+
+/// What `queue backup` posts; no path for one in the state directory.
+package struct BackupOrder: Codable, Sendable, Described {
+    package var path: [UInt8]?
+
+    static let notes: [String: SchemaNote] = ["path": "The path's bytes."]
+
+    package init(path: FilePath?) { self.path = path?.bytes }
+}
+
+/// What `resume` posts; the path as bytes, because names need not be text, or as text.
+package struct RootOrder: Codable, Sendable, Described {
+    package var path: [UInt8]?
+    package var text: String?
+
+    static let notes: [String: SchemaNote] = ["path": "The path's bytes.", "text": "Or the path as text."]
+
+    package init(path: FilePath) { self.path = path.bytes }
+
+    func root() throws(APIFault) -> FilePath {
+        if let path, !path.isEmpty, !path.contains(0) { return FilePath(bytes: path) }
+        guard let text, !text.isEmpty, !text.utf8.contains(0) else {
+            throw .badRequest("'path' or 'text' names a folder")
+        }
+        return FilePath(text)
+    }
+}
+
+/// What asks for a token where the last one was refused. Text only in the request on the control socket.
+package struct TokenRequest: Codable, Sendable, Described {
+    package var refused: String
+
+    static var schemaName: String { "TokenWish" }
+
+    package init(refused: Secret) { self.refused = refused.reveal() }
+}
+
+/// A token that was asked for, or why there is none. It is text only in the answer on the control socket.
+package struct TokenReport: Codable, Sendable, Described {
+    package var token: Secret?
+    /// Why there is no token.
+    package var message: String
+
+    init(token: Secret? = nil, message: String = "") {
+        self.token = token
+        self.message = message
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case token
+        case message
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        token = try values.decodeIfPresent(String.self, forKey: .token).map { Secret($0) }
+        message = try values.decode(String.self, forKey: .message)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encodeIfPresent(token?.reveal(), forKey: .token)
+        try values.encode(message, forKey: .message)
+    }
+}
+
+/// A content that a destination has.
+package struct ContentReport: Codable, Sendable, Described {
+    package var destination: String
+    /// Who brought it there.
+    package var job: Int64
+    package var path: String
+    package var key: String
+}
+
+extension ContentQuestion: Described {
+    static var schema: Schema {
+        .object([
+            .must("digest", .object([], more: .anything)), .must("size", .integer), .must("route", .text),
+            .must("fields", .map(.text)), .must("destinations", .list(.text)),
+        ])
+    }
+}
+
+/// Which proofs are asked for.
+package struct ProofRequest: Codable, Sendable, Equatable, Described {
+    /// Numbers of files; empty = all.
+    package var jobs: [Int64]
+    /// Milliseconds since 1970; only what arrived then or later.
+    package var since: Int64?
+    package var destination: String?
+    package var batch: Int64?
+    /// The delivery that the last page ended with; 0 for the first.
+    package var after: Int64
+
+    static var schemaName: String { "ProofWish" }
+
+    package init(
+        jobs: [Int64] = [], since: WallTime? = nil, destination: String? = nil, batch: Int64? = nil, after: Int64 = 0
+    ) {
+        self.jobs = jobs
+        self.since = since?.milliseconds
+        self.destination = destination
+        self.batch = batch
+        self.after = after
+    }
+
+    var filter: DeliveredFilter {
+        DeliveredFilter(
+            jobs: jobs, since: since.map { WallTime(milliseconds: $0) }, destination: destination, batch: batch)
+    }
+}
+
+/// One page of proofs.
+package struct ProofPage: Codable, Sendable, Described {
+    package var proofs: [ProofReport]
+    /// What the next page begins after; nil when this is the last one.
+    package var next: Int64?
+
+    /// Deliveries of one page.
+    static let size = 200
+}
+
+/// What the journal knows of something that was delivered, for whoever looks whether it still is there.
+package struct ProofReport: Codable, Sendable, Described {
+    package var job: Int64
+    package var delivery: Int64
+    package var path: String
+    package var destination: String
+    /// Without what is for the journal alone; nil for one that cannot be read.
+    package var proof: Proof?
+    /// Checksums of the whole file, as it was read at admission.
+    package var digests: [Digest]
+
+    static let notes: [String: SchemaNote] = [
+        "proof": .schema(.object([], more: .anything)), "digests": .schema(.list(.object([], more: .anything))),
+    ]
+
+    init(_ delivered: Delivered) {
+        var proof = delivered.delivery.proof
+        proof?.keepsakes = nil
+        job = delivered.file.id
+        delivery = delivered.delivery.id
+        path = delivered.file.fullPath.display
+        destination = delivered.delivery.destination
+        self.proof = proof
+        digests = delivered.file.digests
+    }
+}

@@ -1,0 +1,159 @@
+internal import InletCore
+internal import NIOCore
+internal import NIOHTTP1
+internal import Synchronization
+
+/// How many connections each address has: no single one can have all that there may be.
+final class ConnectionLimiter: Sendable {
+    private let most: Int
+    private let counts = Mutex<[[UInt8]: Int]>([:])
+
+    init(most: Int) { self.most = most }
+
+    /// - Returns: false where it has as many as it may.
+    func enter(_ network: [UInt8]) -> Bool {
+        counts.withLock { counts in
+            let count = counts[network, default: 0]
+            guard count < most else { return false }
+            counts[network] = count + 1
+            return true
+        }
+    }
+
+    func leave(_ network: [UInt8]) {
+        counts.withLock { counts in
+            let count = counts[network, default: 1] - 1
+            counts[network] = count == 0 ? nil : count
+        }
+    }
+}
+
+/// Counts a connection, closes it where its address has enough of them, and has what comes on it judged. One is made for each
+/// connection.
+final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = Never
+
+    private let limiter: ConnectionLimiter
+    private let refusesOldProtocol: Bool
+    private var isKnown = false
+
+    init(_ limiter: ConnectionLimiter, refusesOldProtocol: Bool) {
+        self.limiter = limiter
+        self.refusesOldProtocol = refusesOldProtocol
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        do {
+            let pipeline = context.pipeline.syncOperations
+            if refusesOldProtocol { try pipeline.addHandler(OldProtocolFilter(), position: .first) }
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(TargetHostFilter(), position: .after(decoder))
+        } catch {
+            // Nothing comes in unjudged.
+            return context.close(promise: nil)
+        }
+        if context.channel.isActive { enter(context) }
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        enter(context)
+        context.fireChannelActive()
+    }
+
+    private func enter(_ context: ChannelHandlerContext) {
+        guard !isKnown else { return }
+        isKnown = true
+        let network = context.channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }?.network ?? []
+        guard limiter.enter(network) else { return context.close(promise: nil) }
+        context.channel.closeFuture.whenComplete { [limiter] _ in limiter.leave(network) }
+    }
+}
+
+@available(*, unavailable)
+extension ConnectionGuard: Sendable {}
+
+/// Refuses connections that begin in HTTP/1.0, where no secret is set. No browser and hardly a program speaks it, but a proxy
+/// does that adds nothing by which it could be known (nginx as it comes), and behind it the whole network would have full
+/// access. One is made for each connection, before whatever understands HTTP.
+final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// What came of the first line; nil once it is known.
+    private var line: [UInt8]? = []
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard let before = line else { return context.fireChannelRead(data) }
+        let bytes = before + Array(unwrapInboundIn(data).readableBytesView.prefix(Self.longest))
+        let end = bytes.firstIndex(of: 0x0A)
+        line = end == nil && bytes.count < Self.longest ? bytes : nil
+        if let end, Self.isRefused(bytes[..<end]) {
+            context.writeAndFlush(wrapOutboundOut(Self.refusal), promise: nil)
+            return context.close(promise: nil)
+        }
+        context.fireChannelRead(data)
+    }
+
+    /// Bytes of a line that is looked at: as much as a whole head may have.
+    private static let longest = 16 << 10
+
+    /// Watchers of all ages may ask whether we live.
+    static func isRefused(_ line: some Collection<UInt8>) -> Bool {
+        let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0.isNewline }
+        guard words.count == 3, words[2] == "HTTP/1.0" else { return false }
+        return words[1] != "/healthz" && words[1] != "/readyz"
+    }
+
+    private static let refusal: ByteBuffer = {
+        let fault = APIFault(
+            403, "proxy",
+            "refused: it is HTTP/1.0, as proxies speak it, and without a secret whoever reaches that might do everything; give dashboard a token or a password"
+        )
+        // Two texts are always JSON; without them the status says as much.
+        let body = (try? JSONValue.bytes(of: ErrorReport(error: fault.code, message: fault.message))) ?? []
+        let head = """
+            HTTP/1.1 403 Forbidden\r
+            Content-Type: application/json; charset=utf-8\r
+            Content-Length: \(body.count)\r
+            Cache-Control: no-store\r
+            X-Content-Type-Options: nosniff\r
+            Connection: close\r
+            \r
+
+            """
+        return ByteBuffer(bytes: Array(head.utf8) + body)
+    }()
+}
+
+@available(*, unavailable)
+extension OldProtocolFilter: Sendable {}
+
+/// Has the host that a request's target names judged like the header's (`GET http://host/path HTTP/1.1`; RFC 9112, 3.2.2):
+/// whoever stands in between goes by it, and what reads requests after this drops it. One is made for each connection.
+final class TargetHostFilter: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(let head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        context.fireChannelRead(wrapInboundOut(.head(Self.judged(head))))
+    }
+
+    /// The same request for its path alone where target and header agree; otherwise it names two hosts, which no gate lets in.
+    static func judged(_ head: HTTPRequestHead) -> HTTPRequestHead {
+        if head.uri.hasPrefix("/") || head.uri == "*" || head.method == .CONNECT { return head }
+        var head = head
+        let rest = head.uri.firstRange(of: "://").map { head.uri[$0.upperBound...] } ?? ""
+        let authority = rest.prefix { !"/?#".contains($0) }
+        if head.headers["Host"].map({ $0.lowercased() }) == [authority.lowercased()] {
+            let path = rest.dropFirst(authority.count)
+            head.uri = path.hasPrefix("/") ? String(path) : "/" + path
+        } else {
+            head.headers.add(name: "Host", value: String(authority))
+        }
+        return head
+    }
+}
+
+@available(*, unavailable)
+extension TargetHostFilter: Sendable {}

@@ -1,0 +1,101 @@
+internal import Hummingbird
+internal import HummingbirdCore
+package import InletCore
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import ServiceLifecycle
+internal import SystemPackage
+
+/// How much a server takes, of all clients together and of each.
+struct ServerBounds: Sendable {
+    /// Connections at once; others wait to be accepted.
+    var connections = 64
+    /// Connections that wait to be accepted.
+    var backlog = 256
+    /// For a connection on which nothing is asked, and for a request's head.
+    var idle: TimeAmount
+    /// Bytes of a request's head.
+    var head = 16 << 10
+}
+
+/// Answers HTTP/1.1 at an address. Not Hummingbird's Application: that wakes up every second to keep a date for a header that
+/// nobody reads here.
+///
+/// - Parameters:
+///   - guards: made for each connection.
+///   - isOpen: called once it listens.
+func httpService(
+    at address: BindAddress, _ bounds: ServerBounds,
+    guards: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] },
+    isOpen: @escaping @Sendable (any Channel) -> Void,
+    answer: @escaping @Sendable (Request, any Channel) async -> (reply: Reply, deadline: ConnectionDeadline)
+) throws -> any Service {
+    let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
+    let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
+        maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
+    let channel = HTTP1Channel.Configuration(
+        additionalChannelHandlers: guards(), idleTimeout: bounds.idle, httpDecoderConfiguration: decoder)
+    return try HTTPServerBuilder.http1(configuration: channel).buildServer(
+        configuration: ServerConfiguration(
+            address: address, backlog: bounds.backlog,
+            availableConnectionsDelegate: .maximum(bounds.connections, logger: quiet)),
+        eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
+    ) { request, writer, channel in
+        let (reply, deadline) = await answer(request, channel)
+        // A stream looks after each of its pieces.
+        let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
+        defer { alarm?.cancel() }
+        try await writer.write(response: reply.response.head, body: reply.response.body)
+        if reply.closes { try await channel.close() }
+    } onServerRunning: {
+        isOpen($0)
+    }
+}
+
+/// Why a port cannot be had, and what to do about it.
+package struct ListenFault: Sendable {
+    package let reason: String
+    package let remedy: String?
+
+    /// Both, as one line.
+    var words: String { remedy.map { "\(reason); \($0)" } ?? reason }
+
+    init(_ error: any Error, _ listen: ListenAddress) {
+        guard let error = error as? IOError else {
+            reason = "'\(DisplayText.escape(listen.host))' is no address of this machine (\(error))"
+            remedy = nil
+            return
+        }
+        (reason, remedy) =
+            switch Errno(rawValue: error.errnoCode) {
+            case .addressInUse:
+                (
+                    "another program listens there, or an agent that you may not ask",
+                    "give dashboard.listen another port, or end that program"
+                )
+            case .addressNotAvailable:
+                (
+                    "this machine does not have the address (yet)",
+                    "dashboard.listen needs one of its own, or 127.0.0.1"
+                )
+            case .permissionDenied: ("ports below 1024 need a privilege", "give dashboard.listen one from 1024")
+            case let other: ("\(other)", nil)
+            }
+    }
+
+    /// Listens there for a moment, as the dashboard would; nil when that can be had.
+    package static func of(_ listen: ListenAddress) async -> ListenFault? {
+        do {
+            // What has just been left may be had again, as by the server.
+            let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .bind(host: listen.bindHost, port: listen.port).get()
+            // It could be had, which is all that was asked.
+            try? await channel.close()
+            return nil
+        } catch {
+            return ListenFault(error, listen)
+        }
+    }
+}

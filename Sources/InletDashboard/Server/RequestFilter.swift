@@ -1,0 +1,124 @@
+internal import HTTPTypes
+internal import InletCore
+
+/// What may come in through the port, by a request's head alone. Pure.
+struct RequestFilter: Sendable {
+    /// What it looks at.
+    struct Head: Sendable {
+        var method = "GET"
+        /// The header, or what stands for it in HTTP/2.
+        var host: String?
+        /// Whether it has more of these: who stands in between may have gone by another one (RFC 9112, 3.2).
+        var hasMoreHosts = false
+        var origin: String?
+        var fetchSite: String?
+        var contentType: String?
+        /// `X-Inlet`.
+        var mark: String?
+        /// `Authorization`.
+        var authorization: String?
+        /// A header that only a proxy adds.
+        var proxyMark: String?
+
+        /// A token that came with the request; a page of another site cannot add one.
+        var bearer: String? {
+            guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
+            return String(authorization.dropFirst(7)).trimmingSpaces
+        }
+    }
+
+    let listen: ListenAddress
+    /// In lower case.
+    let hosts: [String]
+    /// Whether everybody who reaches the port may do everything.
+    let isOpen: Bool
+
+    init(_ settings: DashboardSettings) {
+        listen = settings.listen
+        isOpen = settings.isOpen
+        hosts = settings.hosts.map { $0.lowercased() }
+    }
+
+    /// A name that somebody else gives this machine's address (DNS rebinding) would make his page one of ours.
+    func hostFault(_ head: Head) -> APIFault? {
+        if head.hasMoreHosts { return .badRequest("the request names more than one host") }
+        guard let host = head.host?.lowercased(), !host.isEmpty else {
+            return APIFault(421, "host", "the request names no host")
+        }
+        guard let name = Self.name(of: host) else { return .badRequest("the header Host is no name with a port") }
+        if name == "localhost" || hosts.contains(host) || hosts.contains(name) || name == listen.host.lowercased() {
+            return nil
+        }
+        if let address = IPAddress(name) {
+            // Nobody can give an address another meaning; which of its addresses a machine was reached at, it need not know.
+            if address.isLoopback || address == listen.address || listen.address?.isUnspecified == true { return nil }
+        }
+        return APIFault(
+            421, "host",
+            "this is not served as '\(DisplayText.escape(name))'; if it should be, add that to dashboard.hosts")
+    }
+
+    /// Through a proxy everybody comes from this machine; that must not be enough.
+    func proxyFault(_ head: Head) -> APIFault? {
+        guard isOpen, let name = head.proxyMark else { return nil }
+        return APIFault(
+            403, "proxy",
+            "refused: it came through a proxy (header '\(name)'), and without a secret whoever reaches that might do everything; give dashboard a token or a password"
+        )
+    }
+
+    /// What changes something must come from our own page, or from a program that knows the token. What is read, other sites'
+    /// pages could not see; but they could keep others out.
+    func crossFault(_ head: Head) -> APIFault? {
+        if let site = head.fetchSite, site != "same-origin", site != "none" {
+            return Self.csrf("it comes from another site's page")
+        }
+        if ["GET", "HEAD"].contains(head.method) { return nil }
+        let type = head.contentType?.split(separator: ";").first.map { String($0).trimmingSpaces.lowercased() }
+        guard type == "application/json" else {
+            return Self.csrf("the header 'Content-Type: application/json' is missing")
+        }
+        guard head.mark == "1" || head.bearer != nil else { return Self.csrf("the header 'X-Inlet: 1' is missing") }
+        if let origin = head.origin {
+            let parts = origin.lowercased().split(separator: "/", omittingEmptySubsequences: false)
+            let authority = parts.count == 3 && parts[1].isEmpty ? String(parts[2]) : nil
+            guard let authority, authority == head.host?.lowercased() else {
+                return Self.csrf(
+                    "it comes from a page of another host; a proxy in between must pass the header Host on as it is")
+            }
+        }
+        return nil
+    }
+
+    private static func csrf(_ why: String) -> APIFault { APIFault(403, "csrf", "refused: \(why)") }
+
+    /// Whether somebody may have what an endpoint gives.
+    static func accessFault(_ access: Access, _ need: Endpoint.Need) -> APIFault? {
+        switch need {
+        case .nothing: nil
+        case .read where access >= .read: nil
+        case .full where access >= .full: nil
+        case .full where access == .read:
+            APIFault(
+                403, "read_only", "you may look, and change nothing; log in with the token or the password for more")
+        case .read, .full: APIFault(401, "login_needed", "log in, or send the token as 'Authorization: Bearer …'")
+        case .socket: .notFound("this goes through the control socket only")
+        }
+    }
+
+    /// Without its port, an IPv6 address without brackets; nil where more follows: who stands in between may go by that.
+    private static func name(of host: String) -> String? {
+        guard let parts = host.wholeMatch(of: /(?:\[([0-9a-f:.%]+)\]|([^\[\]:,@ \t]+))(?::([0-9]*))?/),
+            let name = parts.1 ?? parts.2
+        else { return nil }
+        let port = parts.3 ?? ""
+        return port.isEmpty || UInt16(port) != nil ? String(name) : nil
+    }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String {
+        let start = drop { $0 == " " || $0 == "\t" }
+        return String(start.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+    }
+}

@@ -1,0 +1,158 @@
+import CLinux
+import Glibc
+package import InletCore
+import Synchronization
+package import SystemPackage
+
+/// Whether anybody on this machine may still write to a file: the kernel is asked for a lease and, where it does not say, the
+/// processes are looked through.
+package enum WriterProbe {
+    /// The last look at the processes. Files that changed after `begin` are not judged by it.
+    private typealias Recent = (writers: OpenWriters, begin: WallTime, end: ContinuousClock.Instant, cost: Duration)
+
+    private static let recent = Mutex<Recent?>(nil)
+    /// A look at all processes stands for so many times what it cost: no more than a tenth of the time is spent on it.
+    private static let worth = 10
+    private static let longest = Duration.seconds(1)
+    /// The kernel's file times are that much behind its clock, at most.
+    private static let tick = Duration.milliseconds(20)
+
+    /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
+    /// nothing: the answer stays what it was then. Blocks.
+    package static func probe(path: FilePath) -> LeaseProbe { probe(RootedPath("", path)) }
+
+    /// The same without following a symlink on the way below the root. Blocks.
+    package static func probe(_ file: RootedPath) -> LeaseProbe {
+        look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
+    }
+
+    /// The same in an open folder, with what the file is after the probe; nil where it cannot be opened. Blocks.
+    package static func look(
+        at name: FilePath.Component, in folder: Folder
+    ) -> (writer: LeaseProbe, file: FileLook?) {
+        let file = RootedPath(folder.path, FilePath(root: nil, [name]))
+        return look(file) { () throws(SystemError) in try SourceFile(opening: name, in: folder) }
+    }
+
+    private static func look(
+        _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
+    ) -> (writer: LeaseProbe, file: FileLook?) {
+        let (answer, found, isOverlay) = LeaseProbe.look(open)
+        // Where even the look fails the lease's answer stays, and whoever reads the file next meets the error.
+        guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
+        else { return (answer, found) }
+        return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)
+    }
+
+    /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one
+    /// of the layer below.
+    private static func isAskedOfProcesses(_ answer: LeaseProbe, _ isOverlay: Bool) -> Bool {
+        switch answer {
+        case .busy: false
+        case .free: isOverlay
+        case .unknown: true
+        }
+    }
+
+    /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was
+    /// made or changed since: its writer may have come with it. One that opens an old file meanwhile is like one that opens it
+    /// after a probe: it changes the file, and that is noticed before anything is done with it. Blocks.
+    package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+        if let host = ProcessHost.current,
+            let holders = host.holders(of: [HeldFile(identity, path)], isFresh: false)
+        {
+            return holders.first ?? nil
+        }
+        return ownHolder(of: identity, at: path)
+    }
+
+    /// The same of several, after one look at the processes for them all. Blocks.
+    package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.Holder?] {
+        let files = files.map { HeldFile($0.identity, $0.path) }
+        return ProcessHost.current?.holders(of: files, isFresh: true) ?? ownHolders(of: files, isFresh: true)
+    }
+
+    /// As far as this process may look.
+    static func ownHolders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?] {
+        if !isFresh { return files.map { ownHolder(of: $0.identity, at: $0.path) } }
+        let writers = OpenWriters()
+        return files.map { writers.holder(of: $0.identity, at: $0.path) }
+    }
+
+    private static func ownHolder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+        recent.withLock { recent in
+            let now = ContinuousClock.now
+            if let known = recent, now < known.end.advanced(by: min(known.cost * worth, longest)),
+                WallTime(nanoseconds: identity.changed) + tick < known.begin
+            {
+                return known.writers.holder(of: identity, at: path)
+            }
+            let begin = WallTime.now
+            let writers = OpenWriters()
+            let end = ContinuousClock.now
+            recent = (writers, begin, end, now.duration(to: end))
+            return writers.holder(of: identity, at: path)
+        }
+    }
+}
+
+/// What the kernel says about writers of a file: a read lease (`F_SETLEASE`, fcntl(2)) is granted only while nobody has the file
+/// open for writing.
+///
+/// A writer that opens while the lease is held raises `SIGIO`, whose default ends the process: see
+/// `ProcessSetup.ignoreSignals`. The lease is given back at once and on the same thread.
+package enum LeaseProbe: Sendable, Hashable {
+    /// Nobody has it open or mapped for writing.
+    case free
+    /// Somebody has.
+    case busy
+    /// The kernel cannot tell here; the text says why.
+    case unknown(String)
+
+    /// Probes the file at `path`. A file that cannot be opened is `.unknown` with the error's text; one whose opening a
+    /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
+    package static func of(_ path: FilePath) -> LeaseProbe {
+        look { () throws(SystemError) in try SourceFile(opening: path) }.probe
+    }
+
+    /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. One that
+    /// is made up as it is read is no regular file, whatever it says. Blocks.
+    static func look(
+        _ open: () throws(SystemError) -> SourceFile
+    ) -> (probe: LeaseProbe, file: FileLook?, isOverlay: Bool) {
+        do throws(SystemError) {
+            let source = try open()
+            defer { withExtendedLifetime(source) {} }
+            let kind = FileSystemKind(of: source.descriptor.number)
+            let probe = probe(source.descriptor.number, on: kind)
+            // One that cannot be read now fails in the same way when it is sent, and is no regular file any less.
+            let isMadeUp = (try? source.exceedsItsSize()) == true
+            return (probe, isMadeUp ? .other : try source.look(), kind?.name == "overlay")
+        } catch  where error.code == .resourceTemporarilyUnavailable {
+            return (.busy, nil, false)
+        } catch {
+            return (.unknown(error.description), nil, false)
+        }
+    }
+
+    /// Through a descriptor that is open for reading only: the kernel would count a writing one as a writer.
+    private static func probe(_ descriptor: CInt, on kind: FileSystemKind?) -> LeaseProbe {
+        // NFS and CIFS answer EAGAIN for want of a delegation or oplock too: a file there would stay busy for ever.
+        if let kind, kind.isNetwork, !kind.isFUSE {
+            return .unknown("writers on other hosts are not seen on \(kind.name)")
+        }
+        guard inlet_set_lease(descriptor, F_RDLCK) == 0 else { return refused(errno) }
+        _ = inlet_set_lease(descriptor, F_UNLCK)
+        if let kind, kind.isFUSE { return .unknown("only writers that go through this FUSE mount are seen") }
+        return .free
+    }
+
+    private static func refused(_ code: CInt) -> LeaseProbe {
+        switch code {
+        case EAGAIN: .busy
+        case EACCES: .unknown("not the owner of the file, and no CAP_LEASE")
+        case EINVAL, EOPNOTSUPP, ENOSYS: .unknown("the file system has no leases")
+        default: .unknown("lease refused: \(Errno(rawValue: code))")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import InletCore
+import SystemPackage
+
+/// How many inotify watches are needed, against how many this user may have.
+package struct WatchNeed: Sendable, Hashable {
+    package var directories: Int
+    /// nil where the kernel does not say.
+    package var limit: Int?
+
+    package init(directories: Int, limit: Int? = Self.limit) {
+        self.directories = directories
+        self.limit = limit
+    }
+
+    package var isMet: Bool { limit.map { directories <= $0 } ?? true }
+
+    /// The line that makes room for twice as many, and for other programs; never less than there is now, which others may use.
+    package var remedy: String {
+        "sysctl fs.inotify.max_user_watches=\(Self.room(from: 1 << 19, for: directories, above: limit))"
+    }
+
+    private static func room(from least: Int, for needed: Int, above limit: Int?) -> Int {
+        var room = least
+        while room < needed * 2 || room <= limit ?? 0, room < 1 << 30 { room *= 2 }
+        return room
+    }
+
+    /// Watches of one user, all programs together.
+    package static var limit: Int? { number("max_user_watches") }
+    /// Instances of one user, all programs together; each watched folder of the configuration takes one.
+    package static var instanceLimit: Int? { number("max_user_instances") }
+
+    /// The line for more of them than `needed`, and than there are now.
+    package static func instanceRemedy(needed: Int, limit: Int? = instanceLimit) -> String {
+        "sysctl fs.inotify.max_user_instances=\(room(from: 1 << 10, for: needed, above: limit))"
+    }
+
+    private static func number(_ name: String) -> Int? {
+        DurableFile.readIfPossible(FilePath("/proc/sys/fs/inotify").appending(name), limit: 64).flatMap {
+            Int(String(decoding: $0, as: UTF8.self).filter(\.isNumber))
+        }
+    }
+
+    /// What `inlet check` says of this, first of the watches, then of the instances; nothing where the kernel names no limit.
+    ///
+    /// - Parameter instances: how many are needed: one for each watched folder of the configuration, and for each pattern.
+    package func findings(
+        instances: Int, instanceLimit: Int? = Self.instanceLimit
+    ) -> [(isMet: Bool, text: String)] {
+        func finding(_ counts: String, _ isMet: Bool, _ remedy: String) -> (isMet: Bool, text: String) {
+            (isMet, isMet ? counts : "\(counts); the rest is polled. Raise it with '\(remedy)'")
+        }
+        let ofWatches = limit.map { limit in
+            finding("\(directories) of \(limit) needed (fs.inotify.max_user_watches)", isMet, remedy)
+        }
+        let ofInstances = instanceLimit.map { limit in
+            finding(
+                "\(instances) of \(limit) inotify instances needed (fs.inotify.max_user_instances)", instances <= limit,
+                "sysctl fs.inotify.max_user_instances=\(max(1024, instances * 2))")
+        }
+        return [ofWatches, ofInstances].compactMap(\.self)
+    }
+}

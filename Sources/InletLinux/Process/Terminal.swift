@@ -1,0 +1,286 @@
+import CLinux
+import Glibc
+import Synchronization
+import SystemPackage
+
+/// The process's own output.
+extension ProcessSetup {
+    /// Whether `descriptor` (1 is standard output, 2 standard error) is a terminal.
+    package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+    /// Columns of the terminal on standard output, or else on standard error; nil without one.
+    package static var terminalWidth: Int? {
+        let columns = [STDOUT_FILENO, STDERR_FILENO].map { Int(inlet_terminal_columns($0)) }
+        return columns.first { $0 > 0 }
+    }
+
+    /// Lines of the terminal on standard output; nil without one, and where it does not say.
+    package static var terminalHeight: Int? {
+        let rows = Int(inlet_terminal_rows(STDOUT_FILENO))
+        return rows > 0 ? rows : nil
+    }
+
+    /// Writes all bytes to standard output. False when nobody reads any more. Blocks while the reader is slow.
+    @discardableResult
+    package static func writeStandardOutput(_ bytes: [UInt8]) -> Bool {
+        StandardStream.output.write(bytes).error == nil
+    }
+
+    /// Writes all bytes to standard error. False when nobody reads any more. Blocks while the reader is slow.
+    @discardableResult
+    package static func writeStandardError(_ bytes: [UInt8]) -> Bool { StandardStream.errors.write(bytes).error == nil }
+}
+
+/// Where the process writes.
+package enum StandardStream: Int32, Sendable, CustomStringConvertible {
+    case output = 1
+    case errors = 2
+
+    package var description: String { self == .output ? "standard output" : "standard error" }
+
+    /// Writes all bytes. Blocks while the reader is slow.
+    ///
+    /// - Returns: how many were written, and why not all of them were.
+    package func write(_ bytes: [UInt8]) -> (written: Int, error: SystemError?) {
+        bytes.withUnsafeBytes { all in
+            var written = 0
+            while true {
+                let rest = UnsafeRawBufferPointer(rebasing: all[written...])
+                let (count, error) = Descriptor.writeAll(rest, to: rawValue, nil)
+                written += count
+                guard error?.code == .resourceTemporarilyUnavailable else { return (written, error) }
+                // The descriptor may have come to us non-blocking, from a shell or a supervisor.
+                var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+                poll(&request, 1, -1)
+            }
+        }
+    }
+
+    /// Takes back the last `count` bytes that were written just now, where the stream is a file and nobody has added to it since.
+    package func takeBack(_ count: Int) -> Bool { AppendFile.takeBack(count, through: rawValue) }
+
+    /// Writes a few bytes if somebody takes them now: a pipe that can be written to has room for 4 KiB (pipe(7)).
+    package func offer(_ bytes: [UInt8]) {
+        var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+        if poll(&request, 1, 0) == 1 { _ = Glibc.write(rawValue, bytes, min(bytes.count, Int(PIPE_BUF))) }
+    }
+}
+
+/// What a person types on the terminal that standard input is.
+package enum TerminalInput {
+    /// One line without its end; nil when there is no more. Blocks.
+    ///
+    /// - Parameters:
+    ///   - isHidden: the terminal does not show what is typed, as for passwords (termios(3)). A signal that ends or stops the
+    ///     process leaves a terminal that shows it again.
+    ///   - ask: shows the question; called once the terminal is ready for the answer, and again after a stop.
+    package static func line(isHidden: Bool = false, _ ask: () -> Void) -> String? {
+        var shown = termios()
+        guard isHidden, tcgetattr(STDIN_FILENO, &shown) == 0 else {
+            ask()
+            return readLine()
+        }
+        // Nothing is asked for without what gives the terminal back: the question counts as not answered.
+        guard let signals = try? HeldSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) else { return nil }
+        defer { signals.release() }
+        var hidden = shown
+        hidden.c_lflag &= ~tcflag_t(ECHO)
+        while true {
+            // Flushing: what was typed before the question is no secret's beginning.
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+            ask()
+            let (line, signal) = typed(unless: signals)
+            tcsetattr(STDIN_FILENO, TCSADRAIN, &shown)
+            guard let signal else { return line }
+            signals.deliver(signal)
+        }
+    }
+
+    /// Not by `readLine`, which goes on after a signal. - Returns: neither at the end.
+    private static func typed(unless signals: HeldSignals) -> (line: String?, signal: CInt?) {
+        var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
+        do throws(SystemError) {
+            while true {
+                let ready = try Poll.wait([STDIN_FILENO, signals.number], until: nil)
+                if ready[1], let number = signals.take() { return (nil, number) }
+                guard ready[0] else { continue }
+                let count = read(STDIN_FILENO, &buffer, buffer.count)
+                if count < 0, errno == EINTR || errno == EAGAIN { continue }
+                guard count > 0 else { break }
+                line += buffer.prefix(count)
+                if line.last == UInt8(ascii: "\n") { return (String(decoding: line.dropLast(), as: UTF8.self), nil) }
+            }
+        } catch {
+            // poll(2) fails for want of memory only: what was typed until then counts.
+        }
+        return (line.isEmpty ? nil : String(decoding: line, as: UTF8.self), nil)
+    }
+}
+
+/// The keys of the terminal on standard input, each as soon as it is pressed and without being shown. Ctrl-C and Ctrl-Z stay
+/// signals; the latter waits for `suspend`. The terminal is as it was once this is stopped, or the last reference goes.
+package final class TerminalKeys: Sendable {
+    package enum Event: Sendable {
+        case typed([UInt8])
+        /// The process is asked to stop (SIGTSTP): whoever draws puts the terminal right, and calls `suspend`.
+        case stop
+    }
+
+    /// nil where standard input is no terminal: no keys come then.
+    private let former: termios?
+    private let signals: HeldSignals
+    private let waker: Waker
+    private let thread: LoopThread
+
+    private static let input = STDIN_FILENO
+
+    /// - Parameter body: called with what happens, on a thread of its own.
+    package init(_ body: @escaping @Sendable (Event) -> Void) throws(SystemError) {
+        var former = termios()
+        let isTerminal = tcgetattr(Self.input, &former) == 0
+        self.former = isTerminal ? former : nil
+        let (waker, signals) = (try Waker(), try HeldSignals([SIGTSTP]))
+        self.waker = waker
+        self.signals = signals
+        thread = try LoopThread(name: "keys") { Self.read(isTerminal ? Self.input : -1, waker, signals, body) }
+        resume()
+    }
+
+    /// Takes keys again after somebody else has had the terminal, as the shell has while the process is stopped.
+    package func resume() {
+        guard var state = former else { return }
+        state.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        tcsetattr(Self.input, TCSANOW, &state)
+    }
+
+    /// Gives the terminal back and stops the process. Returns, with the keys taken again, when it goes on.
+    package func suspend() {
+        giveBack()
+        signals.deliver(SIGTSTP)
+        resume()
+    }
+
+    /// Gives the terminal back. Blocks for as long as `body` takes.
+    package func stop() {
+        waker.wake()
+        thread.join()
+        signals.release()
+        giveBack()
+    }
+
+    deinit { stop() }
+
+    private func giveBack() {
+        guard var state = former else { return }
+        tcsetattr(Self.input, TCSANOW, &state)
+    }
+
+    private static func read(_ input: CInt, _ waker: Waker, _ signals: HeldSignals, _ body: (Event) -> Void) {
+        var buffer = [UInt8](repeating: 0, count: 64)
+        var input = input
+        do throws(SystemError) {
+            while true {
+                let ready = try Poll.wait([input, waker.number, signals.number], until: nil)
+                if ready[1] { return }
+                if ready[2], signals.take() != nil { body(.stop) }
+                guard ready[0] else { continue }
+                let count = Glibc.read(input, &buffer, buffer.count)
+                if count > 0 { body(.typed(Array(buffer.prefix(count)))) }
+                // A terminal that has gone reads as its end; stops are still asked for.
+                if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { input = -1 }
+            }
+        } catch {
+            // poll(2) fails for want of memory only: the keys are dead then, and the screen goes on.
+        }
+    }
+}
+
+/// Signals that would end or stop the process, kept back until what was changed of the terminal is as it was: `take` says
+/// which has come, `deliver` has it do what it is for. One of them at a time in a process.
+final class HeldSignals: Sendable {
+    /// What a signal handler may touch: which have come, a bit each, and the eventfd that says so.
+    private static let come = Atomic<UInt64>(0)
+    private static let bell = Atomic<CInt>(-1)
+
+    private let numbers: [CInt]
+    /// What was to happen at each of them before, which is nobody's to decide here. nil once it is so again.
+    private let former: Mutex<[CInt: sigaction]?>
+    private let waker: Waker
+
+    /// A signal that is ignored, as `nohup` has it, stays so.
+    init(_ numbers: [CInt]) throws(SystemError) {
+        waker = try Waker()
+        var former: [CInt: sigaction] = [:]
+        for number in numbers {
+            var action = sigaction()
+            sigaction(number, nil, &action)
+            if unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) != Self.ignored {
+                former[number] = action
+            }
+        }
+        self.numbers = numbers.filter { former[$0] != nil }
+        self.former = Mutex(former)
+        Self.come.store(0, ordering: .relaxed)
+        Self.bell.store(waker.number, ordering: .releasing)
+        for number in self.numbers { Self.hold(number) }
+    }
+
+    /// Can be read, for `poll(2)`, when one has come.
+    var number: CInt { waker.number }
+
+    func take() -> CInt? {
+        waker.drain()
+        let come = Self.come.exchange(0, ordering: .acquiring)
+        let found = numbers.filter { come & Self.bit($0) != 0 }
+        // Of several the others are for later.
+        for other in found.dropFirst() { Self.note(other) }
+        return found.first
+    }
+
+    /// What the signal does without this. Returns when a process that was stopped goes on.
+    func deliver(_ number: CInt) {
+        putBack(number)
+        var (mask, former) = (sigset_t(), sigset_t())
+        sigemptyset(&mask)
+        sigaddset(&mask, number)
+        pthread_sigmask(SIG_UNBLOCK, &mask, &former)
+        raise(number)
+        pthread_sigmask(SIG_SETMASK, &former, nil)
+        Self.hold(number)
+    }
+
+    /// Gives the signals back, once: what somebody has them do later stays.
+    func release() {
+        if former.withLock({ $0 == nil }) { return }
+        for number in numbers { putBack(number) }
+        former.withLock { $0 = nil }
+        Self.bell.store(-1, ordering: .releasing)
+    }
+
+    private func putBack(_ number: CInt) {
+        guard var action = former.withLock({ $0?[number] }) else { return }
+        sigaction(number, &action, nil)
+    }
+
+    deinit { release() }
+
+    private static let ignored = unsafeBitCast(SIG_IGN, to: Int.self)
+    private static func bit(_ number: CInt) -> UInt64 { 1 << UInt64(number) }
+
+    private static func hold(_ number: CInt) {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { HeldSignals.note($0) }
+        // Reads and writes of other threads go on.
+        action.sa_flags = SA_RESTART
+        sigaction(number, &action, nil)
+    }
+
+    /// For signal handlers too: nothing is allocated, and errno stays.
+    private static func note(_ number: CInt) {
+        let former = errno
+        come.bitwiseOr(bit(number), ordering: .releasing)
+        var one: UInt64 = 1
+        _ = write(bell.load(ordering: .acquiring), &one, 8)
+        errno = former
+    }
+}

@@ -1,0 +1,125 @@
+internal import InletCore
+
+extension RoboscopeAPI {
+    /// What a server keeps.
+    package enum Kind: String, Sendable, CaseIterable {
+        case spaces
+        case sessions
+        case markers
+        /// Read only.
+        case events
+
+        /// Below the API's address.
+        var path: String { self == .sessions ? "work-sessions" : rawValue }
+
+        /// What a person calls one.
+        var noun: String { String(rawValue.dropLast()) }
+
+        /// Whether it carries a `version` that a change has to name.
+        var isVersioned: Bool { self == .sessions || self == .markers }
+    }
+}
+
+/// An object of the server as it came: everything in it is kept, what we understand can be asked for.
+struct RoboscopeObject: Sendable, Equatable {
+    var fields: JSONObject
+
+    var json: JSONValue { .object(fields) }
+
+    /// Empty for an object without a usable one: ids go into paths, so they are held to what ids are made of.
+    var id: String { text("id").flatMap { RoboscopeID.isPlausible($0) ? $0 : nil } ?? "" }
+    var version: Int64? { json["version"]?.integer }
+    var createdAt: WallTime? { time("created_at") }
+    var meta: JSONObject { json["meta"]?.object ?? [:] }
+
+    func text(_ name: String) -> String? { json[name]?.string }
+    func time(_ name: String) -> WallTime? { text(name).flatMap { WallTime(rfc3339: $0) } }
+
+    // MARK: - Of spaces
+
+    var key: String { text("key") ?? "" }
+
+    // MARK: - Of sessions
+
+    var spaceID: String { text("space_id") ?? "" }
+    var status: String { text("status") ?? "" }
+
+    /// The session that stands for `batch`, should there be several: the oldest.
+    static func standing(for batch: String, among sessions: [RoboscopeObject]) -> RoboscopeObject? {
+        sessions.filter { $0.meta[SessionStamp.batch]?.string == batch && !$0.id.isEmpty }
+            .min { ($0.createdAt?.milliseconds ?? .max, $0.id) < ($1.createdAt?.milliseconds ?? .max, $1.id) }
+    }
+
+    // MARK: - Of markers
+
+    /// `<sha256 of the file>#<index>` of those that we have sent.
+    var ingestID: String? { json["custom_props"]?[SessionStamp.ingestID]?.string }
+}
+
+enum RoboscopeID {
+    /// UUIDs in any case, and whatever else cannot lead anywhere in a path.
+    static func isPlausible(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                default: false
+                }
+            }
+    }
+
+    /// `text` with everything else replaced by `-`.
+    static func cleaned(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(60).map { isPlausible(String($0)) ? Character($0) : "-" })
+    }
+
+    static func areEqual(_ left: String, _ right: String) -> Bool { left.lowercased() == right.lowercased() }
+}
+
+/// Members of `meta` and `custom_props` that are ours.
+enum SessionStamp {
+    /// The name of the unit that a session was made for.
+    static let batch = "ingest_batch"
+    /// The status that a `session.yaml` wants for the end.
+    static let status = "ingest_status"
+    /// How many files a finished session has.
+    static let files = "ingest_files"
+    static let ingestID = "ingest_id"
+}
+
+extension RoboscopeAPI {
+    /// Tries of one change, when others change the same object at the same time.
+    private static let tries = 3
+
+    /// Reads an object, lets `change` say what shall be different, and writes just that, with the version that was read.
+    /// When someone else was faster (409), it is read again and `change` decides anew, at most three times.
+    ///
+    /// - Parameter change: nil when the object is as it shall be already; then nothing is sent.
+    /// - Returns: the object as it was read last, after the change if there was one.
+    func changing(
+        _ kind: Kind, _ id: String, _ change: (RoboscopeObject) throws(DeliveryError) -> JSONObject?
+    ) async throws(DeliveryError) -> RoboscopeObject {
+        var tried = 0
+        while true {
+            let current = try await object(kind, id)
+            guard let fields = try change(current), !fields.isEmpty else { return current }
+            do throws(DeliveryError) {
+                try await patch(kind, id, Self.versioned(fields, current))
+                return try await object(kind, id)
+            } catch {
+                guard error.code == .conflict, kind.isVersioned else { throw error }
+                tried += 1
+                guard tried < Self.tries else {
+                    throw DeliveryError(
+                        .retry(after: nil), .conflict, "\(error.reason); others changed it \(tried) times meanwhile")
+                }
+                try await DeliveryError.sleep(for: .milliseconds(100 << tried), "another writer was waited for")
+            }
+        }
+    }
+
+    private static func versioned(_ fields: JSONObject, _ current: RoboscopeObject) -> JSONObject {
+        guard let version = current.version else { return fields }
+        return fields.merging(["version": .number(String(version))]) { $1 }
+    }
+}

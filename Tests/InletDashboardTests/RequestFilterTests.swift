@@ -1,0 +1,114 @@
+import InletCore
+import Testing
+
+@testable import InletDashboard
+
+/// What may come in, by a request's head alone.
+@Suite struct RequestFilterTests {
+    private static func gate(_ host: String, hosts: [String] = []) -> RequestFilter {
+        RequestFilter(DashboardSettings(listen: ListenAddress(host: host, port: 8844), hosts: hosts))
+    }
+
+    @Test(
+        arguments: [
+            ("127.0.0.1", "127.0.0.1:8844", true), ("127.0.0.1", "localhost", true),
+            ("127.0.0.1", "LOCALHOST:8844", true),
+            ("127.0.0.1", "[::1]:8844", true), ("127.0.0.1", "127.0.0.2", true), ("127.0.0.1", "evil.example", false),
+            ("127.0.0.1", "evil.example:8844", false), ("127.0.0.1", "127.0.0.1.evil.example", false),
+            ("127.0.0.1", "192.168.1.5:8844", false), ("127.0.0.1", "", false), ("127.0.0.1", nil, false),
+            ("127.0.0.1", "inlet.example", true), ("127.0.0.1", "Inlet.Example:443", true),
+            ("127.0.0.1", "nas.lan:8844", true), ("127.0.0.1", "nas.lan:80", false),
+            ("127.0.0.1", "localhost.evil", false),
+            ("192.168.1.5", "192.168.1.5:8844", true), ("192.168.1.5", "192.168.1.6:8844", false),
+            ("0.0.0.0", "192.168.1.5:8844", true), ("::", "[fe80::1]:8844", true), ("0.0.0.0", "evil.example", false),
+            ("nas.local", "nas.local:8844", true),
+        ] as [(String, String?, Bool)])
+    func `a name that is not ours is not answered`(listen: String, host: String?, isFine: Bool) {
+        let gate = Self.gate(listen, hosts: ["inlet.example", "nas.lan:8844"])
+        let fault = gate.hostFault(RequestFilter.Head(host: host))
+        #expect((fault == nil) == isFine, "\(fault as Any)")
+        #expect(fault == nil || fault?.status == 421 && fault?.code == "host")
+    }
+
+    private static let fine = RequestFilter.Head(
+        method: "POST", host: "127.0.0.1:8844", origin: "http://127.0.0.1:8844", fetchSite: "same-origin",
+        contentType: "application/json; charset=utf-8", mark: "1")
+
+    private static let changes: [(change: @Sendable (inout RequestFilter.Head) -> Void, isFine: Bool)] = [
+        ({ _ in }, true),
+        ({ $0.contentType = "application/x-www-form-urlencoded" }, false),
+        ({ $0.contentType = "text/plain" }, false),
+        ({ $0.contentType = nil }, false),
+        ({ $0.mark = nil }, false),
+        ({ $0.mark = "0" }, false),
+        ({ ($0.mark, $0.authorization) = (nil, "Bearer x") }, true),
+        ({ ($0.mark, $0.authorization) = (nil, "Basic x") }, false),
+        ({ $0.origin = nil }, true),
+        ({ $0.origin = "null" }, false),
+        ({ $0.origin = "http://evil.example" }, false),
+        ({ $0.origin = "http://127.0.0.1:9999" }, false),
+        ({ $0.origin = "https://127.0.0.1:8844" }, true),
+        ({ $0.fetchSite = "cross-site" }, false),
+        ({ $0.fetchSite = "same-site" }, false),
+        ({ $0.fetchSite = "none" }, true),
+        ({ $0.fetchSite = nil }, true),
+        ({ ($0.method, $0.mark, $0.origin, $0.contentType) = ("GET", nil, "http://evil.example", nil) }, true),
+        ({ ($0.method, $0.mark) = ("DELETE", nil) }, false),
+        ({ ($0.method, $0.fetchSite) = ("GET", "cross-site") }, false),
+        ({ ($0.method, $0.fetchSite) = ("HEAD", "same-site") }, false),
+        ({ ($0.method, $0.fetchSite) = ("GET", "none") }, true),
+    ]
+
+    @Test(arguments: changes.indices)
+    func `what changes something comes from our own page or from a program`(number: Int) {
+        var head = Self.fine
+        Self.changes[number].change(&head)
+        let fault = Self.gate("127.0.0.1").crossFault(head)
+        #expect((fault == nil) == Self.changes[number].isFine, "\(head) \(fault as Any)")
+        #expect(fault == nil || fault?.status == 403 && fault?.code == "csrf")
+    }
+
+    @Test(
+        arguments: [
+            (.none, .nothing, nil), (.none, .read, "login_needed"), (.none, .full, "login_needed"), (.read, .read, nil),
+            (.read, .full, "read_only"), (.full, .read, nil), (.full, .full, nil), (.full, .socket, "not_found"),
+            (.none, .socket, "not_found"),
+        ] as [(Access, Endpoint.Need, String?)])
+    func `each role has what it may have`(access: Access, need: Endpoint.Need, code: String?) {
+        #expect(RequestFilter.accessFault(access, need)?.code == code)
+    }
+
+    @Test(
+        arguments: [
+            "127.0.0.1, evil.example", "127.0.0.1:8844, evil.example", "127.0.0.1:8844,evil.example", "localhost:x",
+            "localhost:80@evil.example", "localhost@evil.example", "[::1]evil.example", "[::1]:80,evil.example", "[::1",
+            "localhost:65536", "localhost:+80", "localhost:80:80", "localhost evil.example", "localhost:8844/evil",
+        ])
+    func `a request names one host`(host: String) {
+        let gate = Self.gate("127.0.0.1", hosts: [host])
+        #expect(gate.hostFault(RequestFilter.Head(host: host))?.status == 400)
+        #expect(gate.hostFault(RequestFilter.Head(host: "127.0.0.1", hasMoreHosts: true))?.status == 400)
+    }
+
+    @Test func `without a secret nobody comes through a proxy`() {
+        let marked = RequestFilter.Head(proxyMark: "x-forwarded-for")
+        let fault = Self.gate("127.0.0.1").proxyFault(marked)
+        #expect(fault?.status == 403 && fault?.code == "proxy")
+        #expect(fault?.message.contains("'x-forwarded-for'") == true && fault?.message.contains("token") == true)
+        #expect(Self.gate("127.0.0.1").proxyFault(RequestFilter.Head()) == nil)
+        let guarded = DashboardSettings(
+            listen: ListenAddress(host: "127.0.0.1", port: 1), password: Secret("the-password"))
+        #expect(RequestFilter(guarded).proxyFault(marked) == nil)
+    }
+
+    @Test(arguments: [("localhost", "127.0.0.1"), ("LOCALHOST", "127.0.0.1"), ("::1", "::1"), ("nas.lan", "nas.lan")])
+    func `localhost is this machine, whatever else the name is given to`(host: String, bound: String) {
+        #expect(ListenAddress(host: host, port: 1).bindHost == bound)
+    }
+
+    @Test func `a token is read out of its header`() {
+        #expect(RequestFilter.Head(authorization: "Bearer abc").bearer == "abc")
+        #expect(RequestFilter.Head(authorization: "bearer  abc ").bearer == "abc")
+        #expect(RequestFilter.Head(authorization: "Basic abc").bearer == nil && RequestFilter.Head().bearer == nil)
+    }
+}

@@ -1,0 +1,209 @@
+"""A running `inlet run`, its configuration and its log, and inlet's other commands."""
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import Failed
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# As an exception, so that a measurement that is stopped leaves no server and no temporary directory behind.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+Event = dict[str, Any]
+
+
+def binary() -> str:
+    """The inlet to measure; bench.sh builds it and sets this variable."""
+    return os.environ.get("INLET_BINARY") or sys.exit("INLET_BINARY is not set: run the .sh of the same name")
+
+
+@contextlib.contextmanager
+def workspace():
+    """A temporary directory, below $TMPDIR, that goes when the measurement ends (kept with INLET_KEEP=1)."""
+    path = Path(tempfile.mkdtemp(prefix="inlet-bench-"))
+    try:
+        yield path
+    finally:
+        if os.environ.get("INLET_KEEP"):
+            print(f"kept: {path}")
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: Any) -> dict[str, Any]:
+    """`path` is what it matches: words with commas between."""
+    return {"name": name, "match": {"path": path.split(",")}, "to": list(to), "key": key, **more}
+
+
+def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]],
+              watch: dict[str, Any] | None = None, roots: Sequence[Path] = (), **more: Any) -> Path:
+    """`inlet.yaml` below `folder`, with the root `drop` unless there are others. Values are JSON, which is YAML."""
+    roots = list(roots) or [folder / "drop"]
+    for root in roots:
+        root.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "state_dir": f"{folder}/state", "log": {"level": "info", "output": "stderr", "format": "json"},
+        "destinations": destinations, "routes": routes,
+        "watch": [{"path": str(root), "settle": "0s"} | (watch or {}) for root in roots]} | more
+    lines = []
+    for key, value in settings.items():
+        match value:
+            case list():
+                lines += [f"{key}:", *(f"  - {json.dumps(one)}" for one in value)]
+            case dict():
+                lines += [f"{key}:", *(f"  {name}: {json.dumps(one)}" for name, one in value.items())]
+            case _:
+                lines.append(f"{key}: {json.dumps(value)}")
+    path = folder / "inlet.yaml"
+    path.write_text("\n".join(lines) + "\n")
+    path.chmod(0o600)
+    return path
+
+
+def spiral(url: str, **more: Any) -> dict[str, Any]:
+    return {"type": "r2", "api": url, "dialect": "v1", "api_key": "bench"} | more
+
+
+def s3(url: str, **more: Any) -> dict[str, Any]:
+    return {"type": "s3", "endpoint": url, "bucket": "bench", "access_key": "bench", "secret_key": "bench"} | more
+
+
+def command(*words: Any, config: Path) -> str:
+    """One of inlet's other commands; its standard output."""
+    done = subprocess.run([binary(), *map(str, words), "--config", str(config)], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise Failed(f"inlet {' '.join(map(str, words))}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def status(config: Path) -> dict[str, Any]:
+    return json.loads(command("status", "--json", config=config))
+
+
+def instant(text: str) -> float:
+    """RFC 3339 in UTC, as seconds."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+class Tail:
+    """The whole lines by which a file grows from now on, for readers that do not disturb each other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._begin = path, path.stat().st_size if path.exists() else 0
+        self._offsets: dict[str, int] = {}
+
+    def new(self, reader: str = "") -> bytes:
+        """Since this reader's last call."""
+        offset = self._offsets.get(reader, self._begin)
+        with open(self.path, "rb") as file:
+            file.seek(offset)
+            piece = file.read()
+        whole = piece.rfind(b"\n") + 1
+        self._offsets[reader] = offset + whole
+        return piece[:whole]
+
+
+class Agent:
+    """Its log goes to a file: a pipe that nobody empties would stop what is measured; `output` is another place. `before` is a
+    command that runs another in its own process, as `prlimit` does."""
+
+    def __init__(self, config: Path, environment: dict[str, str] | None = None, before: Sequence[str] = (),
+                 output: int | None = None, **popen: Any) -> None:
+        self.config, self.log = config, config.with_name("inlet.log")
+        self._tail = Tail(self.log)
+        self._counts: Counter[str] = Counter()
+        self._last: dict[str, bytes] = {}
+        self._events: list[Event] = []
+        self.began = time.time()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([*before, binary(), "run", "--config", str(config)], stdout=output or log,
+                                            stderr=subprocess.STDOUT, env=environment, **popen)
+        self.pid = self.process.pid
+
+    def __enter__(self) -> "Agent":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.stop()
+
+    def stop(self) -> int:
+        """- Returns: its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.returncode
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def events(self, name: str = "") -> list[Event]:
+        """Every log line so far, or those of one event."""
+        for line in self._tail.new("events").splitlines():
+            # What is not JSON is a crash report. It stays in the file.
+            with contextlib.suppress(ValueError):
+                self._events.append(json.loads(line))
+        return [event for event in self._events if event.get("event") == name] if name else self._events
+
+    def count(self, event: str) -> int:
+        """How many lines say so; the log is only searched, so as not to compete for the cores."""
+        mark, lines = f'"event":"{event}"'.encode(), self._tail.new(event)
+        if (at := lines.rfind(mark)) >= 0:
+            self._last[event] = lines[lines.rfind(b"\n", 0, at) + 1:at]
+            self._counts[event] += lines.count(mark)
+        return self._counts[event]
+
+    def moment(self, event: str) -> float:
+        """When it last said so among those counted, by its own clock."""
+        self.count(event)
+        return instant(re.search(rb'"ts":"([^"]+)"', self._last[event])[1].decode())
+
+    def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 600, every: float = 0.05) -> Any:
+        """The first true value of `condition`."""
+        deadline = time.monotonic() + seconds
+        while not (result := condition()):
+            if self.process.poll() is not None:
+                raise Failed(f"inlet ended with {self.process.returncode} while waiting for {what}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                raise Failed(f"no {what} within {seconds} s:\n{self.tail()}")
+            time.sleep(every)
+        return result
+
+    def wait_ready(self, seconds: float = 30) -> None:
+        self.wait_for("agent.ready", lambda: self.count("agent.ready"), seconds)
+
+    def wait_count(self, event: str, count: int, seconds: float = 600, every: float = 0.05) -> float:
+        """- Returns: when the last of so many lines was written."""
+        self.wait_for(f"{count:,} x {event}", lambda: self.count(event) >= count, seconds, every)
+        return self.moment(event)
+
+    def wait_idle(self, seconds: float, condition: Callable[[], bool] = lambda: True) -> int:
+        """Until nothing is pending and `condition` holds, or time is up. - Returns: how many files are pending."""
+        deadline = time.monotonic() + seconds
+        while (pending := status(self.config)["pending"]) or not condition():
+            if self.process.poll() is not None:
+                raise Failed(f"inlet ended with {self.process.returncode}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        return pending
+
+    def tail(self, lines: int = 15) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

@@ -1,0 +1,52 @@
+"""Runs one scenario: bench.py SCENARIO [OPTION…]. bench.sh builds what it needs and calls this."""
+
+import argparse
+import importlib
+import os
+import sys
+from types import ModuleType
+
+import agent
+from report import Failed, conclude
+
+
+def parse(scenario: ModuleType, words: list[str]) -> argparse.Namespace:
+    """By the scenario's OPTIONS: {name: default, or (default, help)}. The default False is a flag, a list are choices that can be
+    given again and again, and a type is that of an option without a default."""
+    parser = argparse.ArgumentParser(f"{scenario.__name__.rpartition('.')[2]}.sh", description=scenario.__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in {**scenario.OPTIONS, "--report": (False, "exit 0 also when a target is missed or not measured")}.items():
+        default, words_of_help = value if isinstance(value, tuple) else (value, None)
+        is_option = name.startswith("--")
+        if default is False:
+            more = {"action": "store_true"}
+        elif isinstance(default, list):
+            more = {"action": "append", "choices": default} if is_option else {"nargs": "*"}
+        elif callable(default):
+            more = {"type": default}
+        else:
+            more = {"type": type(default), "default": default} | ({} if is_option else {"nargs": "?"})
+        parser.add_argument(name, help=words_of_help, **more)
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    name, *words = sys.argv[1:]
+    scenario = importlib.import_module(f"scenarios.{name}")
+    given = parse(scenario, words)
+    if "seed" in given:
+        print(f"seed {given.seed}", flush=True)
+    with agent.workspace() as folder:
+        try:
+            code = conclude(*scenario.run(folder, given), given.report)
+        except Failed as failure:
+            print(failure, file=sys.stderr)
+            code = 1
+        # What a run with a seed leaves is looked at when something is wrong with it.
+        if code == 1 and "seed" in given:
+            os.environ["INLET_KEEP"] = "1"
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

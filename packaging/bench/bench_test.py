@@ -1,0 +1,381 @@
+"""What judges a run, tried on what it must accept and on what it must not; and that every scenario finds what it imports."""
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import sqlite3
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import bench
+import chart
+import clients
+import judge
+import process
+import report
+import targets
+from agent import HERE
+from clients import Load
+from meddler import Book, Version
+from report import GIB, MIB, Failed, Row
+from scenarios import bandwidth, binary, faults, fuzz, scale, soak, throughput
+
+
+def expect(what: str, got: Any, wanted: Any) -> None:
+    if got != wanted:
+        raise SystemExit(f"{what}: {got}, not {wanted}")
+
+
+def scenarios() -> None:
+    for path in sorted((HERE / "scenarios").glob("*.py")):
+        scenario = importlib.import_module(f"scenarios.{path.stem}")
+        bench.parse(scenario, ["HEAD", "FILE"] if path.stem == "upgrade" else [])
+        expect(f"{path.stem}.sh", (HERE / f"{path.stem}.sh").exists(), True)
+
+
+def outcome() -> None:
+    good, bad, open_ = Row("a", "1", "2"), Row("b", "1", "2", False), Row("c", "1", "2", None)
+    failed = Row("d", "", "x", False, is_failure=True)
+    for rows, is_report, code in (
+            ([good], False, 0), ([good, bad], False, 1), ([good, open_], False, 3), ([open_, bad], False, 1),
+            ([good, bad, open_], True, 0), ([good, failed], True, 1), ([], False, 0)):
+        expect(f"exit code of {rows}", report.exit_code(rows, is_report), code)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        report.conclude("targets", [good, bad, open_])
+    for words in ("1 of 3 targets missed:\n  b: 1, wanted 2", "1 of 3 targets not measured:\n  c: 1"):
+        expect(words, words in said.getvalue(), True)
+    expect("at most", [report.bounded("a", value, 40).reached for value in (40.0, 40.1, None)], [True, False, None])
+    expect("at least", [report.bounded("a", value, 40, is_least=True).reached for value in (40.0, 39.9)], [True, False])
+
+
+# crash
+
+
+def kinds(function: Any, *arguments: Any) -> dict[str, int]:
+    found = judge.crash_findings()
+    function(found, *arguments)
+    return dict(found.counts)
+
+
+def stores() -> None:
+    wanted = {"a": "1", "b": "2"}
+    for objects, faults_ in (
+            ([("a", "1"), ("b", "2")], {}), ([("a", "1")], {"lost": 1}), ([("a", "1"), ("b", "9")], {"partial": 1}),
+            ([("a", "1"), ("b", "2"), ("b", "2")], {"duplicated": 1}),
+            ([("a", "1"), ("b", "2"), ("b_2", "2")], {"duplicated": 1}), ([("a", "1"), ("b", "2"), ("c", "7")], {"foreign": 1})):
+        expect(f"by_key {objects}", kinds(judge.by_key, "x", wanted, objects), faults_)
+    unit = {"a.mp4": "1"}
+    for lists, faults_ in (([("u", unit)], {}), ([], {"lost": 1}), ([("u", unit)] * 2, {"duplicated": 1}),
+                           ([("u", {"a.mp4": "2"})], {"partial": 1}), ([("u", None)], {"partial": 1}),
+                           ([("u", unit), ("v", {})], {"foreign": 1})):
+        expect(f"lists {lists}", kinds(judge.by_key, "x", {"u": unit}, lists), faults_)
+    for contents, faults_ in ((["1", "2"], {}), (["1"], {"lost": 1}), (["1", "2", "2"], {"duplicated": 1}),
+                              (["1", "2", "3"], {"partial": 1})):
+        expect(f"by_content {contents}", kinds(judge.by_content, "x", wanted, contents), faults_)
+
+
+def services() -> None:
+    done = {"id": "j", "video_key": "v", "status": "completed"}
+    for jobs, charges, faults_ in (([done], 1, {}), ([done, done], 2, {"duplicated": 2}),
+                                   ([done | {"status": "pending"}], 1, {"left open": 1}), ([], 0, {"lost": 1, "duplicated": 1})):
+        said = {"videos": [{"key": "v", "sha256": "1"}], "jobs": jobs, "charges": charges}
+        expect(f"videos {jobs}", kinds(judge.videos, {"clip": "1"}, said), faults_)
+    whole = {"product.json": "9", "a.png": "1", "b.png": "2"}
+    for made, fetched, faults_ in (
+            ("12", whole, {}), ("12", {"a.png": "1", "b.png": "2"}, {"lost": 1}),
+            ("12", {"product.json": "9", "a.png": "1"}, {"lost": 1}),
+            ("12", whole | {"b.png": "3"}, {"lost": 1, "partial": 1}), ("12", whole | {"c.png": "2"}, {"duplicated": 1}),
+            ("", {"product.json": "9"}, {"lost": 1})):
+        expect(f"pictures {fetched}", kinds(judge.pictures, "j", list(made), fetched), faults_)
+    good = {"key": "s", "model": "http://h/public/d/s.glb"}
+    for held, faults_ in (([good], {}), ([], {"lost": 1}), ([good, good], {"duplicated": 1}),
+                          ([good | {"model": None}], {"partial": 1}), ([good, {"key": "t", "model": "x"}], {"foreign": 1})):
+        expect(f"spaces {held}", kinds(judge.spaces, {"s": "d/s.glb"}, {"spaces": held}), faults_)
+
+
+def books() -> None:
+    good = {"path": "/r/a", "state": "delivered"}
+    for rows, count in (([good], 0), ([], 1), ([good, good], 1), ([good | {"state": "failed"}], 1),
+                        ([good, good | {"path": "/r/b"}], 1)):
+        expect(f"receipts {rows}", kinds(judge.receipts, Path("/r"), ["a"], rows).get("receipts", 0), count)
+    row = good | {"receipt_file": "/s/1.json"}
+    for asked, rows, files, count in (
+            ({"/r/a"}, [row], {"/s/1.json": row}, 0), ({"/r/a"}, [row], {}, 1), ({"/r/a"}, [row], {"/s/1.json": None}, 1),
+            ({"/r/a"}, [row], {"/s/1.json": good}, 1), ({"/r/a"}, [row], {"/s/1.json": row, "/s/2.json": row}, 1),
+            ({"/r/a"}, [good], {}, 1), (set(), [row], {"/s/1.json": row}, 2)):
+        expect(f"receipt files {files}", kinds(judge.receipt_files, asked, rows, files).get("receipts", 0), count)
+    status = {"seen": 3, "ignored": 1, "pending": 0, "files": {"delivered": 2, "failed": 0, "pending": 0}}
+    failed = status | {"files": {"delivered": 1, "failed": 1, "pending": 0}}
+    for said, files, count in ((status, 2, 0), (status | {"seen": 4}, 2, 1), (status, 3, 1), (failed, 1, 1)):
+        expect(f"balance {said}", kinds(judge.balance, said, files).get("balance", 0), count)
+
+
+def logs() -> None:
+    def line(event: str, job: int, size: int = 0) -> dict[str, Any]:
+        return {"event": event, "job": job, "destination": "d", "size": size}
+
+    once = [[line("job.finished", 1)], [line("job.finished", 2)]]
+    expect("finished once", kinds(judge.finished, once), {})
+    expect("finished twice", kinds(judge.finished, [*once, [line("job.finished", 1)]]), {"finished twice": 1})
+    run = [line("job.started", 1, 10), line("job.started", 2, 700), line("job.delivered", 1), line("job.started", 3, 30),
+           line("job.waiting", 3)]
+    expect("in flight", judge.in_flight(run), {(2, "d"): 700})
+    expect("allowance", judge.allowance([run, run, run], part=500), 1000)
+    expect("allowance of the large", judge.allowance([run, [line("job.started", 4, 9)], run], part=500, above=9), 500)
+    early = [{"event": "agent.started"}]
+    expect("killed early", judge.killed_early([early, [*early, {"event": "agent.ready"}], []]), 1)
+
+
+# faults
+
+
+def scene(*more: Version, **changes: Any) -> faults.Scene:
+    """Two delivered files, of which a route deleted one; and one that its writer removed before it was sent. And `more`."""
+    book = Book()
+    for path, digest in (("a", "1"), ("b", "2"), ("c", "3")):
+        book.wrote(Version(path, digest, 5, 1))
+    book.left("c", is_gone=True)
+    for version in more:
+        book.wrote(version)
+    jobs = {"a": ["delivered"], "b": ["delivered"], "c": ["gone"]}
+    status = {"health": {"state": "ok", "sentence": "All is well", "findings": []}, "files": {"delivered": 2, "gone": 1}}
+    given = {"held": ("12", "12"), "disk": {"a": "1"}, "jobs": {}, "status": status} | changes
+    held = dict(zip(("library", "s3"), map(Counter, given["held"])))
+    return faults.Scene(book, held, given["disk"], jobs | given["jobs"], given["status"])
+
+
+def meddling() -> None:
+    trouble = {"health": {"sentence": "Trouble", "findings": [{"about": "files"}]}, "files": {"failed": 1}}
+    root = {"health": {"sentence": "Trouble", "findings": [{"about": "root"}]}, "files": {}}
+    waiting = {"health": {"sentence": "All is well: 1 waiting", "findings": []}, "files": {"pending": 1}}
+    new, edited, known = (Version(*values) for values in (("d", "4", 5, 1), ("a", "4", 5, 2), ("a", "4", 5, 1)))
+    there = {"a": "1", "d": "4"}
+    cases = [
+        ("all delivered", scene(), {}),
+        ("gone twice, left once", scene(jobs={"c": ["gone", "gone"]}), {"gone": 1, "well": 1}),
+        ("gone, though it is there", scene(jobs={"a": ["delivered", "gone"]}), {"gone": 1, "well": 1}),
+        ("twice under two names", scene(held=("112", "12")), {"twice": 1}),
+        ("twice, by two files", scene(Version("d", "1", 5, 1), disk={"a": "1", "d": "1"}, held=("112", "112")), {}),
+        ("a mixture", scene(held=("129", "12")), {"torn": 1}),
+        ("what was removed, delivered", scene(held=("123", "12")), {}),
+        ("deleted, with one proof of two", scene(held=("12", "1")), {"no proof": 1}),
+        ("deleted, with none", scene(held=("1", "1")), {"no proof": 1}),
+        ("in the archive, unproved", scene(new, disk={"a": "1", ".inlet/done/d": "4"}), {}),
+        ("nobody saw it", scene(new, disk=there), {"missed": 1, "well": 1}),
+        ("seen, and waiting under all is well", scene(new, disk=there, jobs={"d": ["pending"]}, status=waiting), {"well": 1}),
+        ("failed, and said", scene(new, disk=there, jobs={"d": ["failed"]}, status=trouble), {}),
+        ("missed while another failed", scene(new, disk=there, status=trouble), {"missed": 1}),
+        ("in a folder that is said to be away", scene(new, disk=there, status=root), {}),
+        ("gone for good, and there", scene(new, disk=there, jobs={"d": ["gone"]}, status=trouble), {"gone": 2, "missed": 1}),
+        ("edited and delivered", scene(edited, disk={"a": "4"}, held=("124", "124")), {}),
+        ("edited and not seen", scene(edited, disk={"a": "4"}), {"missed": 1, "well": 1}),
+        ("edited under its size and time after its delivery", scene(known, disk={"a": "4"}), {}),
+        ("and deleted then", scene(known, disk={}), {"no proof": 1}),
+    ]
+    for what, one, wanted in cases:
+        expect(what, dict(faults.judge(one).counts), wanted)
+    expect("kinds without a case", set(faults.judge(scene()).kinds) - {kind for _, _, wanted in cases for kind in wanted}, set())
+
+
+# throughput
+
+FACTS = {"cores": 2, "md5_cpu_seconds_per_gib": 1.0, "sha256_cpu_seconds_per_gib": 1.0}
+R2, S3, SENT = "inlet run r2", "inlet run s3", "inlet send r2"
+
+
+def sample(seconds: float, cpu: float = 1.0, **more: float) -> dict[str, float]:
+    return {"seconds": seconds, "cpu": cpu, "rss": 30.0, "sink": 2.0, "puts": 100, "connections": 9, "handshakes": 0,
+            "resumed": 0} | more
+
+
+def group(size: int, rounds: dict[str, Any], scheme: str = "http", verify: str = "size", delay: int = 0) -> targets.Group:
+    """A number of seconds is a round."""
+    listed = {name: value if isinstance(value, list) else [sample(value)] for name, value in rounds.items()}
+    return {"load": "load", "count": 2, "size": size, "scheme": scheme, "verify": verify, "delay": delay, "clients": listed}
+
+
+def target(one: targets.Group, what: str, reached: bool | None) -> None:
+    rows = {row.what: row for row in targets.target_rows(one, FACTS)}
+    expect(f"{what} of {one}", rows[what].reached if what in rows else "no row", reached)
+
+
+def speed_targets() -> None:
+    for ours, reached in ((2.0, True), (2.1, False)):
+        for way in (R2, SENT):
+            target(group(GIB, {way: ours, "curl": 2}), f"{way}, of curl's bytes/s", reached)
+            target(group(GIB, {way: ours + 0.2, "curl": 2}, "https"), f"{way}, of curl's bytes/s", reached)
+    for rounds in ({R2: 2}, {"curl": 2}):
+        target(group(GIB, rounds), f"{R2}, of curl's bytes/s", None)
+    # Of 2 GiB: 0.5 curl + 1 sink + 1 MD5 CPU seconds per GiB on two cores: 0.8 GiB/s, of which nine tenths are asked for.
+    # s3 signs as well: 2 / 3.5, of which nine tenths are 0.514 GiB/s; without MD5 it is as r2 with it.
+    for way, verify, speed, s5cmd, reached in (
+            (R2, "md5", 0.73, 2, True), (R2, "md5", 0.71, 2, False), (R2, "md5", 0.34, 9, True), (R2, "md5", 0.33, 9, False),
+            (S3, "md5", 0.52, 2, True), (S3, "md5", 0.51, 2, False), (S3, "size", 0.73, 2, True), (S3, "size", 0.71, 2, False),
+            (S3, "size", 0.34, 9, True), (R2, "md5", 9, [], None)):
+        target(group(GIB, {way: 2 / speed, "curl": 2, "s5cmd": s5cmd}, verify=verify), f"{way}, speed", reached)
+    target(group(GIB, {S3: 1, "s5cmd": 2}), f"{S3}, speed", None)
+    for delay, verify, ours, reached in ((0, "size", 2.0, True), (0, "size", 2.1, False), (0, "md5", 2.1, False),
+                                         (30, "size", 3.7, True), (30, "size", 3.8, False)):
+        target(group(99, {S3: ours, "s5cmd": 3}, verify=verify, delay=delay), f"{S3}, of s5cmd's files/s", reached)
+    target(group(99, {S3: 1}), f"{S3}, of s5cmd's files/s", None)
+
+
+def resource_targets() -> None:
+    for size, way in ((99, S3), (99, "inlet send s3"), (GIB, R2), (GIB, S3), (GIB, SENT)):
+        for cpu, rss, reached in ((1.0, 40.0, True), (1.1, 40.1, False)):
+            one = group(size, {way: [sample(1, cpu), sample(1, cpu, rss=rss)], "s5cmd": 1})
+            target(one, f"{way}, CPU s, beside s5cmd's", reached)
+            target(one, f"{way}, peak RSS", reached)
+        for what in ("CPU s, beside s5cmd's", "peak RSS"):
+            target(group(size, {}), f"{way}, {what}", None)
+        for full, reached in ((4, True), (5, False)):
+            one = group(size, {way: [sample(1, handshakes=full + 3, resumed=3)]}, "https")
+            target(one, f"{way}, full TLS handshakes", reached)
+    own = targets.target_rows(group(GIB, {S3: 1}, verify="crc32c"), FACTS)
+    expect("a check of our own", [row.what for row in own], [f"{S3}, peak RSS"])
+    target(group(GIB, {"inlet send s3": [sample(1, rss=41)]}), "inlet send s3, peak RSS", False)
+
+
+def figures() -> None:
+    middle = targets.summary(group(GIB, {R2: [sample(2), sample(1), sample(4)]}), R2)
+    expect("summary", [middle[key] for key in ("speed", "least", "most")], [GIB, GIB / 2, 2 * GIB])
+    old, new = group(1, {}), group(1, {R2: 1})
+    expect("merged", throughput.merged([old, group(1, {}, "https")], [new]), [group(1, {}, "https"), new])
+    drawn = ElementTree.fromstring(chart.draw([group(GIB, {R2: [sample(2), sample(4)], "curl": 2, "s5cmd": []}),
+                                               group(9, {S3: 1, "<odd & name>": 2})]))
+    lengths = [float(one.get("width")) for one in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    words = {one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    expect("bars", (len(lengths), round(lengths[2] / lengths[3], 1)), (4, 2.0))
+    expect("words", [one in words for one in ("s5cmd", "<odd & name>", "0.75 GiB/s", "2 files/s")], [False, True, True, True])
+
+
+def failures() -> None:
+    """Peers that fail are left out; that inlet fails at something is told, and is no success."""
+    def one_round(client: clients.Client, load: Load, one: targets.Group) -> dict[str, float]:
+        now = rounds[client.name].pop(0)
+        if isinstance(now, str):
+            raise Failed(now)
+        return sample(now)
+
+    for ours, sent, s5cmd, failed, code in (
+            ((1, 1, 1), (1, 1, 1), (1, 2, 2), 0, 0), ((1, 1, 1), (1, 1, 1), ("no",), 0, 3), ((1, 1, 1), ("no",), (1, 2, 2), 1, 1),
+            ((1, 1, "no"), (1, 1, 1), (1, 2, 2), 1, 1), ((1, 9, 9), (1, 1, 1), (1, 2, 2), 0, 1)):
+        run = throughput.Measurement(Path(), options(["--rounds", "2", "--peers", "curl"]))
+        rounds = {S3: list(ours), "inlet send s3": list(sent), "s5cmd": list(s5cmd)}
+        run.clients = [clients.Client(name, None, "always") for name in rounds]
+        run.one_round = one_round
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = run.measure(Load("2x16KiB"), Load("2x16KiB"), "http", "size")
+        rows = [*throughput.rows_of(found, FACTS), *run.failures]
+        expect(f"{ours} {sent} {s5cmd}", (len(run.failures), report.exit_code(rows)), (failed, code))
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    return bench.parse(throughput, words)
+
+
+def loads() -> None:
+    wanted = {"a": (3, "00"), "b": (4, "-")}
+    for found, count in (({"a": (3, "00"), "b": (4, "11")}, 0), ({"a": (3, "-"), "b": (4, "-")}, 0), ({"a": (3, "00")}, 1),
+                         ({"a": (3, "01"), "b": (4, "-")}, 1), ({"a": (2, "00"), "b": (4, "-")}, 1),
+                         (wanted | {"c": (1, "-")}, 1), ({}, 2)):
+        expect(f"differences of {found}", len(clients.differences(wanted, found)), count)
+    load = Load("2x16KiB")
+    load.wanted = wanted
+    for names, left, is_good in ((wanted, 0, True), ({"a": (3, "00")}, 0, False), (wanted, 1, False)):
+        try:
+            load.check("inlet", SimpleNamespace(objects=lambda: names, stats=lambda: {"open_uploads": left}))
+            expect(f"{names}, {left} open", True, is_good)
+        except SystemExit as ended:
+            expect(f"{names}, {left} open: {ended}", False, is_good)
+    load = Load("30x256MiB")
+    expect("a load", (load.count, load.size, load.is_big, Load("5000x16KiB").is_big), (30, 256 << 20, True, False))
+    expect("plans", [len(throughput.plan(options(words))) for words in ([], ["--all"])], [len(throughput.SHORT), 40])
+    expect("a chosen plan", throughput.plan(options(["--loads", "3x8MiB", "--verify", "md5,size"])),
+           [("3x8MiB", "http", "md5"), ("3x8MiB", "http", "size")])
+
+
+# The others
+
+
+def rates() -> None:
+    for rate, value in (("100KiB/s", 102_400), ("1.5MiB/s", 1_572_864), ("1GiB/s", 1 << 30)):
+        expect(rate, bandwidth.bytes_a_second(rate), value)
+    noon = 1_767_268_810
+    for now, lead, wanted in ((noon, 20, (noon + 50, "12:01")), (noon, 50, (noon + 110, "12:02")),
+                              (noon + 12 * 3600 - 50, 15, (noon + 12 * 3600 - 10, "00:00"))):
+        expect(f"next_edge({now}, {lead})", bandwidth.next_edge(now, lead), wanted)
+    expect("files_for", bandwidth.files_for(["30MiB/s"], 6) * bandwidth.BODY >= 390 << 20, True)
+    for first, second, connections, wanted in ((10, 10, 64, [True] * 3), (12, 8, 64, [True, True, False]),
+                                               (10, 10, 63, [True, False, True]), (11, 10.1, 64, [False, True, True]),
+                                               (0, 0, 0, [False] * 3)):
+        found = bandwidth.Measured({"first": first * MIB, "second": second * MIB}, connections)
+        expect(f"{found}", [row.reached for row in bandwidth.all_rows("20MiB/s", found)], wanted)
+
+
+def growth() -> None:
+    times = [5.0 * number for number in range(120)]
+    noise = [((number * 7919) % 101 - 50) * (8 << 10) for number in range(120)]
+    flat = [(when, 40 * MIB + wild) for when, wild in zip(times, noise)]
+    leak = [(when, value + when * 20_000) for when, value in flat]
+    spike = [(when, 40 * MIB + (30 * MIB if when == 250 else 0)) for when in times]
+    hours = [(60.0 * number, 40 * MIB + 60.0 * number * 600) for number in range(240)]
+    for name, points, grows in (("flat", flat, False), ("leak", leak, True), ("spike", spike, False),
+                                ("2 MiB an hour", hours, True)):
+        expect(name, soak.slope(points) > soak.bound(points), grows)
+    expect("slope", abs(soak.slope(leak) - 20_000) < 2000, True)
+    expect("settled", len(soak.settled(flat)), 90)
+    expect("steps", [soak.step(list(enumerate(values))) for values in ((20, 51, 20, 20, 21, 52), (9, 9, 15))], [1, 6])
+
+
+def memory() -> None:
+    figures_ = iter([{"own": 10.0, "files": 20.0}, {"own": 15.0, "files": 10.0}, {"own": 12.0, "files": 4.0}])
+    with contextlib.suppress(StopIteration), process.Highest(lambda: next(figures_, {}), every=0.001) as peak:
+        time.sleep(0.05)
+    expect("highest", peak.most, {"own": 15, "files": 20})
+    own = process.memory(os.getpid())
+    expect(f"own memory {own}", 0 < own["own memory (RssAnon)"] < own["seen at most"] <= own["VmHWM"] + 1, True)
+
+
+def journals() -> None:
+    """Two files become six, each with a delivery of its own key."""
+    database = sqlite3.connect(":memory:")
+    database.executescript("""
+        CREATE TABLE file (id INTEGER PRIMARY KEY, path);
+        CREATE TABLE delivery (id INTEGER PRIMARY KEY, file_id, key UNIQUE);
+        CREATE TABLE receipt (id INTEGER PRIMARY KEY, file_id, state);
+        INSERT INTO file VALUES (1, 'a'), (2, 'b');
+        INSERT INTO delivery VALUES (1, 1, 'a'), (2, 2, 'b');
+        INSERT INTO receipt VALUES (1, 1, 'done'), (2, 2, 'done');""")
+    scale.multiply(database, 6)
+    expect("rows", [scale.one(database, f"SELECT count(*) FROM {table}") for table in scale.KEPT], [6, 6, 6])
+    paths = database.execute("SELECT path FROM file JOIN delivery ON file.id = file_id WHERE key = 'b-2'").fetchall()
+    expect("paths", paths, [("b",)])
+    expect("of_best", scale.of_best({1: 1.0, 2: 2.0, 4: 1.5}), {1: 1.0, 2: 1.0, 4: 0.75})
+
+
+def texts() -> None:
+    """Of nm, and of libFuzzer."""
+    for name, wanted in (("$s10InletAgent5ThingV", "InletAgent"), ("$sSS5InletE", "Swift standard library"),
+                         ("$sSo3fooV", "C types as Swift sees them"), ("CNIOBoringSSL_MD5", "BoringSSL (NIO)"),
+                         ("main", "C and what has no name of its own"), ("$sScT6cancel", "Swift concurrency")):
+        expect(name, binary.module(name), wanted)
+    lines = "0010 0008 T $s5Inlet1aV\n0020 0004 r $s5Inlet1bV\n0010 0008 T alias\n0030 0100 b $s5Inlet1cV\n0040 U open\n"
+    expect("by_module", dict(binary.by_module(lines)), {"Inlet": [8, 4]})
+    said = ("#9 NEW cov: 12 ft\n#99 DONE cov: 34 ft\nDone 99 runs in 3 second(s)\nstat::number_of_executed_units: 99\n"
+            "stat::peak_rss_mb: 77\n")
+    expect("figures", fuzz.figures(said), (99, 3, 34, 77))
+    expect("reason", fuzz.reason("x\nFatal error: names: a NUL\n"), "Fatal error: names: a NUL")
+
+
+if __name__ == "__main__":
+    for test in (scenarios, outcome, stores, services, books, logs, meddling, speed_targets, resource_targets, figures, failures,
+                 loads, rates, growth, memory, journals, texts):
+        test()
+        print(f"ok    {test.__name__}")

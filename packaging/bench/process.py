@@ -1,0 +1,125 @@
+"""What a process costs: CPU, memory, wake-ups, disk and descriptors, read from /proc."""
+
+import os
+import resource
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import Failed
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE = 1800
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time; the kernel counts in ticks of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def fields(path: str, *names: str) -> list[int]:
+    """0 for one that is not there, as memory is of a process that is ending."""
+    found = dict(line.split(":", 1) for line in Path(path).read_text().splitlines() if ":" in line)
+    return [int(found.get(name, "0").split()[0]) for name in names]
+
+
+def field(path: str, name: str) -> int:
+    return fields(path, name)[0]
+
+
+def memory(pid: int) -> dict[str, float]:
+    """MiB: the kernel's peak since the start or since it was reset, and what is there now: own, of mapped files, both."""
+    hwm, own, files, shared = (
+        count / 1024 for count in fields(f"/proc/{pid}/status", "VmHWM", "RssAnon", "RssFile", "RssShmem"))
+    return {"VmHWM": hwm, "seen at most": own + files + shared, "own memory (RssAnon)": own,
+            "mapped files (RssFile)": files + shared}
+
+
+def peak_mib(pid: int) -> float:
+    return memory(pid)["VmHWM"]
+
+
+def reset_peak(pid: int) -> None:
+    """From here on VmHWM counts anew (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def held(pid: int, state: Path) -> dict[str, float]:
+    """Descriptors (only root sees inlet's: for others they are 0), threads, and bytes of its journal on the disk."""
+    sizes = {}
+    for path in state.glob("journal.sqlite*"):
+        try:
+            sizes[path.name] = path.stat().st_size
+        except FileNotFoundError:
+            # SQLite removes its log when the last connection is closed.
+            continue
+    descriptors = len(os.listdir(f"/proc/{pid}/fd")) if os.access(f"/proc/{pid}/fd", os.R_OK) else 0
+    return {"descriptors": descriptors, "threads": field(f"/proc/{pid}/status", "Threads"),
+            "journal": sum(sizes.values()), "log": sizes.get("journal.sqlite-wal", 0)}
+
+
+class Highest(threading.Thread):
+    """The most of each figure that `read` gives, looking again and again while this is a context."""
+
+    def __init__(self, read: Callable[..., dict[str, float]], *arguments: Any, every: float = 0.01) -> None:
+        super().__init__(daemon=True)
+        self._read, self._arguments, self._every = read, arguments, every
+        self._over = threading.Event()
+        self.most: dict[str, float] = {}
+
+    def _look(self) -> bool:
+        try:
+            for name, value in self._read(*self._arguments).items():
+                self.most[name] = max(value, self.most.get(name, 0))
+        except (OSError, ProcessLookupError):
+            # It has ended: what was seen before counts.
+            return False
+        return True
+
+    def run(self) -> None:
+        # Some processes end within milliseconds.
+        pause = 0.001
+        while not self._over.wait(pause) and self._look():
+            pause = min(self._every, 1.5 * pause)
+
+    def __enter__(self) -> "Highest":
+        self._look()
+        self.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._over.set()
+        self.join()
+        self._look()
+
+    def cells(self) -> list[str]:
+        return [f"{value:.1f}" for value in self.most.values()]
+
+
+def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None,
+               folder: Path | None = None) -> tuple[float, float, float, str]:
+    """(seconds, CPU seconds, peak RSS in MiB, what it said) of a command."""
+    with tempfile.TemporaryFile() as said:
+        began = time.monotonic()
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                   cwd=folder, env=os.environ | (environment or {}))
+        limit = threading.Timer(PATIENCE, process.kill)
+        limit.start()
+        with Highest(memory, process.pid, every=0.02) as peak:
+            _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - began
+        limit.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        words = said.read().decode(errors="replace").strip()
+    if status:
+        raise Failed(f"{Path(str(command[0])).name} ended with {process.returncode}: {words[-600:]}")
+    # What wait4 tells is exact, but never below the peak of this process, whose memory the child had until its exec; where that
+    # hides it, what /proc said last counts.
+    exact, hidden = usage.ru_maxrss / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return seconds, usage.ru_utime + usage.ru_stime, exact if exact > hidden else peak.most.get("VmHWM", exact), words

@@ -1,0 +1,157 @@
+"""Destinations beside each other: a fast folder, a slow store and one that hangs.
+
+First the time that the folder takes for big files, alone and beside the two others, which have the same files to take.
+Then `kill -9` again and again while 10,000 small and 40 big files are on their way to all three; at the end the one that
+hung answers and the slow one is slow no more. Nothing may be claimed that nobody holds, no key may have two objects, nothing
+may fail as `agent_crashed`, and everything must be everywhere, whole.
+"""
+
+import argparse
+import contextlib
+import random
+import socket
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from agent import Agent, command, configure, instant, route, spiral
+from judge import digest_of
+from loads import drop_together
+from report import MIB, SEED, Row, bounded, none
+from servers import Sink
+
+SLOW, BIG, TARGET = "1MiB/s", 25 * MIB, 1.2
+
+OPTIONS = {
+    "kills": 200,
+    "--seed": SEED,
+    "--small": 10_000,
+    "--big-files": 40,
+    "--big": (12, "files of 25 MiB for each time that is measured"),
+    "--rounds": 3,
+    "--seconds": (600, "for what is left after the last kill"),
+}
+
+
+class Hanging:
+    """A port that takes connections and never answers; or, once it is closed, nobody's."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self._taken: list[socket.socket] = []
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self._taken.append(self._listener.accept()[0])
+
+    def close(self) -> None:
+        # shutdown wakes the thread in accept; close alone would leave the port taken until the next connection.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for connection in [self._listener, *self._taken]:
+            connection.close()
+
+
+def configure_lanes(folder: Path, slow: str, hanging: str, **limit: str) -> Path:
+    (folder / "fast").mkdir(parents=True, exist_ok=True)
+    return configure(folder, {
+        "fast": {"type": "folder", "path": f"{folder}/fast"},
+        "slow": spiral(slow, verify="size", allow_http=True, **limit),
+        "hanging": spiral(hanging, verify="size", allow_http=True)},
+        [route("alone", "fast", path="warm-*,alone-*"),
+         route("all", "fast", "slow", "hanging", retry={"attempts": 100})])
+
+
+def seconds_of(agent: Agent, folder: Path, prefix: str, count: int) -> float:
+    """From the first file that is there until the folder has all of this name."""
+    drop_together(folder, folder / "drop", prefix, count, BIG)
+    begun = min((folder / "drop" / f"{prefix}-{number}").stat().st_ctime for number in range(count))
+
+    def delivered() -> Any:
+        ends = [instant(event["ts"]) for event in agent.events("job.delivered")
+                if event["destination"] == "fast" and Path(event["path"]).name.startswith(f"{prefix}-")]
+        return len(ends) == count and max(ends)
+
+    return agent.wait_for(f"{prefix} in the folder", delivered, 300, every=0.01) - begun
+
+
+def folder_seconds(folder: Path, config: Path, given: argparse.Namespace) -> tuple[float, float]:
+    """The medians of the folder's times alone and beside the others."""
+    with Agent(config) as agent:
+        agent.wait_ready()
+        seconds_of(agent, folder, "warm", given.big)
+        # After these the two others have something to do, and more of it with each round.
+        alone, beside = ([seconds_of(agent, folder, f"{name}-{number}", given.big) for number in range(given.rounds)]
+                         for name in ("alone", "beside"))
+    return median(alone), median(beside)
+
+
+def kill_again_and_again(folder: Path, config: Path, given: argparse.Namespace) -> tuple[dict[str, str], int]:
+    """- Returns: the sums of the files, and how many runs ended by themselves."""
+    moments, sums, died, drop = random.Random(given.seed), {}, 0, folder / "drop"
+    small, big = given.small // given.kills + 1, max(1, given.kills // given.big_files)
+    for number in range(given.kills):
+        with Agent(config) as agent:
+            sums |= drop_together(folder, drop, f"small-{number}", small, 1024, given.seed)
+            if number % big == 0 and number // big < given.big_files:
+                sums |= drop_together(folder, drop, f"big-{number}", 1, 8 * MIB, given.seed)
+            time.sleep(moments.uniform(0.05, 1.5))
+            died += agent.process.poll() is not None
+            agent.kill()
+    return sums, died
+
+
+def run_to_the_end(config: Path, seconds: float) -> tuple[int, int]:
+    """- Returns: how many files are still pending, and the exit code."""
+    with Agent(config) as agent:
+        agent.wait_ready()
+        for name in ("slow", "hanging"):
+            command("resume", name, config=config)
+        return agent.wait_idle(seconds), agent.stop()
+
+
+# In the journal, all of these should be none.
+WRONG = {
+    "rows claimed or owned": "state = 'claimed' OR owner IS NOT NULL",
+    "keys twice": "id IN (SELECT max(id) FROM delivery WHERE key IS NOT NULL GROUP BY destination, key HAVING count(*) > 1)",
+    "failed as agent_crashed": "code = 'agent_crashed'",
+    "not delivered": "state <> 'delivered'",
+    "more than one attempt without a failure": "state = 'delivered' AND attempts <> 1 AND crashes = 0",
+}
+
+
+def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[Row]:
+    with contextlib.closing(sqlite3.connect(f"file:{folder}/state/journal.sqlite?mode=ro", uri=True)) as journal:
+        rows = [none(what, journal.execute(f"SELECT count(*) FROM delivery WHERE {condition}").fetchone()[0])
+                for what, condition in WRONG.items()]
+    held = {"the folder": {path.name: digest_of(path, "md5") for path in (folder / "fast").iterdir()}}
+    held |= {name: {key: md5 for key, (_, md5) in store.objects().items()} for name, store in stores.items()}
+    for name, objects in held.items():
+        # Of what is sent in parts the MD5 is another.
+        wrong = (objects.get(key) != md5 and "-" not in objects.get(key, "") for key, md5 in sums.items())
+        rows += [none(f"missing or changed at {name}", sum(wrong)), none(f"twice at {name}", len(set(objects) - set(sums)))]
+    return rows
+
+
+def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+    hanging, times, kills = Hanging(), folder / "times", folder / "kills"
+    with Sink(etag="md5") as slow:
+        alone, beside = folder_seconds(times, configure_lanes(times, slow.url, hanging.url, bandwidth=SLOW), given)
+        slow.reset()
+        sums, died = kill_again_and_again(kills, configure_lanes(kills, slow.url, hanging.url, bandwidth=SLOW), given)
+        hanging.close()
+        with Sink(etag="md5", port=hanging.port) as late:
+            pending, code = run_to_the_end(configure_lanes(kills, slow.url, late.url), given.seconds)
+            rows = judge(kills, sums, {"slow": slow, "hanging": late})
+    return f"a fast, a slow and a hanging destination, seed {given.seed}", [
+        Row("kills", str(given.kills)), Row("files to all three", str(len(sums))),
+        Row(f"{given.big} x 25 MiB to the folder, alone", f"{alone:.2f} s"),
+        Row("the same beside the others", f"{beside:.2f} s"), bounded("ratio", beside / alone, TARGET, "", 2), *rows,
+        none("pending at the end", pending), none("ended by itself", died), none("exit code at the end", code)]

@@ -1,0 +1,295 @@
+"""What watching finds, how fast, and what it costs, beside inotifywait, watchman and lsyncd where they are installed.
+
+The parts (--only takes some of them, with commas between):
+    storm        mkdir -p N/DCIM/100CANON and a file in it, as fast as it goes, in a watched folder
+    overflow     a flood of files while the watcher is stopped (SIGSTOP): more than the kernel keeps events for
+    scan         the first listing of a tree that is in the cache, the admission of all of it, a restart that knows
+                 all of it, and the CPU that the agent takes after that
+    directories  memory for each watched folder, and what else it holds for all of them
+    latency      close of a file to the line that says so, in a steady stream of files
+
+inlet's files count when they are in its journal, complete and durable; the peers' when a line names them (lsyncd: when
+rsync has copied them). The peers neither admit nor remember. Files are called f<number>.bin, and empty or of one byte.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from process import Highest, cpu_seconds, field, held, peak_mib
+from report import MIB, Failed, Row, percentile, table, verdict
+from watchers import Inlet, Lsyncd, MarkedInlet, Watcher, installed
+
+# The paced stream: files a second, seconds, and folders that it writes to in turn.
+RATE, STREAM, STREAM_FOLDERS = 1000, 10, 10
+# Seconds of rest that are measured, and those without a report after which none is awaited.
+IDLE, QUIET = 20, 4
+Peers = list[type[Watcher]]
+
+
+# What happens to a watched tree
+
+
+def touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+
+
+def make_storm(root: Path, count: int, first: int) -> None:
+    for number in range(first, first + count):
+        folder = f"{root}/{number}/DCIM/100CANON"
+        os.makedirs(folder)
+        with open(f"{folder}/f{number}.bin", "wb", buffering=0) as file:
+            file.write(b"x")
+
+
+def make_tree(root: Path, files: int, directories: int) -> None:
+    """`files` empty files, spread over `directories` folders, a hundred of these in each folder above them."""
+    number = 0
+    for index in range(directories):
+        folder = f"{root}/{index // 100:04}/{index % 100:02}"
+        os.makedirs(folder)
+        for _ in range(number, files * (index + 1) // directories):
+            touch(f"{folder}/f{number}.bin")
+            number += 1
+
+
+def pace(root: Path, count: int, per_second: float) -> list[int]:
+    """The moment of each file's close, in CLOCK_MONOTONIC ns; the schedule is absolute, so that a late file does not delay the
+    others."""
+    began, closed = time.monotonic(), []
+    for number in range(count):
+        time.sleep(max(0, began + number / per_second - time.monotonic()))
+        with open(root / f"card-{number % STREAM_FOLDERS}" / f"f{number}.bin", "wb", buffering=0) as file:
+            file.write(b"x")
+            # Taken before the call: the kernel reports the close while it runs.
+            closed.append(time.monotonic_ns())
+    return closed
+
+
+# Figures
+
+
+class Results:
+    """A table for each part, with inlet's peers beside it, and the rows for the end."""
+
+    def __init__(self, peers: Peers) -> None:
+        self.names, self.rows = [peer.name for peer in peers], []
+        self._lines: list[list[str]] = []
+
+    def add(self, what: str, value: Any, target: str = "", reached: bool | None = True, peers: dict[str, Any] | None = None,
+            form: str = "{:,.0f}") -> None:
+        row = Row(what, "" if value is None else form.format(value), target, reached)
+        self._lines.append([what, row.measured, target, verdict(row), *(
+            form.format(peers[name]) if name in (peers or {}) else "" for name in self.names)])
+        self.rows += [row] if target else []
+
+    def held(self, most: dict[str, float]) -> None:
+        """What may not grow with files or folders: far below the 1,024 descriptors that a process gets by default."""
+        seen, log = most["descriptors"] or None, most["log"] / MIB
+        self.add("descriptors at most", seen, "<= 128", seen and seen <= 128)
+        self.add("threads at most", most["threads"], "<= 64", most["threads"] <= 64)
+        self.add("the journal's log (WAL) at most, MiB", log, "<= 64", log <= 64, form="{:.1f}")
+
+    def show(self, part: str) -> None:
+        table(part, ["", "inlet", "target", "", *self.names], self._lines)
+        self._lines, self.rows = [], [row._replace(what=f"{part}: {row.what}") if ": " not in row.what else row
+                                      for row in self.rows]
+
+
+def each(folder: Path, kinds: Peers, measure: Callable[[type[Watcher], Path, Path], Any]) -> dict[str, Any]:
+    """{name: measure(kind, an empty place, an empty root)}."""
+    values = {}
+    for kind in kinds:
+        place = folder / kind.name
+        (place / "drop").mkdir(parents=True)
+        values[kind.name] = measure(kind, place, place / "drop")
+    return values
+
+
+def marked() -> Peers:
+    return [MarkedInlet] if os.geteuid() == 0 else []
+
+
+def picked(values: dict[str, Any], index: int) -> dict[str, Any]:
+    return {name: value[index] for name, value in values.items()}
+
+
+# The parts
+
+
+def storm(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+    def runs(kind: type[Watcher], place: Path, root: Path) -> list[int]:
+        seen, count = [], given.runs if kind is Inlet else min(given.runs, 3)
+        with kind(place / "watcher", root) as watcher:
+            watcher.wait_ready()
+            for run in range(count):
+                before = watcher.noticed()
+                (root / str(run)).mkdir()
+                make_storm(root / str(run), 1000, 1000 * run)
+                seen.append(watcher.wait_noticed(before + 1000, QUIET)[0] - before)
+        return seen
+
+    values = each(folder, [Inlet, *marked(), *peers], runs)
+    ours = values.pop("inlet")
+    results.add(f"the least of 1,000, {len(ours)} runs", min(ours), "1,000 each", min(ours) == 1000,
+                {name: min(seen) for name, seen in values.items()})
+
+
+def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+    def flooded(kind: type[Watcher], place: Path, root: Path) -> tuple[int, float]:
+        with kind(place / "watcher", root) as watcher:
+            watcher.wait_ready()
+            os.kill(watcher.pid, signal.SIGSTOP)
+            for number in range(given.flood):
+                touch(f"{root}/f{number}.bin")
+            os.kill(watcher.pid, signal.SIGCONT)
+            return watcher.wait_noticed(given.flood, 2 * QUIET)
+
+    values = each(folder, [Inlet, *peers], flooded)
+    seen, seconds = values.pop("inlet")
+    results.add(f"of {given.flood:,} written while stopped", seen, "all", seen == given.flood, picked(values, 0))
+    results.add("seconds until the last", seconds, peers=picked(values, 1), form="{:.1f}")
+
+
+def scan(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+    root = folder / "tree"
+    make_tree(root, given.files, given.folders)
+    listed = time.monotonic()
+    # As one reference for a listing; it also has the tree in the cache for all.
+    subprocess.run(["find", root, "-type", "f", "-newermt", "2100-01-01"], check=True, stdout=subprocess.DEVNULL)
+    print(f"\n{given.files:,} files in {given.folders:,} folders; 'find -type f -newermt …' (a stat for each) lists "
+          f"{given.files / (time.monotonic() - listed):,.0f} files/s")
+    rates, peaks = {}, {}
+    for kind in peers:
+        with kind(folder / kind.name, root, is_idle=True) as watcher:
+            rates[kind.name] = given.files / watcher.wait_ready()
+            peaks[kind.name] = peak_mib(watcher.pid)
+    listing(results, given, folder, root, rates)
+    admission(results, given, folder, root, peaks)
+    restart(results, given, folder, root)
+
+
+def listing(results: Results, given: argparse.Namespace, folder: Path, root: Path, rates: dict[str, float]) -> None:
+    """The listing without what comes after it: all files are ignored, or too old."""
+    with Inlet(folder / "listing", root, ignore=["*.bin"]) as inlet:
+        inlet.wait_ready()
+        rate, cpu = given.files / inlet.scan_seconds(), cpu_seconds(inlet.pid)
+    results.add("listed by name, files/s (all ignored)", rate, ">= 250,000", rate >= 250_000, rates)
+    results.add("its CPU with the start, us a file", 1e6 * cpu / given.files, form="{:.1f}")
+    with Inlet(folder / "skipping", root, existing="skip") as inlet:
+        results.add("looked at, files/s (existing: skip)", given.files / inlet.wait_settled(600))
+
+
+def admission(results: Results, given: argparse.Namespace, folder: Path, root: Path, peaks: dict[str, float]) -> None:
+    with Inlet(folder / "admission", root) as inlet, Highest(held, inlet.pid, inlet.folder / "state", every=0.1) as most:
+        inlet.agent.wait_count("job.admitted", given.files, 1800, every=0.1)
+        seconds = time.monotonic() - inlet.began
+        cpu, peak = cpu_seconds(inlet.pid), peak_mib(inlet.pid)
+    results.add("admitted, files/s", given.files / seconds, ">= 20,000", given.files / seconds >= 20_000)
+    results.add("CPU, us a file", 1e6 * cpu / given.files)
+    results.add("peak RSS, MiB", peak, "<= 128", peak <= 128, peaks, form="{:.1f}")
+    results.held(most.most)
+    results.add("journal on disk, bytes a file", most.most["journal"] / given.files)
+
+
+def restart(results: Results, given: argparse.Namespace, folder: Path, root: Path) -> None:
+    with Inlet(folder / "admission", root) as inlet, Highest(held, inlet.pid, inlet.folder / "state", every=0.1) as most:
+        ready = inlet.wait_ready()
+        seconds = inlet.wait_settled(900)
+        spent, peak, again = cpu_seconds(inlet.pid), peak_mib(inlet.pid), inlet.agent.count("job.admitted")
+        # The end of the start-up: a checkpoint, the first probe of the destination.
+        time.sleep(10)
+        resting = cpu_seconds(inlet.pid)
+        time.sleep(IDLE)
+        share = 100 * (cpu_seconds(inlet.pid) - resting) / IDLE
+    results.add("restart with all known, s", seconds, "<= 10", seconds <= 10 and again == 0, form="{:.1f}")
+    results.add("its CPU, us a file", 1e6 * spent / given.files)
+    results.add("its listing until the last is found, s", ready, form="{:.1f}")
+    results.add("its peak RSS, MiB", peak, "<= 128", peak <= 128, form="{:.1f}")
+    results.held(most.most)
+    results.add(f"CPU % in {IDLE} s after it", share, "0.0", share < 0.05, form="{:.2f}")
+
+
+def directories(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+    full, most = folder / "full", {}
+    make_tree(full, 0, given.directories)
+
+    def memory(kind: type[Watcher], place: Path, root: Path) -> tuple[float, float]:
+        """Bytes for each folder, at rest and at the peak."""
+        resting, idle = [], {} if issubclass(kind, Inlet) else {"is_idle": True}
+        for name, watched in (("empty", root), ("full", full)):
+            with kind(place / name, watched, **idle) as watcher, \
+                    Highest(held, watcher.pid, watcher.folder / "state", every=0.1) as seen:
+                watcher.wait_ready()
+                time.sleep(3)
+                resting.append((field(f"/proc/{watcher.pid}/status", "VmRSS"), peak_mib(watcher.pid) * 1024))
+            most[kind.name] = seen.most
+        (empty, _), (rss, peak) = resting
+        return (rss - empty) * 1024 / given.directories, (peak - empty) * 1024 / given.directories
+
+    values = each(folder, [Inlet, *marked(), *peers], memory)
+    rss, peak = values.pop("inlet")
+    results.add(f"RSS of each of {given.directories:,} folders, bytes", rss, "<= 1,024", rss <= 1024, picked(values, 0))
+    results.add("the same at the peak", peak, peers=picked(values, 1))
+    results.held(most["inlet"])
+
+
+def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+    count = STREAM * RATE
+
+    def times(kind: type[Watcher], place: Path, root: Path) -> tuple[float, ...]:
+        for number in range(STREAM_FOLDERS):
+            (root / f"card-{number}").mkdir()
+        with concurrent.futures.ProcessPoolExecutor(1) as pool, kind(place / "watcher", root, piped=True) as watcher:
+            time.sleep(2)
+            writer = pool.submit(pace, root, count, RATE)
+            seen, closed = watcher.arrivals(count, STREAM + 20), writer.result()
+        waits = [(seen[number] - when) / 1e6 for number, when in enumerate(closed) if number in seen]
+        return len(waits), percentile(waits, 0.5), percentile(waits, 0.99), max(waits)
+
+    # lsyncd collects for a second at least, by design.
+    values = each(folder, [Inlet, *(kind for kind in peers if kind is not Lsyncd)], times)
+    ours = values.pop("inlet")
+    for index, (what, target, reached) in enumerate((
+            (f"reported of {count:,}, {RATE:,} a second", "all", ours[0] == count), ("p50, ms", "", True),
+            ("p99, ms", "<= 10", ours[2] <= 10), ("most, ms", "", True))):
+        results.add(what, ours[index], target, reached, picked(values, index), "{:.1f}" if index else "{:,.0f}")
+
+
+PARTS = {"storm": storm, "overflow": overflow, "scan": scan, "directories": directories, "latency": latency}
+
+
+OPTIONS = {
+    "--only": (",".join(PARTS), "parts, with commas between"),
+    "--big": (False, "the sizes of the targets; tens of minutes"),
+    "--files": (int, "of scan: 100,000; --big: 1,000,000; 100 in a folder"),
+    "--folders": (int, "of scan, that the files are in; 1: a single one"),
+    "--directories": (int, "of directories: 20,000; --big: 100,000"),
+    "--flood": (int, "of overflow: 20,000; --big: 200,000"),
+    "--runs": (10, "of storm; peers: 3 at most"),
+    "--no-peers": False,
+}
+
+
+def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+    given.files = given.files or (1_000_000 if given.big else 100_000)
+    given.folders = given.folders or max(1, given.files // 100)
+    given.directories = given.directories or (100_000 if given.big else 20_000)
+    given.flood = given.flood or (200_000 if given.big else 20_000)
+    if unknown := set(given.only.split(",")) - set(PARTS):
+        raise Failed(f"no such part: {', '.join(sorted(unknown))}")
+    peers = [] if given.no_peers else installed()
+    results = Results([*marked(), *peers])
+    # What else the machine does is in all figures.
+    print("load average", *os.getloadavg(), flush=True)
+    for part in given.only.split(","):
+        PARTS[part](results, given, folder / part, peers)
+        results.show(part)
+    print("\nload average", *os.getloadavg())
+    return "targets", results.rows

@@ -1,0 +1,144 @@
+"""The servers that inlet sends to, each a process of its own: the discarding S3 sink, Python's stores, and inlet's sandbox."""
+
+import functools
+import json
+import os
+import ssl
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from agent import HERE, binary
+from report import Failed
+
+
+@functools.cache
+def _tools() -> Path:
+    """Where programs are built; it goes with this process."""
+    _tools.folder = tempfile.TemporaryDirectory(prefix="inlet-bench-tools-")
+    return Path(_tools.folder.name)
+
+
+@functools.cache
+def sink_program() -> Path:
+    program = _tools() / "s3_sink"
+    sources = sorted((HERE / "s3_sink").glob("*.c"))
+    subprocess.run(["cc", "-O2", "-o", program, *sources, "-lssl", "-lcrypto", "-lpthread"], check=True)
+    return program
+
+
+@functools.cache
+def keeping_code() -> dict[str, str] | None:
+    """The environment in which inlet does not give back code that it has run; None where it cannot be built."""
+    library = _tools() / "keep_code.so"
+    done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, HERE / "keep_code.c"])
+    return None if done.returncode else os.environ | {"LD_PRELOAD": str(library)}
+
+
+@functools.cache
+def certificate() -> Path:
+    """Of 127.0.0.1, with its key, signed by itself: clients trust just it."""
+    path = _tools() / "sink.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName = IP:127.0.0.1, DNS:localhost",
+                    "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True)
+    return path
+
+
+class Server:
+    """A program that prints `listening PORT`, on a port of the system's choice, or on `port`."""
+
+    def __init__(self, *words: Any, port: int = 0, scheme: str = "http", trust: ssl.SSLContext | None = None) -> None:
+        self.process = subprocess.Popen([str(word) for word in (*words, "--port", port)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        announced = self.process.stdout.readline().split()
+        if not announced:
+            raise Failed(f"{Path(str(words[0])).name}: {self.process.communicate()[1].strip()}")
+        self.port = int(announced[1])
+        self.url, self._trust = f"{scheme}://127.0.0.1:{self.port}", trust
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def _open(self, path: str, data: bytes | None = None) -> bytes:
+        with urllib.request.urlopen(self.url + path, data=data, timeout=120, context=self._trust) as answer:
+            return answer.read()
+
+    def reset(self) -> None:
+        self._open("/_/reset", b"")
+
+    def stats(self) -> dict[str, Any]:
+        return json.loads(self._open("/_/stats"))
+
+
+class Sink(Server):
+    """s3_sink/, which speaks S3 and the Spiral Storage API and keeps names and sizes only."""
+
+    def __init__(self, scheme: str = "http", etag: str = "size", delay: int = 0, port: int = 0) -> None:
+        self.authority = certificate() if scheme == "https" else None
+        secure = ["--cert", self.authority, "--key", self.authority.with_suffix(".key")] if self.authority else []
+        super().__init__(sink_program(), "--etag", etag, "--delay", delay, *secure, port=port, scheme=scheme,
+                         trust=ssl.create_default_context(cafile=self.authority) if self.authority else None)
+
+    def objects(self) -> dict[str, tuple[int, str]]:
+        """{name without folders: (size, MD5 of its ETag, or "-")}. Objects whose names end alike are told as one, with a "!"."""
+        found: dict[str, tuple[int, str]] = {}
+        for key, size, md5 in self.listing():
+            name = key.rsplit("/", 1)[-1]
+            found[name + "!" if name in found else name] = (size, md5)
+        return found
+
+    def listing(self) -> list[tuple[str, int, str]]:
+        """(key, size, MD5 of its ETag, or "-")"""
+        lines = (line.split(" ", 2) for line in self._open("/_/objects").decode().splitlines())
+        return [(key.removeprefix("/object/"), int(size), md5) for size, md5, key in lines]
+
+    def first_byte(self, key: str) -> int:
+        """When the first byte of this object's PUT came, in CLOCK_MONOTONIC ns; 0 until it has come whole."""
+        return json.loads(self._open(f"/_/first?key={key}"))["ns"]
+
+
+class Sandbox:
+    """`inlet sandbox`, which keeps what it receives below `folder`."""
+
+    def __init__(self, folder: Path, trouble: float = 0.0, seed: int = 1) -> None:
+        ready = folder / "sandbox.json"
+        faults = ["--trouble", str(trouble), "--seed", str(seed)] if trouble else []
+        with open(folder / "sandbox.err", "wb") as errors:
+            self.process = subprocess.Popen(
+                [binary(), "sandbox", "--dir", str(folder / "sandbox"), "--ready-file", str(ready), *faults],
+                stdout=subprocess.DEVNULL, stderr=errors)
+        while not ready.exists():
+            try:
+                self.process.wait(0.02)
+            except subprocess.TimeoutExpired:
+                continue
+            raise Failed(f"the sandbox does not run: {(folder / 'sandbox.err').read_text()[-2000:]}")
+        self.place = json.loads(ready.read_text())
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def s3(self, **more: Any) -> dict[str, Any]:
+        """Its S3 store as a destination, with the smallest parts that there are."""
+        keys = {key: self.place[key] for key in ("bucket", "access_key", "secret_key")}
+        return {"type": "s3", "endpoint": self.place["s3"], "region": "us-east-1", "part_size": "5MiB",
+                "multipart_threshold": "5MiB"} | keys | more
+
+    def report(self) -> dict[str, Any]:
+        with urllib.request.urlopen(self.place["control"] + "/", timeout=120) as answer:
+            return json.load(answer)
