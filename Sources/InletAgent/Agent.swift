@@ -7,7 +7,7 @@ internal import SystemPackage
 
 /// The agent on one screen. Files come in by `RootSupervisor`, which runs a `RootLoop` for each watched folder, wait in the
 /// `Journal`, go out by `DeliveryStage`, and are done with by `FinishingStage`, unless nothing is to be done with their source.
-/// The other services keep these honest. What they share is in `Shared`; no stage holds another. `Reload` and `AgentControl`
+/// The other services support these. What they share is in `Shared`; no stage holds another. `Reload` and `AgentControl`
 /// hold those that they change and ask.
 package final class Agent: Sendable {
     /// What may be asked and ordered.

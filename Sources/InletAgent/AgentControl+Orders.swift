@@ -91,8 +91,7 @@ extension AgentControl {
 
     private func act(_ action: JobAction, on files: [Int64]) async throws(JournalError) -> [ActionOutcome] {
         var outcomes: [ActionOutcome] = []
-        for start in stride(from: 0, to: files.count, by: Self.group) {
-            let group = Array(files[start..<min(start + Self.group, files.count)])
+        for group in files.groups(of: Self.group) {
             Failpoint.acting.reached()
             let (these, running) =
                 switch action {
@@ -136,7 +135,7 @@ extension AgentControl {
         try await journal.beginReturn(of: files.map(\.id))
         for file in files where returned[file.id] == nil {
             switch await returning.run({
-                Result { () throws(QuarantineReturn.Refusal) in try QuarantineReturn(file: file).run() }
+                Result { () throws(Refusal) in try QuarantineReturn(file: file).run() }
             }) {
             case .success(let identity): returned[file.id] = identity
             case .failure(let refusal):

@@ -70,7 +70,7 @@ package struct AgentControl: Sendable {
         /// What is wrong with the log; nil when nothing is.
         package var logStanding: LogStatus? { shared.log.status }
         /// Parts that have ended unasked, and begin anew.
-        package var incidents: [ServiceIncident] { shared.health.restarts.incidents() }
+        package var incidents: [(service: String, reason: String)] { shared.health.restarts.incidents() }
         /// What holds of the limits, all together first.
         package var limits: [BandwidthPolicy.Status] { bandwidth.statuses() }
         /// The windows of the routes that have one.
@@ -89,7 +89,7 @@ package struct AgentControl: Sendable {
             let place = RoutePlace(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
             // What cannot be looked at is judged by its name.
-            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
+            let identity = await asking.run { file.flatMap { FileLook.file(at: $0) } }
             return RouteTrial(
                 place, identity: identity, size: size, table: RouteTable(settings.routes),
                 destination: { shared.destinations[$0] }, at: .now)
@@ -177,18 +177,9 @@ package struct AgentControl: Sendable {
     package struct Story: Sendable {
         package var job: Job
         /// The parts that destinations have proved, of deliveries that have not ended.
-        package var parts: [Part]
+        package var parts: [(destination: String, number: Int, size: Int64, etag: String)]
         /// JSON; nil while it has not finished, and when it ended long ago.
         package var receipt: [UInt8]?
-
-        package struct Part: Sendable, Equatable {
-            package var destination: String
-            /// From 1.
-            package var number: Int
-            package var size: Int64
-            /// Without quotes.
-            package var etag: String
-        }
     }
 
     /// nil when the journal has no such file.
@@ -197,9 +188,7 @@ package struct AgentControl: Sendable {
         let notes = try await journal.checkpoints(ofJob: id)
         let parts = job.deliveries.flatMap { delivery in
             StoredPart.all(in: notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
-                .map {
-                    Story.Part(destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag)
-                }
+                .map { (destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag) }
         }
         return Story(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
     }

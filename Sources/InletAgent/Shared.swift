@@ -13,7 +13,8 @@ final class Shared: Sendable {
     let roots = RootRegistry()
     let signals = Signals()
     let log: EventLog
-    let health: AgentHealth
+    /// Whether the journal can be written, the loops live, and the parts go on.
+    let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceRestarts)
     let room: QueueRoom
     let looks = KeptLooks()
     let transfers = Transfers()
@@ -22,9 +23,9 @@ final class Shared: Sendable {
 
     init(_ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog) {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
-        health = AgentHealth(
-            journal: JournalHealth(log: log), heartbeat: Heartbeat(roots: settings.fixedRoots),
-            restarts: ServiceRestarts(log: log))
+        health = (
+            JournalHealth(log: log), Heartbeat(roots: settings.fixedRoots), ServiceRestarts(log: log)
+        )
         room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
     }
 
@@ -58,14 +59,7 @@ final class Shared: Sendable {
 
 /// The configuration that holds now; a reload replaces it. Whoever must not go on with an older one asks here each time.
 final class LiveSettings: Sendable {
-    private struct State {
-        var settings: Settings
-        var routes: RouteTable
-        var former: [WatchSettings]
-        var shown: ShownConfig?
-    }
-
-    private let state: Mutex<State>
+    private let state: Mutex<(settings: Settings, routes: RouteTable, former: [WatchSettings], shown: ShownConfig?)>
     /// The folders by which `send` finds a file's route, where those are not the watched ones.
     private let named: [WatchSettings]?
 
@@ -77,20 +71,19 @@ final class LiveSettings: Sendable {
         shown: ShownConfig? = nil
     ) {
         named = sendRoots
-        state = Mutex(
-            State(settings: settings, routes: RouteTable(settings.routes), former: former, shown: shown))
+        state = Mutex((settings, RouteTable(settings.routes), former, shown))
     }
 
-    var settings: Settings { state.withLock(\.settings) }
-    var routes: RouteTable { state.withLock(\.routes) }
-    var watch: [WatchSettings] { state.withLock(\.settings.watch) }
+    var settings: Settings { state.withLock { $0.settings } }
+    var routes: RouteTable { state.withLock { $0.routes } }
+    var watch: [WatchSettings] { state.withLock { $0.settings.watch } }
     /// The watched folders that have a name of their own, in the configuration's order.
     var fixedRoots: [FilePath] { watch.filter { $0.pattern == nil }.map(\.path) }
     /// By which the place of a named file is found.
     var sendRoots: [WatchSettings] { named ?? watch }
     /// The watched folders, and behind them those that were.
     var knownRoots: [WatchSettings] { state.withLock { $0.settings.watch + $0.former } }
-    var shown: ShownConfig? { state.withLock(\.shown) }
+    var shown: ShownConfig? { state.withLock { $0.shown } }
 
     func replace(_ settings: Settings, former: [WatchSettings]) {
         let routes = RouteTable(settings.routes)
@@ -105,4 +98,11 @@ final class LiveSettings: Sendable {
 struct AgentClock: Sendable {
     var now: @Sendable () -> WallTime = { .now }
     var instant: @Sendable () -> SuspendingClock.Instant = { .now }
+}
+
+/// Why something is not done, in words for a person.
+package struct Refusal: Error, Sendable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
 }

@@ -1,4 +1,5 @@
 internal import InletLinux
+internal import ServiceLifecycle
 internal import Synchronization
 
 /// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
@@ -135,5 +136,20 @@ package final class StopFlag: Sendable {
     /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
     package func wait(until deadline: ContinuousClock.Instant? = nil) async {
         if !isSet { await signal.wait(until: deadline) }
+    }
+}
+
+extension Task where Success == Never, Failure == Never {
+    /// As `rest`; a graceful shutdown ends it too.
+    @discardableResult
+    static func restUntilStop(for time: Duration) async -> Bool {
+        await cancelWhenGracefulShutdown { await rest(for: time) }
+    }
+
+    /// Returns when the agent is asked to stop: for a service that has nothing to do until then, because one that returns by
+    /// itself ends the agent.
+    static func waitForStop() async {
+        // It throws when the task is cancelled, which is an end as well.
+        try? await gracefulShutdown()
     }
 }

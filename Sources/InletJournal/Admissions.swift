@@ -76,7 +76,7 @@ package struct FileAdoption: Sendable {
         case adopted(id: Int64)
         /// The journal has the file already.
         case known
-        /// Another file has its key: what is under it at a destination is not this one.
+        /// Another file has its key: what a destination has under that key is the other file.
         case keyTaken
     }
 
@@ -198,11 +198,7 @@ extension Journal {
         return links
     }
 
-    private struct Link {
-        var destination: String
-        var delivery: Int64
-        var original: Original
-    }
+    private typealias Link = (destination: String, delivery: Int64, original: Original)
 
     /// The delivery of a step whose destination has the content already, delivered without a key of its own; nil where the file
     /// is to be sent.
@@ -217,7 +213,7 @@ extension Journal {
         delivery.fields = plan.with
         let id = try insert(delivery, database)
         _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
-        return Link(destination: step.destination, delivery: id, original: original)
+        return (step.destination, id, original)
     }
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
@@ -242,7 +238,7 @@ extension Journal {
         else { return nil }
         let deliveries = try job(file, database).deliveries
         guard Set(deliveries.map(\.destination)) == Set(admission.steps.destinations) else { return nil }
-        // With a checksum, whoever opens it compares; without one, only what nobody can put back tells.
+        // With a checksum, the content is compared when it is opened; without one, only numbers that cannot be set back tell.
         if file.content == nil, file.digests.isEmpty {
             let isTouched = arrival.identity.changed != file.identity.changed
             if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }

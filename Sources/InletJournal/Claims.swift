@@ -187,12 +187,8 @@ extension Journal {
     private static func take(
         _ claim: Claim, _ owner: String, _ room: ClaimRoom, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
-        var original: Original?
-        switch try deduplicate(claim, now, database) {
-        case .own: break
-        case .brought(let found): original = found
-        case .waits: return nil
-        }
+        let (original, waits) = try deduplicate(claim, now, database)
+        if waits { return nil }
         try database.change(
             """
             UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,

@@ -108,12 +108,12 @@ extension Journal {
             var answers: [@Sendable () -> Void] = []
             var changes = 0
             try database.inTransaction(.immediate) {
-                // Not before: of a connection that was closed meanwhile it may not be asked.
+                // Inside the transaction: a connection that was closed meanwhile must not be asked.
                 changes = database.totalChangesCount
                 answers = try batch.map { try $0.run(database, batch.count == 1) }
                 return .commit
             }
-            // One that only looked has waited for no disk.
+            // A transaction that changed nothing has not waited for the disk.
             if database.totalChangesCount != changes {
                 let time = start.duration(to: .now)
                 commits.withLock { $0.written.add(time) }

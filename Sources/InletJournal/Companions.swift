@@ -24,12 +24,6 @@ package struct CompanionAdmission: Sendable {
     fileprivate var isCarried: Bool { companion.kind == .metadata || companion.kind == .marker }
 }
 
-/// What a delivery is given of others that had to come first.
-package struct DeliveryContext: Sendable, Equatable {
-    package var upstream: [Upstream] = []
-    package var batch: OrderBatch?
-}
-
 extension Journal {
     /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
     /// file, under a key beside its. When the file has failed there, so has the companion.
@@ -189,11 +183,11 @@ extension Journal {
     }
 
     /// What has been proved of the deliveries that this one waited for, and the unit that its file belongs to.
-    package func context(of delivery: DeliveryRow, in file: FileRow) async throws(JournalError) -> DeliveryContext {
+    package func context(
+        of delivery: DeliveryRow, in file: FileRow
+    ) async throws(JournalError) -> (upstream: [Upstream], batch: OrderBatch?) {
         try await read { database in
-            DeliveryContext(
-                upstream: try Self.upstream(of: delivery, database),
-                batch: try Self.orderBatch(of: delivery, in: file, database))
+            (try Self.upstream(of: delivery, database), try Self.orderBatch(of: delivery, in: file, database))
         }
     }
 

@@ -114,7 +114,7 @@ extension Journal {
     // MARK: - In transactions of others
 
     static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
-        // Of a content that was brought anew, the history may still have who brought it before.
+        // The history may still have an earlier delivery of a content that was delivered again since.
         try standing(of: wanted, at: now, in: .current, database)
             ?? standing(of: wanted, at: now, in: .history, database) ?? .free
     }
@@ -159,33 +159,29 @@ extension Journal {
         }
     }
 
-    /// What a claim may do about a content that its route wants only once.
-    enum Deduplication {
-        /// It is sent. Twins wait for it from now on.
-        case own
-        case brought(Original)
-        case waits
-    }
-
-    /// Decides of a delivery that is due, before it is claimed. One that has left something at the destination goes on
-    /// with it.
+    /// Decides what a claim does about a content that its route wants only once, before it is claimed. One that has left
+    /// something at the destination goes on with it.
     ///
-    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
-    /// it is due.
-    static func deduplicate(_ claim: Claim, _ now: WallTime, _ database: Database) throws -> Deduplication {
+    /// No two wait for each other: a delivery waits for the one that the content's row names, and that one goes when it is due.
+    ///
+    /// - Returns: who has brought the content, so that nothing is sent, and whether the delivery waits for a twin. With neither
+    ///   it is sent itself, and twins wait for it from now on.
+    static func deduplicate(_ claim: Claim, _ now: WallTime, _ database: Database) throws -> (
+        original: Original?, waits: Bool
+    ) {
         let (file, row) = (claim.file, claim.delivery)
         guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
             let wanted = Wanted(file, row)
-        else { return .own }
+        else { return (nil, false) }
         try database.change("DELETE FROM twin WHERE delivery_id = ?", row.id)
         // What is stored anew is registered anew.
-        if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return .own }
+        if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return (nil, false) }
         switch try standing(of: wanted, at: now, database) {
-        case .apart: return .own
+        case .apart: return (nil, false)
         case .free:
             try hold(wanted, by: row.id, database)
-            return .own
-        case .brought(let original): return .brought(original)
+            return (nil, false)
+        case .brought(let original): return (original, false)
         case .underWay(let job, let time):
             try database.change(
                 "UPDATE delivery SET next_at = ?, code = NULL, reason = ? WHERE id = ?", time,
@@ -195,7 +191,7 @@ extension Journal {
                 INSERT OR REPLACE INTO twin (delivery_id, leader_id)
                 SELECT ?, delivery_id FROM content WHERE destination = ? AND digest = ?
                 """, row.id, wanted.destination, wanted.digest)
-            return .waits
+            return (nil, true)
         }
     }
 

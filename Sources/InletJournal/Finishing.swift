@@ -2,25 +2,11 @@ internal import GRDB
 package import InletCore
 internal import SystemPackage
 
-/// A file has been finished.
-package struct Finish: Sendable, Equatable {
-    /// What became of the source.
-    package var disposition: String
-    /// The batch that ended with it.
-    package var endedBatch: Batch?
-}
+/// What became of the source of a file that has been finished, and the batch that ended with it.
+package typealias Finish = (disposition: String, endedBatch: Batch?)
 
-/// The file is pending again (`queue retry`), or no longer in the journal.
-struct BackInQueue: Error, CustomStringConvertible {
-    var description: String { "the file was put back in the queue; it is left where it is" }
-}
-
-/// An upload that still needs an abort at its destination.
-package struct Leftover: Sendable {
-    package var delivery: DeliveryRow
-    package var file: FileRow
-    package var checkpoint: [String: [UInt8]]
-}
+/// An upload that was given up, with what its attempts noted.
+package typealias Leftover = (file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])
 
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
@@ -124,6 +110,9 @@ extension Journal {
         }
     }
 
+    /// The file is pending again (`queue retry`), or no longer in the journal.
+    private static let backInQueue = DatabaseError(
+        message: "the file was put back in the queue; it is left where it is")
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await change(
@@ -137,7 +126,7 @@ extension Journal {
         try await commit { database in
             let noted = try database.change(
                 "UPDATE file SET intent = ?1 WHERE id = ?2 AND (?1 IS NULL OR state <> 'pending')", intent, file)
-            guard noted > 0 else { throw BackInQueue() }
+            guard noted > 0 else { throw Self.backInQueue }
         }
     }
 
@@ -150,7 +139,7 @@ extension Journal {
             if let other = try Self.needing(file, database) { return other }
             let changed = try database.change(
                 "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", intent, file.id)
-            guard changed > 0 else { throw BackInQueue() }
+            guard changed > 0 else { throw Self.backInQueue }
             return nil
         }
     }
@@ -201,8 +190,7 @@ extension Journal {
             """, now, disposition, state, file.id, file.state)
         guard changed > 0 else { return nil }
         try insertReceipt(of: file, receipt, now, database)
-        return Finish(
-            disposition: disposition, endedBatch: try file.batchID.flatMap { try concludeBatch($0, now, database) })
+        return (disposition, try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }
 
     static func insertReceipt(of file: FileRow, _ receipt: [UInt8], _ now: WallTime, _ database: Database) throws {
@@ -218,7 +206,7 @@ extension Journal {
         }
     }
 
-    /// Uploads that were given up while the destination may still hold parts of them.
+    /// Uploads that were given up while the destination may still hold parts of them: they need an abort there.
     package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
         try await read { database in
             let ids = try database.integers(
@@ -228,9 +216,7 @@ extension Journal {
                 """, now, limit)
             return try ids.map { id in
                 let delivery = try Self.delivery(id, database)
-                return Leftover(
-                    delivery: delivery, file: try Self.file(delivery.fileID, database),
-                    checkpoint: try Self.checkpoint(of: id, database))
+                return (try Self.file(delivery.fileID, database), delivery, try Self.checkpoint(of: id, database))
             }
         }
     }

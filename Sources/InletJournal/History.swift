@@ -8,12 +8,12 @@ internal import SystemPackage
 /// `history_word` holds once what many rows say: states, routes, destinations, policies. `history_place` does so for where
 /// files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left where they were.
 /// `history_file.root` is the folder at which the volume was mounted; NULL for files that are on none. Proofs and checksums
-/// are in their short form (`ProofNote`). A `history_content` stands for a row of `content`.
+/// are in their short form (`ShortProof`). A `history_content` stands for a row of `content`.
 ///
 /// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
 /// asked of either (`Shelf`).
-enum HistorySchema {
-    static let tables = [words, files, deliveries, contents, fileView, deliveryView].joined()
+extension Schema {
+    static let history = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
     private static let words = """
         CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);
@@ -314,8 +314,8 @@ struct UnreadableNote: Error, CustomStringConvertible {
 /// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same
 /// question: `\(shelf.files)` and `\(shelf.deliveries)` stand for `file` and `delivery`, with all their columns.
 ///
-/// All that the history has of a path is older than all that is not there: who looks for the newest asks `current` first,
-/// and the history only if there is nothing.
+/// What the history has of a path is older than all that `current` has: a search for the newest asks `current` first, and the
+/// history only if there is nothing.
 enum Shelf: CaseIterable {
     case current
     case history

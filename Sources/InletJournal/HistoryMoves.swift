@@ -9,15 +9,9 @@ package struct HistoryPlace: Sendable, Equatable {
     package init() {}
 }
 
-/// What one step of that search did.
-package struct HistoryStep: Sendable, Equatable {
-    /// Files that went to the history.
-    package var files = 0
-    /// Where to go on; nil when that was all.
-    package var next: HistoryPlace?
-    /// A time at which none of the files that are too young yet had been finished; nil when no such file was met.
-    package var youngest: WallTime?
-}
+/// What one step of that search did: how many files went to the history, where to go on (nil when that was all), and a time at
+/// which none of the files that are too young yet had been finished (nil when no such file was met).
+package typealias HistoryStep = (files: Int, next: HistoryPlace?, youngest: WallTime?)
 
 extension Journal {
     /// States of files that can go to the history. What failed or expired waits for a person. What has been replaced comes
@@ -51,7 +45,7 @@ extension Journal {
             WHERE state = '\(statesOfHistory[place.state].rawValue)' AND id > ? ORDER BY id LIMIT \(movedAtOnce)
             """, place.last
         ) { (id: $0.integer(0), admitted: $0.integer(1), finished: $0.optionalInteger(2)) }
-        var (files, step, isOver): ([Int64], HistoryStep, Bool) = ([], HistoryStep(), rows.count < movedAtOnce)
+        var (files, step, isOver): ([Int64], HistoryStep, Bool) = ([], (0, nil, nil), rows.count < movedAtOnce)
         func isYoung(_ milliseconds: Int64) -> Bool {
             if milliseconds <= time.milliseconds { return false }
             step.youngest = min(step.youngest ?? .init(milliseconds: never), WallTime(milliseconds: milliseconds))

@@ -12,10 +12,11 @@ package import SystemPackage
 package final class Journal: Sendable {
     /// The database file.
     package let path: FilePath
-    /// For who writes notes and proofs here, and for who reads them.
+    /// Seals the secrets of notes and proofs that are written here, and opens them for those who read.
     package let seal: any Sealing
     let database: DatabaseQueue
-    let place: Place
+    /// Device and inode of the database and its log.
+    private let place: [Int]
     let commits = Mutex(CommitQueue())
 
     /// Opens or creates the journal and brings its schema up to date.
@@ -32,7 +33,7 @@ package final class Journal: Sendable {
         (self.path, self.seal) = (path, seal)
         do {
             database = try Self.open(path, now, prepare)
-            place = try Place(of: path)
+            place = try Self.place(of: path)
         } catch let error as JournalError {
             throw error
         } catch {
@@ -90,17 +91,17 @@ package final class Journal: Sendable {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         let making: FileDescriptor.OpenOptions = [.create, .exclusiveCreate, .noFollow, .closeOnExec]
         // One that is there already, or cannot be made, is what opening it then says.
-        if let made = try? FileDescriptor.open(path, .writeOnly, options: making, permissions: .ownerReadWrite) {
-            try? made.close()
-        }
+        try? FileDescriptor.open(path, .writeOnly, options: making, permissions: .ownerReadWrite).close()
         // A place, and no open file: closing one takes SQLite's locks away (fcntl(2)).
         let place = FileDescriptor.OpenOptions(rawValue: 0o10_000_000)  // O_PATH (open(2))
-        guard let file = try? FileDescriptor.open(path, .readOnly, options: [place, .noFollow, .closeOnExec]) else {
-            return
+        do {
+            let file = try FileDescriptor.open(path, .readOnly, options: [place, .noFollow, .closeOnExec])
+            try file.closeAfter {
+                try FileManager.default.setAttributes(mode, ofItemAtPath: "/proc/self/fd/\(file.rawValue)")
+            }
+        } catch {
+            // A file that is another user's keeps its mode.
         }
-        // No bytes were written through it; and a file that is another user's keeps its mode.
-        defer { try? file.close() }
-        try? FileManager.default.setAttributes(mode, ofItemAtPath: "/proc/self/fd/\(file.rawValue)")
     }
 
     /// Looks through a connection that cannot write: opening in WAL mode writes to the file, and closing checkpoints it.
@@ -109,15 +110,12 @@ package final class Journal: Sendable {
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
         do {
-            let database = try DatabaseQueue(path: path.string, configuration: configuration)
-            // Nothing was written.
-            defer { try? database.close() }
-            return try database.read { database in
+            return try DatabaseQueue(path: path.string, configuration: configuration).read { database in
                 if try size(path.string) <= checkedSize { try requireSound(database) }
                 return try Schema.migrator.hasBeenSuperseded(database)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            // A process died while it made the database: only who writes can take its last transaction back.
+            // A process died while it made the database: only a connection that writes can roll back its last transaction.
             return false
         }
     }
@@ -208,8 +206,10 @@ package final class Journal: Sendable {
 
     /// Checkpoints the WAL and closes the connection; closing twice is harmless, and later calls throw.
     package func close() {
-        // As SQL: `Database.checkpoint` does not look whether the connection is still there.
+        // As SQL: `Database.checkpoint` does not look whether the connection is still there. What stays in the log, also where the
+        // connection does not close, is read from it at the next start.
         try? database.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        // As said above.
         try? database.close()
     }
 }
@@ -258,19 +258,13 @@ extension Journal {
 
     private static func beginning(of path: FilePath) -> FilePath { FilePath(path.string + ".beginning") }
 
-    /// Which files the database and its log are.
-    struct Place: Sendable, Equatable {
-        /// Device and inode of each.
-        private let numbers: [Int]
-
-        init(of path: FilePath) throws {
-            numbers = try ["", "-wal"].flatMap { suffix in
-                let found = try FileManager.default.attributesOfItem(atPath: path.string + suffix)
-                guard let device = found[.systemNumber] as? Int, let inode = found[.systemFileNumber] as? Int else {
-                    throw CocoaError(.fileReadUnknown)
-                }
-                return [device, inode]
+    private static func place(of path: FilePath) throws -> [Int] {
+        try ["", "-wal"].flatMap { suffix in
+            let found = try FileManager.default.attributesOfItem(atPath: path.string + suffix)
+            guard let device = found[.systemNumber] as? Int, let inode = found[.systemFileNumber] as? Int else {
+                throw CocoaError(.fileReadUnknown)
             }
+            return [device, inode]
         }
     }
 
@@ -278,7 +272,7 @@ extension Journal {
     /// seen. Blocks.
     package func requirePlace() throws(JournalError) {
         do {
-            guard try Place(of: path) == place, try Self.size(path.string) > 0 else {
+            guard try Self.place(of: path) == place, try Self.size(path.string) > 0 else {
                 throw JournalError.displaced(path)
             }
         } catch let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile {

@@ -22,10 +22,8 @@ extension Journal {
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
             batch.id
-        ) { row in
-            // They are all of one route; one that cannot be read must not keep the unit from its end.
-            try? FilePolicy(note: row.bytes(0))
-        }
+        ) { FilePolicy.readable($0.bytes(0)) }
+        // They are all of one route.
         guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
         try database.change(
             "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
@@ -41,10 +39,10 @@ extension Journal {
                 WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
                 """, now
             ) { row in
-                // Without its rule it is owed all the same: whoever writes it says what is wrong.
                 ManifestOrder(
-                    batch: row.integer(0), generation: row.int(1), rule: try? JSON.decode(row.bytes(2)),
-                    attempts: row.int(3), reason: row.text(4))
+                    batch: row.integer(0), generation: row.int(1),
+                    // Without its rule it is owed all the same: whoever writes it says what is wrong.
+                    rule: try? JSON.decode(row.bytes(2)), attempts: row.int(3), reason: row.text(4))
             }
         }
     }

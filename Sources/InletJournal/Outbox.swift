@@ -15,14 +15,6 @@ package struct NoticeSink: Sendable, Equatable {
     }
 }
 
-/// What came of writing down the receivers.
-package struct SinkChange: Sendable, Equatable {
-    /// Tells this journal's notices from those of any other, for as long as it lives.
-    package var identity: String
-    /// Notices that waited for receivers which are no longer configured, by receiver: they are gone.
-    package var dropped: [String: Int]
-}
-
 /// A row of `outbox`: something that a receiver is to be told.
 package struct Notice: Sendable, Equatable {
     package var id: Int64
@@ -69,7 +61,12 @@ package struct OutboxBacklog: Sendable, Equatable {
 extension Journal {
     /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
     /// by triggers of this connection: without receivers there are none, and nothing costs anything.
-    package func setSinks(_ sinks: [NoticeSink], at now: WallTime) async throws(JournalError) -> SinkChange {
+    ///
+    /// - Returns: what tells this journal's notices from those of any other, for as long as it lives; and how many notices are
+    ///   gone that waited for receivers which are no longer configured, by receiver.
+    package func setSinks(
+        _ sinks: [NoticeSink], at now: WallTime
+    ) async throws(JournalError) -> (identity: String, dropped: [String: Int]) {
         try await commit { database in
             try database.execute(sql: Self.noTriggers)
             try database.change("DELETE FROM sink")
@@ -87,7 +84,7 @@ extension Journal {
                 try database.execute(sql: Self.fileTrigger)
             }
             if events.contains(.batchDone) { try database.execute(sql: Self.batchTrigger) }
-            return SinkChange(identity: sinks.isEmpty ? "" : try Self.identity(database), dropped: dropped)
+            return (sinks.isEmpty ? "" : try Self.identity(database), dropped)
         }
     }
 
@@ -118,7 +115,7 @@ extension Journal {
         END
         """
 
-    /// From now back: how long notices that nobody took are kept to be looked at.
+    /// How long notifications that were given up are kept to be looked at.
     private static let failedKept = Duration.seconds(-30 * 86_400)
 
     /// Of receivers that left the configuration everything goes; of the others what failed long ago.
@@ -147,7 +144,7 @@ extension Journal {
         return String(number, radix: 36)
     }
 
-    /// Puts a notice that no file or batch is the cause of in the outbox of everybody who wants it.
+    /// Puts a notification that is about neither a file nor a batch in the outbox, once for each receiver that wants it.
     ///
     /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.
     package func post(

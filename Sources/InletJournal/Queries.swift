@@ -116,8 +116,7 @@ extension Journal {
         while jobs.count < filter.limit {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
-            for start in stride(from: 0, to: wanted.count, by: Self.readAtOnce) {
-                let some = Array(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+            for some in wanted.groups(of: Self.readAtOnce) {
                 jobs += try await self.jobs(some) { _ in true }.compactMap(\.self)
             }
             guard let next = part.next else { break }
@@ -349,5 +348,12 @@ extension DeliveryRow {
         try database.rows("SELECT \(columns) FROM \(shelf.deliveries) \(clause)", values) {
             try DeliveryRow($0, showing: showing)
         }
+    }
+}
+
+extension Array {
+    /// The elements in their order, `size` together; the last group may be smaller.
+    package func groups(of size: Int) -> [[Element]] {
+        stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
     }
 }

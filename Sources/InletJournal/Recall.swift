@@ -111,15 +111,18 @@ extension Journal {
     /// - Parameters:
     ///   - file: as it was when the content was judged: what a delivery that has ended since then proved may be another one.
     ///   - uptimes: the destinations' expiry clocks.
+    /// - Returns: whether it was noted, as it is not while a delivery of the file runs, or has sent a part of it; whether the
+    ///   file was judged by what is no longer so, and is to be judged again; and whether something of it is due that was not
+    ///   before.
     @discardableResult
     package func refresh(
         _ file: FileRow, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
-    ) async throws(JournalError) -> Touch {
+    ) async throws(JournalError) -> (isNoted: Bool, isOutdated: Bool, goesOn: Bool) {
         let id = file.id
         return try await commit { database in
             guard let known = try FileRow.one(id, database), known.state == file.state, known.content == file.content,
                 known.digests == file.digests
-            else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
+            else { return (false, true, false) }
             // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
             let isEdited = identity.changed != known.identity.changed
             let isSpared =
@@ -134,18 +137,8 @@ extension Journal {
             if known.state == .expired, known.code == .sourceForbidden {
                 goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
             }
-            return Touch(isNoted: isNoted, isOutdated: false, goesOn: goesOn)
+            return (isNoted, false, goesOn)
         }
-    }
-
-    /// What came of the note that a known file was touched.
-    package struct Touch: Sendable {
-        /// False while a delivery of it runs, or has sent a part of it.
-        package var isNoted: Bool
-        /// Whether the file was judged by what is no longer so, and is to be judged again.
-        package var isOutdated: Bool
-        /// Whether something of it is due that was not before.
-        package var goesOn: Bool
     }
 
     /// Where nothing but the former ctime tells that the content is another one: the file awaits its disposal, or one
@@ -288,7 +281,7 @@ package struct JournalGlance {
 
     /// nil where there is no journal yet.
     ///
-    /// - Throws: `JournalError.failed` also for a journal of another version, and where nobody lets us look.
+    /// - Throws: `JournalError.failed` also for a journal of another version, and where we may not look.
     package init?(path: FilePath) throws(JournalError) {
         _ = Self.areURIsAllowed
         guard try Self.isThere(path) else { return nil }
@@ -320,8 +313,8 @@ package struct JournalGlance {
         try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
     }
 
-    /// Whether there is a journal with anything in it. One that we may not see is not one that is not there: every file would
-    /// seem new.
+    /// Whether there is a journal with anything in it. Throws for one that we may not see: taken for missing, it would make every
+    /// file seem new.
     private static func isThere(_ path: FilePath) throws(JournalError) -> Bool {
         do {
             let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
@@ -334,7 +327,7 @@ package struct JournalGlance {
     }
 
     private mutating func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
-        // An agent that has started or ended since keeps what is new in another file, or the same.
+        // An agent that has started or ended since has its newest commits in the log, or no longer.
         let hasLog = try Self.hasLog(path)
         if hasLog != readsLog { (database, readsLog) = (try Self.open(path, withLog: hasLog), hasLog) }
         do {

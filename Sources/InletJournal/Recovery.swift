@@ -172,16 +172,6 @@ extension Journal {
     private static let bigWorkers = "big-*"
 }
 
-/// What a restore did.
-package struct Restoration: Sendable, Equatable {
-    /// Where the journal went that was there before; nil when there was none.
-    package var setAside: FilePath?
-    /// The files that the backup knows.
-    package var files: Int
-    /// Of its deliveries, those that are still to be made: each may have arrived since.
-    package var open: Int
-}
-
 /// For a state directory whose lock the caller holds: no agent uses the journal. Both block.
 extension Journal {
     /// Sets the journal at `path` aside, whole and unchanged; the next start begins an empty one.
@@ -201,27 +191,30 @@ extension Journal {
     /// it is marked so, and its key is never given to another file. Job numbers and `{seq}` jump ahead of what may have
     /// been given out since. When it throws, or the process dies, the old journal is in its place, or `path` is empty and
     /// a start refuses to begin a new journal until a restore has succeeded.
+    ///
+    /// - Returns: where the journal went that was there before, if there was one; how many files the backup knows; and how many of
+    ///   its deliveries are still to be made: each may have arrived since.
     package static func restore(
         _ backup: FilePath, to path: FilePath, now: WallTime
-    ) throws(JournalError) -> Restoration {
+    ) throws(JournalError) -> (setAside: FilePath?, files: Int, open: Int) {
         let draft = draft(of: path)
         let isFirst = isThere(path) || !isThere(draft)
-        var restoration: Restoration
+        let known: (files: Int, open: Int)
         do {
             // The draft itself stays until it is written over: it keeps a start from beginning an empty journal.
             removeDraft(of: path, ["-wal", "-shm", "-journal"])
-            restoration = try prepare(draft, from: backup)
+            known = try prepare(draft, from: backup)
         } catch {
             if isFirst { removeDraft(of: path) }
             throw error as? JournalError ?? .failed(backup, "not a sound journal: \(error). Nothing was changed")
         }
-        if hasAny(of: path) { restoration.setAside = try setAside(path, as: "replaced", now) }
+        let former = hasAny(of: path) ? try setAside(path, as: "replaced", now) : nil
         do {
             try FileManager.default.moveItem(atPath: draft.string, toPath: path.string)
         } catch {
             throw .failed(path, "the restored journal cannot be put in its place: \(error)")
         }
-        return restoration
+        return (former, known.files, known.open)
     }
 
     /// A restore that died between its two renames left no journal, but its draft: an empty one would be wrong.
@@ -245,12 +238,12 @@ extension Journal {
 
     private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
         for suffix in suffixes {
-            // Most are not there; one that stays is written over, or is in the way of what is written there, which says so.
+            // Most are not there; one that stays is written over, or makes that fail with the reason.
             try? FileManager.default.removeItem(atPath: draft(of: path).string + suffix)
         }
     }
 
-    private static func prepare(_ draft: FilePath, from backup: FilePath) throws -> Restoration {
+    private static func prepare(_ draft: FilePath, from backup: FilePath) throws -> (files: Int, open: Int) {
         makePrivate(draft)
         // One that was set aside has its latest commits in its log.
         for suffix in ["", "-wal"] where suffix.isEmpty || isThere(FilePath(backup.string + suffix)) {
@@ -270,8 +263,8 @@ extension Journal {
         return try catchUp(database, draft)
     }
 
-    private static func catchUp(_ database: DatabaseQueue, _ draft: FilePath) throws -> Restoration {
-        let restoration = try database.inDatabase { database in
+    private static func catchUp(_ database: DatabaseQueue, _ draft: FilePath) throws -> (files: Int, open: Int) {
+        let known = try database.inDatabase { database in
             try database.inTransaction {
                 try markVisible(database)
                 return .commit
@@ -280,13 +273,13 @@ extension Journal {
             let open = try database.integer(
                 "SELECT count(*) FROM delivery WHERE state IN ('ready', 'claimed', 'parked')")
             try database.execute(sql: "PRAGMA journal_mode = DELETE")
-            return Restoration(setAside: nil, files: Int(files ?? 0), open: Int(open ?? 0))
+            return (files: Int(files ?? 0), open: Int(open ?? 0))
         }
         try database.close()
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: draft.string))
         try file.synchronize()
         try file.close()
-        return restoration
+        return known
     }
 
     private static func markVisible(_ database: Database) throws {
@@ -317,11 +310,8 @@ extension Journal {
         } catch {
             throw JournalError.failed(FilePath(source), "it cannot be read: \(error.localizedDescription)")
         }
-        // Only read.
-        defer { try? from.close() }
+        // Both are closed with their last use; what is written is synced before it gets its name.
         let to = try FileHandle(forWritingTo: URL(fileURLWithPath: target))
-        // What is written is synced before it gets its name.
-        defer { try? to.close() }
         try to.truncate(atOffset: 0)
         while let chunk = try from.read(upToCount: 1 << 20), !chunk.isEmpty { try to.write(contentsOf: chunk) }
     }

@@ -334,6 +334,12 @@ extension FilePolicy {
     var note: [UInt8] { get throws { try Self.notes.value(self) { try JSON.encode($0) } } }
 
     init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JSON.decode($0) } }
+
+    /// nil for one that cannot be read, which is said when its file's turn comes: until then it holds nothing else up.
+    static func readable(_ note: [UInt8]) -> FilePolicy? {
+        // As said above.
+        try? FilePolicy(note: note)
+    }
 }
 
 /// Policies of earlier versions lack what came later; what is not asked for is not written.

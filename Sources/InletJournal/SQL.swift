@@ -73,6 +73,8 @@ struct SQLRow {
     }
 
     func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
+    /// The labels of a unit or a file, for what goes on with them or without: those that cannot be read are none.
+    func labels(_ column: Int32) -> [String: String] { JSON.note(optionalBytes(column)) ?? [:] }
 
     func path(_ column: Int32) -> FilePath { FilePath(bytes: bytes(column)) }
 

@@ -14,7 +14,7 @@ enum Schema {
         // Without a look at every row's references, which these two do not touch: they are millions.
         migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try $0.execute(sql: priorities) }
         migrator.registerMigration("9 history", foreignKeyChecks: .immediate) {
-            try $0.execute(sql: HistorySchema.tables)
+            try $0.execute(sql: history)
         }
         migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
         return migrator

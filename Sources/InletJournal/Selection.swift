@@ -42,13 +42,6 @@ package struct MatchedFile: Sendable, Equatable {
     package var state: FileState
 }
 
-/// Some of the files that a filter lets through.
-package struct Matches: Sendable {
-    package var files: [MatchedFile]
-    /// Where to go on; nil when that was all.
-    package var next: Int64?
-}
-
 extension Journal {
     /// Ids that one question looks at: a long history must not keep others from the journal, nor be in memory at once. A row of
     /// the history takes some microseconds, with labels some tens of them.
@@ -57,9 +50,10 @@ extension Journal {
     /// Those that `filter` lets through in the next stretch of ids, in their order; `filter.limit` is the caller's.
     ///
     /// - Parameter cursor: where the stretch before ended; nil = the beginning.
+    /// - Returns: the files, and where to go on; nil when that was all.
     package func matches(
         _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
-    ) async throws(JournalError) -> Matches {
+    ) async throws(JournalError) -> (files: [MatchedFile], next: Int64?) {
         try await read { database in
             // The history has files of some states only.
             let isInHistory = filter.states.isEmpty || filter.states.contains { Self.statesOfHistory.contains($0) }
@@ -68,16 +62,16 @@ extension Journal {
                 let found = try searches.compactMap { try $0.next(after: cursor, newestFirst, database) }
                 return newestFirst ? found.max() : found.min()
             }
-            guard let first = try next(after: cursor) else { return Matches(files: [], next: nil) }
+            guard let first = try next(after: cursor) else { return ([], nil) }
             // A number that was asked for may be any, and need not be that of a file.
             let (end, isBeyond) =
                 newestFirst
                 ? first.subtractingReportingOverflow(Self.stretch - 1) : first.addingReportingOverflow(Self.stretch - 1)
             let last = isBeyond ? (newestFirst ? .min : .max) : end
             let files = try searches.flatMap { try $0.files(min(first, last)...max(first, last), database) }
-            return Matches(
-                files: files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id },
-                next: try next(after: last) == nil ? nil : last)
+            return (
+                files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id }, try next(after: last) == nil ? nil : last
+            )
         }
     }
 }
@@ -175,8 +169,7 @@ private struct FileSearch {
 
     private func hasLabels(_ row: SQLRow) -> Bool {
         if filter.labels.isEmpty { return true }
-        // Labels that cannot be read are none that were asked for.
-        let labels: [String: String]? = row.optionalBytes(5).flatMap { try? JSON.decode($0) }
-        return filter.labels.allSatisfy { labels?[$0.key] == $0.value }
+        let labels = row.labels(5)
+        return filter.labels.allSatisfy { labels[$0.key] == $0.value }
     }
 }

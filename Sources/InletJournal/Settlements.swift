@@ -221,7 +221,7 @@ extension Journal {
         guard let end else { return SettledFile(state: .delivered, hasReleased: false, finish: nil) }
         try insertReceipt(of: file, end.receipt, now, database)
         return SettledFile(
-            state: .delivered, hasReleased: false, finish: Finish(disposition: end.disposition, endedBatch: nil))
+            state: .delivered, hasReleased: false, finish: (end.disposition, nil))
     }
 
     /// The delivery and its file, if it is claimed and nothing else hangs on either: no other delivery, no batch, no

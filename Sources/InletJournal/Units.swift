@@ -42,8 +42,7 @@ extension Batch {
         endedAt = row.optionalTime(8)
         generation = row.int(9)
         self.counts = counts
-        // Labels are shown beside the unit; it ends by its files, with or without them.
-        labels = row.optionalBytes(10).flatMap { try? JSON.decode($0) } ?? [:]
+        labels = row.labels(10)
     }
 }
 
@@ -251,12 +250,10 @@ extension Journal {
         try database.change("UPDATE batch SET labels = ? WHERE id = ?", note, batch)
         let files = try database.rows(
             "SELECT id, labels, policy FROM file INDEXED BY file_by_batch WHERE batch_id = ?", batch
-        ) { row in (id: row.integer(0), labels: row.optionalBytes(1), policy: row.bytes(2)) }
+        ) { row in (id: row.integer(0), labels: row.labels(1), policy: row.bytes(2)) }
         for file in files {
-            // What cannot be read is said when the file's turn comes.
-            guard let policy = try? FilePolicy(note: file.policy) else { continue }
-            let old: [String: String] = file.labels.flatMap { try? JSON.decode($0) } ?? [:]
-            let new = old.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
+            guard let policy = FilePolicy.readable(file.policy) else { continue }
+            let new = file.labels.merging(labels.filter { !policy.ownLabels.contains($0.key) }) { $1 }
             try database.change("UPDATE file SET labels = ? WHERE id = ?", try JSON.encode(new), file.id)
         }
     }

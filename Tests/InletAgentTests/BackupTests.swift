@@ -47,7 +47,7 @@ import Testing
         try FileManager.default.createSymbolicLink(
             atPath: directory.path.appending("link").string, withDestinationPath: target.string)
         for path in [text, journal.path, directory.path, directory.path.appending("link")] {
-            await #expect(throws: JournalBackups.Refusal.self, "\(path)") {
+            await #expect(throws: Refusal.self, "\(path)") {
                 try await backups.make(at: path, now: .now)
             }
         }

@@ -68,7 +68,7 @@ struct DisposalBench {
     }
 
     /// What the finisher makes of it now, as at the next start.
-    func dispose() async throws -> DisposalRunner.Ending {
+    func dispose() async throws -> DisposalRunner.DisposalEnd {
         var runner = try await runner()
         return try await runner.run()
     }
@@ -84,7 +84,7 @@ struct DisposalBench {
 
 struct Unexpected: Error {}
 
-extension DisposalRunner.Ending {
+extension DisposalRunner.DisposalEnd {
     var disposition: String? { if case .done(let text, _, _) = self { text } else { nil } }
     var state: FileState? { if case .done(_, let state, _) = self { state } else { nil } }
     var isWait: Bool { disposition == nil }

@@ -29,9 +29,10 @@ import Testing
         let output = JournalOutput(path)
         let first = output.write([Self.line], .text, at: .now)
         #expect(first.lost == 0 && first.trouble?.contains("standard error") == true)
-        #expect(output.write([Self.line], .text, at: .now) == first)
+        #expect(output.write([Self.line], .text, at: .now).trouble == first.trouble)
         var listener: DatagramSocket? = try DatagramSocket(at: path)
-        #expect(output.write([Self.line, Self.line], .text, at: .now) == LogWrite())
+        let second = output.write([Self.line, Self.line], .text, at: .now)
+        #expect(second.lost == 0 && second.trouble == nil)
         #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
         #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
         listener = nil

@@ -30,7 +30,7 @@ import Testing
                 if case .number(let job)? = line.fields.first?.1 { job } else { nil }
             }
             jobs.withLock { $0 += numbers }
-            return LogWrite()
+            return (0, nil)
         }
     }
 

@@ -27,13 +27,13 @@ import Testing
             ([.movedFrom, .isDirectory], true, [.movedFrom, .movedTo, .isDirectory]),
         ] as [(Mask, Bool, Mask)])
     func `what has gone is decided by what is there`(mask: Mask, isThere: Bool, meaning: Mask) {
-        #expect(FanotifyNews.meaning(mask) { isThere } == meaning)
+        #expect(FanotifyMounts.meaning(mask) { isThere } == meaning)
     }
 
     @Test func `only what is said to have gone costs a look at the disk`() {
         var looks = 0
         for mask in [[.created], [.closedAfterWriting, .attributes], [.movedTo, .isDirectory]] as [Mask] {
-            _ = FanotifyNews.meaning(mask) {
+            _ = FanotifyMounts.meaning(mask) {
                 looks += 1
                 return true
             }
@@ -43,9 +43,9 @@ import Testing
 
     @Test func `a dot is the folder itself, and the root has nothing to say of itself`() {
         let name = Array("n".utf8)
-        #expect(FanotifyNews.subject("a/b", name).map { "\($0.directory) \($0.name)" } == "a/b \(name)")
-        #expect(FanotifyNews.subject("a/n", [0x2E]).map { "\($0.directory) \($0.name)" } == "a \(name)")
-        #expect(FanotifyNews.subject("", [0x2E]) == nil)
+        #expect(FanotifyMounts.subject("a/b", name).map { "\($0.directory) \($0.name)" } == "a/b \(name)")
+        #expect(FanotifyMounts.subject("a/n", [0x2E]).map { "\($0.directory) \($0.name)" } == "a \(name)")
+        #expect(FanotifyMounts.subject("", [0x2E]) == nil)
     }
 
     @Test func `a path is below a root by whole names`() {
@@ -61,8 +61,9 @@ import Testing
         var places = HandlePlaces(limit: 10)
         for number in 0..<100 as Range<UInt8> {
             let handle = FileHandle(fileSystem: 1, type: 1, bytes: [number])
-            places.remember(handle, number % 2 == 0 ? .outside : .inside("a"))
-            #expect(places[handle] == (number % 2 == 0 ? .outside : .inside("a")))
+            let place: FilePath? = number % 2 == 0 ? nil : "a"
+            places.remember(handle, place)
+            #expect(places[handle] == .some(place))
             #expect(places.count <= 10)
         }
         places.forgetAll()

@@ -155,7 +155,7 @@ struct SourceRuleTests {
     func `who may be harmed by links is warned`(
         _ rule: SourceRule, isProtected: Bool?, owner: UInt32, mode: UInt32, isWarned: Bool
     ) {
-        let text = LinkCaution.text(rule, isProtected: isProtected, folder: (owner, mode), user: 1000)
+        let text = RootInspection.linkCaution(rule, isProtected: isProtected, folder: (owner, mode), user: 1000)
         #expect((text != nil) == isWarned)
     }
 

@@ -242,7 +242,9 @@ extension Bench {
     }
 
     @discardableResult
-    func refresh(_ file: FileRow, identity: FileIdentity) async throws -> Journal.Touch {
+    func refresh(
+        _ file: FileRow, identity: FileIdentity
+    ) async throws -> (isNoted: Bool, isOutdated: Bool, goesOn: Bool) {
         try await journal.refresh(file, identity: identity, at: Self.start)
     }
 
@@ -262,7 +264,7 @@ extension Bench {
     func files() async throws -> [FileState: Int] { try await journal.totals().mapValues(\.files) }
 
     @discardableResult
-    func setSinks(_ sinks: [NoticeSink]) async throws -> SinkChange {
+    func setSinks(_ sinks: [NoticeSink]) async throws -> (identity: String, dropped: [String: Int]) {
         try await journal.setSinks(sinks, at: Self.start)
     }
 

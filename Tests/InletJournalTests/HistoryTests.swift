@@ -369,7 +369,7 @@ import Testing
         try await bench.cancel(companion)
         try await bench.finishAll()
         // What was cancelled goes first.
-        var step = HistoryStep(next: HistoryPlace())
+        var step = (files: 0, next: HistoryPlace() as HistoryPlace?, youngest: nil as WallTime?)
         while step.files == 0 {
             let place = try #require(step.next)
             step = try await bench.journal.moveToHistory(finishedBy: Bench.later, from: place)

@@ -77,7 +77,8 @@ import Testing
     }
 
     @Test func `without receivers nothing is kept`() async throws {
-        #expect(try await bench.setSinks([]) == SinkChange(identity: "", dropped: [:]))
+        let change = try await bench.setSinks([])
+        #expect(change.identity.isEmpty && change.dropped.isEmpty)
         try await bench.settled("a", .delivered, finishes: true)
         #expect(try await bench.journal.outboxBacklog() == OutboxBacklog())
     }
@@ -152,7 +153,8 @@ import Testing
         let change = try await bench.setSinks(sinks)
         #expect(!change.identity.isEmpty && change.dropped.isEmpty)
         try await bench.post(.destinationUp, [1])
-        #expect(try await bench.setSinks([Self.all]) == SinkChange(identity: change.identity, dropped: ["old": 1]))
+        let again = try await bench.setSinks([Self.all])
+        #expect(again.identity == change.identity && again.dropped == ["old": 1])
         #expect(try await take().count == 1)
     }
 

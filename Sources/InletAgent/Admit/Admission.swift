@@ -121,7 +121,7 @@ struct Admission: Sendable {
         } catch {
             log.emit(.fileError(path: candidate.arrival.root.pushing(candidate.arrival.path), reason: "\(error)"))
         }
-        // Whatever it came to: what was made of it is needed only while the file comes back.
+        // Derived files are kept only while the file will be admitted again.
         if !result.outcome.comesBack { deriver?.close(candidate.arrival.path, kept: []) }
         result.facts = facts
         return result
@@ -172,10 +172,7 @@ struct Admission: Sendable {
         guard let deriver else { return [] }
         let rules = routes.derivations(of: arrival, facts: facts)
         if rules.isEmpty { return [] }
-        return switch deriver.standing(of: arrival, rules) {
-        case .underWay: nil
-        case .made(let found): found
-        }
+        return deriver.made(of: arrival, rules)
     }
 
     // MARK: - Durable point 1
@@ -185,8 +182,7 @@ struct Admission: Sendable {
     func commit(_ files: [FileAdmission], _ why: AdmissionReason, isAgain: Bool = false) async -> [AdmissionResult] {
         let limit = why.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
-        for start in stride(from: 0, to: files.count, by: why.group) {
-            let group = Array(files[start..<min(start + why.group, files.count)])
+        for group in files.groups(of: why.group) {
             do throws(JournalError) {
                 Failpoint.admitting.reached()
                 let admitted = try await journal.admit(group, within: limit, at: .now) { tell(group, $0) }
@@ -266,8 +262,8 @@ struct Admission: Sendable {
 
     // MARK: - What is said of files once they are in the journal, and who is woken by it
 
-    /// Says what became of files, before anybody can claim them: on the thread that writes the journal, so that it is quick. All
-    /// lines before any signal, for who is woken by it.
+    /// Logs what became of files before anybody can claim them: on the thread that writes the journal, so it must be quick. All
+    /// lines come before any signal, so that whoever is woken finds them.
     private func tell(_ files: [FileAdmission], _ outcomes: [AdmittedFile]) {
         var events: [AgentEvent] = []
         var signals: [Signals.Signal] = []
@@ -325,8 +321,7 @@ struct Admission: Sendable {
             case .busy, .full: continue
             case .known, .duplicate, .admitted: break
             case .rejected(let id):
-                // The file is rejected, and status says why; only this line of the log lacks the reason.
-                let reason = try? await journal.job(id)?.file.reason
+                let reason = await journal.fileIfKnown(id)?.reason
                 let path = arrival.root.pushing(arrival.path)
                 log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
             }

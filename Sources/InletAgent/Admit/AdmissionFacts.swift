@@ -10,7 +10,7 @@ struct Hashing: Sendable {
     /// The loop that a long read holds up.
     var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
 
-    /// Called at every chunk: who is held up by a long read does not hang.
+    /// Called at every chunk: a loop that a long read holds up is alive.
     func progress() { if let held { held.heartbeat.beat(held.part) } }
 
     /// Bytes that are read in one turn of a loop, so that events do not wait for a tree that was remounted; the last file may
@@ -66,7 +66,7 @@ extension Arrival {
         let folder = path.removingLastComponent()
         for spelling in spellings {
             // What cannot be looked at is told when its own turn comes.
-            let twin = (try? FileLook.look(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling)))))?.identity
+            let twin = FileLook.file(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling))))
             // A file system that folds normal forms shows one file under both.
             guard let twin, twin.inode != identity.inode || twin.device != identity.device else { continue }
             return "another file has the same name in another Unicode normal form; where both ask for one key, "

@@ -87,8 +87,4 @@ struct AdmissionResult: Sendable {
 }
 
 /// A folder that is delivered as one, and into which a file was taken.
-struct JoinedUnit: Sendable {
-    var unit: UnitClock.Unit
-    var settle: Duration
-    var completion: Completion
-}
+typealias JoinedUnit = (unit: UnitClock.Unit, settle: Duration, completion: Completion)

@@ -117,8 +117,7 @@ extension AdmissionStage {
             planned.append((arrival, plan))
         }
         let size = settings.adoptCheck ? Self.questions : max(planned.count, 1)
-        for start in stride(from: 0, to: planned.count, by: size) {
-            let group = Array(planned[start..<min(start + size, planned.count)])
+        for group in planned.groups(of: size) {
             var wanted = group
             if settings.adoptCheck { wanted = await ask(group, &endings) }
             hashing.progress()
@@ -264,7 +263,7 @@ struct AdoptionCheck: Sendable {
 
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
-    /// Whether all of them have it. A service whose records are found by numbers of its own is believed to.
+    /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
     func ask(_ arrival: Arrival, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {

@@ -8,35 +8,19 @@ internal import SystemPackage
 /// Makes the files that routes derive from originals (`derive:`): for one root, one after the other, outside the loop that
 /// watches it. An original waits for its own; one that cannot be made is said, and the original goes without it.
 final class Deriver: Sendable {
-    enum Standing: Sendable {
-        /// Look again when the root's mailbox says that it was derived.
-        case underWay
-        case made([FoundCompanion])
-    }
-
-    private struct Request: Sendable {
-        var arrival: Arrival
-        var rules: [DeriveRule]
-    }
-
-    private struct Entry: Sendable {
-        var identity: FileIdentity
-        /// nil while it is not finished.
-        var made: [FoundCompanion]?
-    }
-
     private struct State: Sendable {
-        var entries: [FilePath: Entry] = [:]
-        private var queue: [Request] = []
+        /// What was made of each original; nil while that is not finished.
+        var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
+        private var queue: [(arrival: Arrival, rules: [DeriveRule])] = []
         private var next = 0
 
-        mutating func ask(_ request: Request) {
-            entries[request.arrival.path] = Entry(identity: request.arrival.identity)
-            queue.append(request)
+        mutating func ask(_ arrival: Arrival, _ rules: [DeriveRule]) {
+            entries[arrival.path] = (arrival.identity, nil)
+            queue.append((arrival, rules))
         }
 
         /// The oldest request that somebody still waits for.
-        mutating func take() -> Request? {
+        mutating func take() -> (arrival: Arrival, rules: [DeriveRule])? {
             while next < queue.count {
                 let request = queue[next]
                 next += 1
@@ -75,18 +59,18 @@ final class Deriver: Sendable {
     static func folder(in stateDirectory: FilePath) -> FilePath { stateDirectory.appending("derived") }
 
     /// What has been made of a file; asked for the first time, it begins.
-    func standing(of arrival: Arrival, _ rules: [DeriveRule]) -> Standing {
-        let (standing, stale) = state.withLock { state -> (Standing, [FoundCompanion]) in
-            if let entry = state.entries[arrival.path], entry.identity == arrival.identity {
-                return (entry.made.map(Standing.made) ?? .underWay, [])
-            }
-            let stale = state.entries[arrival.path]?.made ?? []
-            state.ask(Request(arrival: arrival, rules: rules))
-            return (.underWay, stale)
+    ///
+    /// - Returns: nil while it is under way: look again when the root's mailbox says that it was derived.
+    func made(of arrival: Arrival, _ rules: [DeriveRule]) -> [FoundCompanion]? {
+        let (made, stale) = state.withLock { state -> ([FoundCompanion]?, [FoundCompanion]) in
+            let known = state.entries[arrival.path]
+            if let known, known.identity == arrival.identity { return (known.made, []) }
+            state.ask(arrival, rules)
+            return (nil, known?.made ?? [])
         }
         remove(stale)
         signal.raise()
-        return standing
+        return made
     }
 
     func isUnderWay(_ arrival: Arrival) -> Bool { state.withLock { $0.awaits(arrival) } }
@@ -168,20 +152,18 @@ final class Deriver: Sendable {
     /// person to retry.
     private func removeLeftovers() async {
         // What cannot be looked at or removed now takes room in the state directory until the next start.
-        guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.string) else { return }
-        for name in names {
-            let path = FilePath(name)
-            if name.hasPrefix(DerivingRun.workPrefix) {
-                // As above.
-                try? FileManager.default.removeItem(atPath: folder.pushing(path).string)
-                continue
-            }
-            // What the journal does not say now stays.
-            guard let row = try? await shared.journal.newest(folder, [path]).first else { continue }
-            if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
-            // As above.
-            try? DurableFile.remove(folder.pushing(path))
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+            // As above; and what the journal does not say now stays.
+            try? await removeLeftover(FilePath(name), isWork: name.hasPrefix(DerivingRun.workPrefix))
         }
+    }
+
+    private func removeLeftover(_ name: FilePath, isWork: Bool) async throws {
+        let path = folder.pushing(name)
+        if isWork { return try FileManager.default.removeItem(atPath: path.string) }
+        let row = try await shared.journal.newest(folder, [name])[0]
+        if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { return }
+        try DurableFile.remove(path)
     }
 }
 
@@ -190,9 +172,6 @@ final class Deriver: Sendable {
 /// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
 /// pattern to it. It gives way to others, and its time and what it writes are bounded.
 struct DerivingRun: Sendable {
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
-    }
 
     let rule: DeriveRule
     let source: RootedPath
@@ -211,7 +190,7 @@ struct DerivingRun: Sendable {
     /// - Returns: the file, in `folder` and on the disk.
     func run(on pool: BlockingPool) async throws -> Arrival {
         guard let word = rule.command.first, let program = ProgramSearch.find(word) else {
-            throw Failure(description: "there is no program '\(rule.command.first ?? "")'")
+            throw Refusal("there is no program '\(rule.command.first ?? "")'")
         }
         // A program that outlived a process of ours may still write: not where this one does.
         let work = folder.appending(Self.workPrefix + Self.number())
@@ -227,7 +206,7 @@ struct DerivingRun: Sendable {
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
         (child.yieldsMemory, child.leavesNobody) = (true, true)
         let outcome = try await child.run(on: pool)
-        if let reason = outcome.failure { throw Failure(description: reason) }
+        if let reason = outcome.failure { throw Refusal(reason) }
         return try take(output)
     }
 
@@ -250,23 +229,23 @@ struct DerivingRun: Sendable {
 
     private func requireSource() throws {
         guard let now = try FileLook.look(at: source).identity, now == identity else {
-            throw Failure(description: "the file changed while it was read")
+            throw Refusal("the file changed while it was read")
         }
     }
 
     private func take(_ output: FilePath) throws -> Arrival {
         try requireSource()
         guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
-            throw Failure(description: "the program made no file")
+            throw Refusal("the program made no file")
         }
         guard size <= rule.maxSize else {
-            throw Failure(description: "what it made has \(ByteText.format(size)), more than max_size")
+            throw Refusal("what it made has \(ByteText.format(size)), more than max_size")
         }
         // A name that no other one had or will have: the journal knows files by their paths.
         let name = FilePath("\(WallTime.now.milliseconds)-\(Self.number())\(rule.suffix)")
         try DurableFile.place(output, at: folder.pushing(name))
         guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
-            throw Failure(description: "the file that was made is gone")
+            throw Refusal("the file that was made is gone")
         }
         return Arrival(root: folder, path: name, identity: made)
     }

@@ -3,8 +3,8 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Looks at files: whether they are there, whether the rule of the root takes them, whether somebody still writes to them. What is
-/// left alone it says once for each folder and extension.
+/// Looks at files: whether they are there, whether the rule of the root takes them, whether somebody still writes to them. Files
+/// that are left alone are logged once for each folder and extension.
 struct Inspector: Sendable {
     /// What was seen of some paths.
     struct Looks: Sendable {
@@ -29,12 +29,12 @@ struct Inspector: Sendable {
     var refused = RefusedFiles()
     /// Files that could not be looked at since the last listing began.
     var unread = 0
-    /// The time that looks have taken, for who sets it.
+    /// How long looks have taken; the loop resets and reads it.
     var looking = Duration.zero
     /// The folders of the files that are looked at in this turn.
     var turn: FolderCache
-    /// What is being fetched in them.
-    private var parts = PartNames()
+    /// What programs are fetching in the folder that was asked about last.
+    private var parts: (folder: FilePath, names: [FileName])?
 
     init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
         (self.settings, self.volume, self.admission, self.skipBefore) = (settings, volume, admission, skipBefore)
@@ -54,7 +54,7 @@ struct Inspector: Sendable {
     /// The turn is over: what was seen in it is out of date.
     mutating func endTurn() {
         turn.close()
-        parts.forget()
+        parts = nil
     }
 
     // MARK: - Without opening anything
@@ -92,7 +92,7 @@ struct Inspector: Sendable {
     private mutating func unlooked(_ path: FilePath, _ error: SystemError) -> Settler.Look {
         guard volume?.key != nil, !error.isShortage else { return .failing(why: "\(error)") }
         log.emit(.fileError(path: root.pushing(path), reason: "\(error)"))
-        // It keeps a card from being said to be safe; at its return it is seen again.
+        // The count keeps the card from being reported as done; the file is seen again when the card comes back.
         unread += 1
         return .notRegular
     }
@@ -175,7 +175,7 @@ struct Inspector: Sendable {
     /// - Returns: nil for one that needs to be quiet for no longer than others.
     private mutating func empty(_ path: FilePath, _ identity: FileIdentity, _ quiet: Duration?) -> Settler.Look? {
         guard settings.settleEmpty > .zero else { return nil }
-        if let part = parts.part(of: path, &turn) {
+        if let part = part(of: path) {
             return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
         }
         if quiet ?? settle(for: path) ?? settings.settle >= settings.settleEmpty { return nil }
@@ -210,25 +210,21 @@ struct Inspector: Sendable {
     }
 }
 
-/// What programs are fetching in the folder that was asked about last.
-private struct PartNames: Sendable {
-    private var known: (folder: FilePath, parts: [FileName])?
-    /// Names of one folder that are read for that.
-    private static let most = 100_000
-
+extension Inspector {
+    /// Names of one folder that are read to find out what is being fetched there.
+    private static let mostNames = 100_000
     /// The name, to be shown, under which the file at `path` is being fetched; nil where none is seen. Blocks.
-    mutating func part(of path: FilePath, _ turn: inout FolderCache) -> String? {
+    private mutating func part(of path: FilePath) -> String? {
         let folder = path.removingLastComponent()
-        if known?.folder != folder { known = (folder, Self.parts(in: folder, &turn)) }
+        if parts?.folder != folder { parts = (folder, partNames(in: folder)) }
         let name = FileName(path)
-        return known?.parts.first { $0.isPart(of: name) }.map { DisplayText.escape($0.bytes) }
+        return parts?.names.first { $0.isPart(of: name) }.map { DisplayText.escape($0.bytes) }
     }
-
-    private static func parts(in folder: FilePath, _ turn: inout FolderCache) -> [FileName] {
+    private mutating func partNames(in folder: FilePath) -> [FileName] {
         var parts: [FileName] = []
         do throws(SystemError) {
             var names = try turn.folder(folder).list()
-            var room = most
+            var room = Self.mostNames
             while room > 0, let entry = try names.next() {
                 room -= 1
                 let name = FileName(bytes: entry.name.bytes)
@@ -239,9 +235,6 @@ private struct PartNames: Sendable {
         }
         return parts
     }
-
-    /// The turn is over: what was seen is out of date.
-    mutating func forget() { known = nil }
 }
 
 /// What is looked at again because of ourselves, not because of a writer: nobody is to be told that somebody has it open.

@@ -31,9 +31,7 @@ final class QueueRoom: Sendable {
     func places() async -> Int? {
         let limit = limit
         if limit.isOff { return nil }
-        // A journal that does not answer takes no file either, and says so there.
-        guard let pending = try? await journal.pending() else { return nil }
-        return limit.room(besides: pending)
+        return await journal.pendingIfKnown().flatMap { limit.room(besides: $0) }
     }
 
     /// A root has files for which there is no room; said when it is the first.
@@ -44,8 +42,7 @@ final class QueueRoom: Sendable {
         }
         isFull.store(true, ordering: .releasing)
         guard isFirst else { return }
-        // Figures beside a warning, which is given in any case.
-        let pending = (try? await journal.pending()) ?? (files: 0, bytes: 0)
+        let pending = await journal.pendingIfKnown() ?? (files: 0, bytes: 0)
         log.emit(.queueFull(files: pending.files, bytes: pending.bytes))
     }
 
@@ -64,6 +61,22 @@ final class QueueRoom: Sendable {
     func left() {
         if !isFull.load(ordering: .acquiring) { return }
         for wake in waiting.withLock({ Array($0.values) }) { wake() }
+    }
+}
+
+extension Journal {
+    /// How much waits in the queue; nil when the journal does not answer. A limit then refuses nothing, as such a journal takes no
+    /// file either, and says so there; a warning is given without figures.
+    func pendingIfKnown() async -> (files: Int, bytes: Int64)? {
+        // As said above.
+        try? await pending()
+    }
+
+    /// A file as the journal has it now; nil also when the journal does not answer: for lines of the log, and where what was known
+    /// before serves as well.
+    func fileIfKnown(_ id: Int64) async -> FileRow? {
+        // As said above.
+        try? await job(id)?.file
     }
 }
 

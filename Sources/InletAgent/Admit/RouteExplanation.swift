@@ -68,7 +68,7 @@ package struct DryRun {
     /// Lists a watched folder, or those of a pattern, and hands out what is found as it is found. Blocks.
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
-        for root in WatchedFolders.now(pattern) {
+        for root in RootInspection.folders(of: pattern) {
             let found: VolumePlace
             do {
                 found = try VolumePlace(of: root, pattern)
@@ -98,7 +98,7 @@ package struct DryRun {
             switch listing.next(ignore) {
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
-                if let identity = (try? FileLook.look(at: RootedPath(root, path)))?.identity {
+                if let identity = FileLook.file(at: RootedPath(root, path)) {
                     arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)

@@ -22,9 +22,6 @@ struct SendService: Sendable {
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
 
-    /// Why a file is not sent.
-    private struct Refusal: Error { var reason: String }
-
     /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
     func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
@@ -37,7 +34,7 @@ struct SendService: Sendable {
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
         let size = admission.routes.isByName ? why.group : 1
-        let groups = stride(from: 0, to: paths.count, by: size).map { paths[$0..<min($0 + size, paths.count)] }
+        let groups = paths.groups(of: size)
         return await withTaskGroup(of: (Int, [SendAnswer]).self) { tasks in
             var answers = [[SendAnswer]](repeating: [], count: groups.count)
             for (number, group) in groups.enumerated() {
@@ -49,14 +46,14 @@ struct SendService: Sendable {
         }
     }
 
-    private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
+    private func take(_ paths: [FilePath], _ destination: String?, _ again: Bool) async -> [SendAnswer] {
         var looks: [Result<FileAdmission, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
         let asked = why.routes(admission.routes)
         for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
         var queued = await queue(looks.compactMap { if case .success(let file) = $0 { file } else { nil } }, again)[...]
         return looks.compactMap { look in
-            if case .failure(let refusal) = look { return .refused(refusal.reason) }
+            if case .failure(let refusal) = look { return .refused(refusal.description) }
             return queued.popFirst()
         }
     }
@@ -67,11 +64,11 @@ struct SendService: Sendable {
     ) async -> Result<FileAdmission, Refusal> {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
-                throw Refusal(reason: "\(path.display): not a regular file, or not there")
+                throw Refusal("\(path.display): not a regular file, or not there")
             }
             let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
-            if volumes[identity.device] == nil, let found = try? VolumeFinder().identity(of: path) {
+            if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
             let arrival = Arrival(
@@ -87,16 +84,16 @@ struct SendService: Sendable {
             let decision = try await admission.decide(arrival, by: routes, at: file, &facts, hashing)
             switch decision {
             case .plan(let plan): return .success(admission.planned(arrival, plan, why))
-            case .rejected(_, let reason): throw Refusal(reason: "\(path.display): \(reason)")
+            case .rejected(_, let reason): throw Refusal("\(path.display): \(reason)")
             case .unmatched, .needs:
-                throw Refusal(reason: "\(path.display): no route takes it; name a destination with --to")
+                throw Refusal("\(path.display): no route takes it; name a destination with --to")
             }
         } catch let refusal as Refusal {
             return .failure(refusal)
         } catch let error as ConfigErrors {
-            return .failure(Refusal(reason: "\(path.display): \(SidecarFile.reason(error))"))
+            return .failure(Refusal("\(path.display): \(SidecarFile.reason(error))"))
         } catch {
-            return .failure(Refusal(reason: "\(error)"))
+            return .failure(Refusal("\(error)"))
         }
     }
 

@@ -44,7 +44,7 @@ struct DeliveryAttempt: Sendable {
         }
         let order: DeliveryOrder
         do throws(DeliveryError) {
-            // Written before anything of it is touched: whether it is this one that ends the process.
+            // Written before anything of it is touched: the next start knows by it which delivery ends the process.
             if delivery.crashes > 0 {
                 try await journaled { () throws(JournalError) in try await shared.journal.begin(delivery.id) }
             }
@@ -335,8 +335,8 @@ extension DeliveryAttempt {
             if source.isRenumbered(source.opened, since: file.identity) { return true }
             // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
             // it does not answer is not known, as when the delivery began.
-            let current = (try? await shared.journal.job(file.id))?.file ?? file
-            return try await hasContent(of: current, source)
+            let current = await shared.journal.fileIfKnown(file.id)
+            return try await hasContent(of: current ?? file, source)
         }
     }
 }

@@ -165,7 +165,7 @@ struct DeliveryLane: Sendable {
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        // All in one write; of what nobody can read, too, and so nobody sends.
+        // All in one write, also of deliveries that cannot be read and are therefore not sent.
         let told = zip(ended, exchange.settled).flatMap { Self.events($0, $1) }
         shared.log.emit(told + exchange.damaged.map { .fileError(path: $0.path, reason: $0.reason) })
         for (one, settled) in zip(ended, exchange.settled) { pass(one.report, one.claim.file, settled) }
@@ -260,10 +260,10 @@ extension DeliveryLane {
             shared.signals.raise(.finishable)
         }
         if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
-        // What is only being worked on leaves nothing to compare with.
+        // A delivery that its destination still works on leaves no checksum to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
         let isKept = !isWorkedOn && shared.looks.take(file.id)
-        // While it was gone for one destination and another had it still, what came back as it was is only known.
+        // One attempt found it gone while another still had it: a file that came back unchanged meanwhile counts as known.
         let mayBeBack = settled.isFinal && settled.state == .gone
         switch report?.event {
         case .jobDelivered, .jobWaiting: break
@@ -273,7 +273,7 @@ extension DeliveryLane {
         }
         if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { shared.roots.look(again: changed) }
         shared.roots.ended(file)
-        // More may be tried than before, in whatever lane. Its own looks by itself.
+        // More may be tried than before, in any lane. This one looks anyway.
         if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
     }
 }
@@ -306,8 +306,7 @@ struct JournalPatience: Sendable {
         let isLast = isStopping.isSet
         guard let pause = pause(isStopping: isLast) else { return false }
         if isLast {
-            // Ends early only when the task is cancelled.
-            try? await Task.sleep(for: pause)
+            await Task.rest(for: pause)
         } else {
             await isStopping.wait(until: .now.advanced(by: pause))
         }

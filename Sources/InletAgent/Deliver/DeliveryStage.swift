@@ -10,7 +10,8 @@ internal import Synchronization
 final class DeliveryStage: Service {
     let shared: Shared
     let transferPool: TransferPool
-    private let limitHold: LimitHold
+    /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
+    private let holdPatience: Duration
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
     /// go on while another waits for a disk.
     let pool = BlockingPool(
@@ -30,7 +31,7 @@ final class DeliveryStage: Service {
         self.shared = shared
         resumable = Mutex(Set(begun))
         transferPool = TransferPool(shared, silence: silence)
-        limitHold = LimitHold(shared: shared, patience: patience)
+        holdPatience = patience
     }
 
     func run() async throws {
@@ -50,7 +51,7 @@ final class DeliveryStage: Service {
                     return false
                 }
                 group.addTask {
-                    await self.limitHold.run()
+                    await self.endHeld()
                     return false
                 }
                 for await isOver in group where isOver { break }
@@ -86,11 +87,20 @@ final class DeliveryStage: Service {
         shared.signals.raise(.lanes)
     }
 
+    /// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer,
+    /// or reads back what it has sent, goes on to its end. Sleeps while no limit is 0.
+    private func endHeld() async {
+        var clock = ShutClock(patience: holdPatience)
+        await shared.signals[.limit].loop {
+            let now = ContinuousClock.now
+            let busy = clock.due(shared.destinations.shut, at: now).filter { shared.transfers.sendBack(heldAt: $0) }
+            return clock.nextLook(busy, at: now)
+        }
+    }
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
-        // Ends early only when the task is cancelled, with which the rest ends too.
-        try? await Task.sleep(for: shared.settings.settings.shutdownGrace)
+        await Task.rest(for: shared.settings.settings.shutdownGrace)
         shared.transfers.cancelAll()
     }
 }

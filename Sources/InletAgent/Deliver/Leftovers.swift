@@ -9,12 +9,6 @@ internal import ServiceLifecycle
 /// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
 /// Runs outside the scope that was cancelled.
 struct Leftovers: Service {
-    private enum Fate {
-        case gone
-        case remains
-        /// The destination cannot be asked now.
-        case away
-    }
 
     let shared: Shared
 
@@ -41,15 +35,9 @@ struct Leftovers: Service {
         var away: Set<String> = []
         var removed = 0
         var failure: JournalError?
-        for leftover in leftovers {
-            let name = leftover.delivery.destination
-            // One that hangs is asked once, so that the others have their turn.
+        for (file, delivery, checkpoint) in leftovers {
             do throws(JournalError) {
-                switch try await remove(leftover, mayAsk: !away.contains(name), &pace) {
-                case .gone: removed += 1
-                case .remains: break
-                case .away: away.insert(name)
-                }
+                if try await remove(file, delivery, checkpoint, &away, &pace) { removed += 1 }
             } catch {
                 // It is still in the journal; the others have their turn first.
                 failure = error
@@ -59,24 +47,28 @@ struct Leftovers: Service {
         return removed == Self.atOnce
     }
 
-    private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async throws(JournalError) -> Fate
-    {
-        let delivery = leftover.delivery
+    /// - Parameter away: the destinations that cannot be asked now. One that hangs is asked once, so that the others have their turn.
+    /// - Returns: whether nothing is left over any more.
+    private func remove(
+        _ file: FileRow, _ delivery: DeliveryRow, _ checkpoint: [String: [UInt8]], _ away: inout Set<String>,
+        _ pace: inout SweepPace
+    ) async throws(JournalError) -> Bool {
         guard let destination = shared.destinations[delivery.destination] else {
             // Left to the store's own expiry at last, unless it comes back into the configuration.
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
-            return .remains
+            return false
         }
-        guard mayAsk else {
+        if away.contains(delivery.destination) {
             try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
-            return .away
+            return false
         }
-        let notes = journal.seal.opened(leftover.checkpoint)
+        let notes = journal.seal.opened(checkpoint)
         do throws(DeliveryError) {
-            let order = try await shared.order(leftover.file, delivery, to: destination)
+            let order = try await shared.order(file, delivery, to: destination)
             try await destination.pipeline.abandon(order, checkpoint: notes)
         } catch {
-            return try await keep(delivery.id, error, &pace)
+            try await keep(delivery, error, &away, &pace)
+            return false
         }
         pace.forget(delivery.id)
         // What a retry can go on with; one that was superseded is never retried.
@@ -84,28 +76,24 @@ struct Leftovers: Service {
         let kept = delivery.state == .superseded ? [:] : destination.pipeline.reusable(notes)
         try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(kept))
         Failpoint.leftoverRemoved.reached()
-        shared.log.emit(.uploadAborted(.init(leftover.file, leftover.delivery)))
-        return .gone
+        shared.log.emit(.uploadAborted(.init(file, delivery)))
+        return true
     }
 
     /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what
     /// it still has may cost money. The others have their turn there, because the trouble may be with this one.
     private func keep(
-        _ delivery: Int64, _ error: DeliveryError, _ pace: inout SweepPace
-    ) async throws(JournalError) -> Fate {
-        // Our own end: at the next start it is tried at once.
-        if Task.isCancelled { return .remains }
-        let next = WallTime.now + pace.wait(for: delivery)
+        _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ pace: inout SweepPace
+    ) async throws(JournalError) {
+        // The agent is stopping: at the next start it is tried at once.
+        if Task.isCancelled { return }
+        let next = WallTime.now + pace.wait(for: delivery.id)
         switch error.verdict {
         case .outage, .credentials:
-            try await journal.postponeLeftover(delivery, until: next)
-            return .away
-        case .retry where error.code == .serverError:
-            try await journal.postponeLeftover(delivery, until: next)
-            return .remains
-        default:
-            try await journal.leftoverRemains(delivery, until: next)
-            return .remains
+            try await journal.postponeLeftover(delivery.id, until: next)
+            away.insert(delivery.destination)
+        case .retry where error.code == .serverError: try await journal.postponeLeftover(delivery.id, until: next)
+        default: try await journal.leftoverRemains(delivery.id, until: next)
         }
     }
 }

@@ -55,7 +55,7 @@ struct Probes: Service {
             }
             group.addTask {
                 // Cancelled when the probe has answered, which is read first.
-                try? await Task.sleep(for: limit)
+                await Task.rest(for: limit)
                 return DeliveryError(.outage(after: nil), .timedOut, "no answer to a probe within \(limit)")
             }
             defer { group.cancelAll() }

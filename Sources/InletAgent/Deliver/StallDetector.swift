@@ -10,19 +10,13 @@ internal import Synchronization
 struct StallDetector: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    private struct Running: Sendable {
-        var lane: LaneID
-        var sent: Int64 = 0
-        /// When that was so for the first time.
-        var since: Instant
-    }
-
-    /// Beyond one for each worker: destinations that are slow leave as many to the others.
+    /// Places beyond one for each worker: slow destinations leave as many to the others.
     static let spare = 32
 
     private let places: Int
     private let patience: Duration
-    private var running: [Int64: Running] = [:]
+    /// How much each has sent, and when that was so for the first time.
+    private var running: [Int64: (lane: LaneID, sent: Int64, since: Instant)] = [:]
     /// Places that were taken and are not yet those of a transfer.
     private var reserved: [LaneID: Int] = [:]
 
@@ -45,17 +39,17 @@ struct StallDetector: Sendable {
     /// What moves, or is about to, in each lane that has any.
     private func moving(at now: Instant) -> [LaneID: Int] {
         var moving = reserved.filter { $0.value > 0 }
-        for one in running.values where !hangs(one, at: now) { moving[one.lane, default: 0] += 1 }
+        for one in running.values where !hangs(since: one.since, at: now) { moving[one.lane, default: 0] += 1 }
         return moving
     }
 
-    private func hangs(_ one: Running, at now: Instant) -> Bool { one.since.duration(to: now) >= patience }
+    private func hangs(since: Instant, at now: Instant) -> Bool { since.duration(to: now) >= patience }
 
     /// Of `count` places that were taken, these transfers keep theirs.
     mutating func begin(_ deliveries: [Int64], of count: Int, in lane: LaneID, at now: Instant) {
         reserved[lane, default: 0] -= count
         if reserved[lane] == 0 { reserved[lane] = nil }
-        for delivery in deliveries { running[delivery] = Running(lane: lane, since: now) }
+        for delivery in deliveries { running[delivery] = (lane, 0, now) }
     }
 
     mutating func end(_ delivery: Int64) { running[delivery] = nil }
@@ -78,20 +72,15 @@ struct StallDetector: Sendable {
 
 /// The places of big transfers, and the lanes that wait for one.
 final class TransferPool: Sendable {
-    private struct State {
-        var detector: StallDetector
-        /// Got fewer than they wanted.
-        var waiting: Set<LaneID> = []
-    }
-
-    private let state: Mutex<State>
+    /// Those that wait got fewer than they wanted.
+    private let state: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
     private let shared: Shared
     /// Raised when a lane begins to wait.
     private let isShort = WakeSignal()
 
     init(_ shared: Shared, silence: Duration) {
         self.shared = shared
-        state = Mutex(State(detector: StallDetector(workers: shared.settings.settings.workers, patience: silence)))
+        state = Mutex((StallDetector(workers: shared.settings.settings.workers, patience: silence), []))
     }
 
     /// As `StallDetector.take`; the lane is woken when there may be more.
@@ -142,24 +131,6 @@ final class TransferPool: Sendable {
             }
             await isShort.wait(until: next)
             if let next, next <= .now { wake() }
-        }
-    }
-}
-
-/// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer, or
-/// reads back what it has sent, goes on to its end.
-struct LimitHold: Sendable {
-    let shared: Shared
-    /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
-    let patience: Duration
-
-    /// Until the task is cancelled. Sleeps while no limit is 0.
-    func run() async {
-        var clock = ShutClock(patience: patience)
-        await shared.signals[.limit].loop {
-            let now = ContinuousClock.now
-            let busy = clock.due(shared.destinations.shut, at: now).filter { shared.transfers.sendBack(heldAt: $0) }
-            return clock.nextLook(busy, at: now)
         }
     }
 }

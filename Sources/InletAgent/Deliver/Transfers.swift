@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
 
@@ -35,7 +36,7 @@ package final class Transfers: Sendable {
 
     /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
     private static let mostSteps = 10_000
-    /// Many times what can be between its claim and its start at one moment.
+    /// Far more than can be claimed and not yet started at one moment.
     static let mostMissed = 10_000
 
     private let state = Mutex(State())
@@ -72,13 +73,13 @@ package final class Transfers: Sendable {
 
     /// Ends a running delivery.
     func cancel(_ delivery: Int64) {
-        let entry = state.withLock { state -> Entry? in
-            if let entry = state.entries[delivery] { return entry }
+        let signal = state.withLock { state -> WakeSignal? in
+            if let running = state.entries[delivery] { return running.cancel }
             if state.missed.count >= Self.mostMissed { (state.missed, state.missedBefore) = ([], state.missed) }
             state.missed.insert(delivery)
             return nil
         }
-        entry?.cancel.raise()
+        signal?.raise()
     }
 
     func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.raise() } }
@@ -150,8 +151,8 @@ struct ProgressWatch: Sendable {
     func run(_ attempt: Attempt) async {
         var told: Int64 = 0
         var pace = ProgressPace()
-        // Its sleep throws when the attempt has ended.
-        while (try? await Task.sleep(for: interval)) != nil {
+        // Cancelled when the attempt has ended.
+        while await Task.rest(for: interval) {
             // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
             // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
             heartbeat.beat(.workers)

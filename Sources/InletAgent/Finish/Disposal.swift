@@ -305,7 +305,7 @@ struct Disposal: Sendable {
         return take([.writeReason(disposition), .end(disposition, state: nil, place: target)])
     }
 
-    // MARK: - Neither here nor there
+    // MARK: - Under neither name
 
     private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {

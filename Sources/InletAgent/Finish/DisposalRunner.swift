@@ -101,7 +101,7 @@ struct DisposalMisstep: Error, CustomStringConvertible {
 /// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
 /// whatever is put in the place of the folders above it meanwhile.
 struct DisposalRunner: Sendable {
-    enum Ending: Sendable {
+    enum DisposalEnd: Sendable {
         case done(String, state: FileState?, place: FilePath?)
         case wait(until: WallTime, note: String)
     }
@@ -125,7 +125,7 @@ struct DisposalRunner: Sendable {
     private var file: FileRow { job.file }
 
     /// Until the file is done with, or must wait. - Throws: why neither can be said; it is tried again later.
-    mutating func run() async throws -> Ending {
+    mutating func run() async throws -> DisposalEnd {
         var seen = DisposalFact.begun
         while true {
             switch disposal.next(seen, at: .now) {
@@ -162,7 +162,7 @@ struct DisposalRunner: Sendable {
         case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
         case .hide(let identity, let path): return try hide(identity, as: path)
         case .chooseTarget(let path, let number): return try chooseTarget(path, number)
-        case .compareCopy(let name): return .answer(try SourceCopy.isFinished(try open(.target), of: try open(name)))
+        case .compareCopy(let name): return .answer(try open(.target).isFinishedCopy(of: try open(name)))
         case .move(let identity): try move(identity)
         case .copy(let identity): try copy(identity)
         case .removeCopy(let path): try removeCopy(path)
@@ -196,8 +196,8 @@ struct DisposalRunner: Sendable {
         try OpenName.find(path, below: places.root, in: openRoot(for: path))
     }
 
-    /// Where it cannot be opened, `OpenName` tries again, and has the reason.
     private mutating func openRoot(for path: FilePath) -> Folder? {
+        // Where it cannot be opened, `OpenName` tries again, and has the reason.
         if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try? Folder(places.root) }
         return root
     }
@@ -324,7 +324,7 @@ struct DisposalRunner: Sendable {
 
     private func copy(_ identity: FileIdentity) throws {
         guard let copy = wanted?.copy else { throw DisposalMisstep(state: "copy", seen: "no name for it") }
-        try SourceCopy.copy(try open(.hidden), identity, to: try open(.target), by: copy)
+        try open(.hidden).copy(identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }
 

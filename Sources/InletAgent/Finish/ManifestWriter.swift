@@ -132,7 +132,7 @@ struct ManifestWriter: Service {
     // MARK: - Folders
 
     private func write(
-        _ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, into target: FilePath, _ destination: String
+        _ manifest: UnitManifest, _ delivered: UnitManifest.DeliveredList, into target: FilePath, _ destination: String
     ) async throws {
         // A history speaks for its whole folder: that must be this unit's own.
         var isAlone = manifest.rule.format == .ascmhl && !delivered.folder.isEmpty
@@ -163,7 +163,7 @@ struct ManifestWriter: Service {
     // MARK: - Objects
 
     /// Puts the list in the queue as a file of its own, as `inlet send` does: it is delivered with all that this promises.
-    private func send(_ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, to destination: String)
+    private func send(_ manifest: UnitManifest, _ delivered: UnitManifest.DeliveredList, to destination: String)
         async throws
     {
         let folder = folder(manifest).appending(UnitManifest.plain(destination))
@@ -180,20 +180,9 @@ struct ManifestWriter: Service {
         let admission = Admission(shared)
         var list = admission.planned(Arrival(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
-        if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) { throw NotQueued() }
-    }
-
-    private struct NotQueued: Error, CustomStringConvertible {
-        var description: String { "the journal cannot be written now" }
-    }
-}
-
-extension JournalError {
-    /// Whether it goes on by itself when the disk does; nothing can be written before.
-    fileprivate var isOfDisk: Bool {
-        switch self {
-        case .full, .ioError, .noDescriptors, .locked: true
-        case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
+        if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) {
+            throw Refusal("the journal cannot be written now")
         }
     }
+
 }

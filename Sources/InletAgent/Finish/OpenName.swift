@@ -97,25 +97,24 @@ struct OpenName: Sendable {
     }
 }
 
-/// A copy of a source on another file system: compared with what was read, and only then does the source go.
-enum SourceCopy {
+extension OpenName {
+    /// Copies a source to another file system: the copy is compared with what was read, and only then does the source go.
+    ///
     /// - Parameters:
-    ///   - identity: what `file` was when it was judged; nothing has changed its ctime since.
+    ///   - identity: what it was when it was judged; nothing has changed its ctime since.
     ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it: to look
     ///     for what a process left that died would take longer with every file in an archive.
     /// - Throws: also where `target` was taken meanwhile; the source is where it was.
-    static func copy(
-        _ file: OpenName, _ identity: FileIdentity, to target: OpenName, by copy: OpenName
-    ) throws {
-        let source = try file.source()
+    func copy(_ identity: FileIdentity, to target: OpenName, by copy: OpenName) throws {
+        let source = try source()
         _ = try FileCopy.copy(
             source, toTemporaryIn: target.folder, name: target.name, as: copy.name, isCancelled: { Task.isCancelled },
             progress: { _ in })
         do {
-            guard try isSame(source, copy), source.opened == identity,
+            guard try copy.holds(source), source.opened == identity,
                 try source.identity() == source.opened
             else {
-                throw SystemError(call: "copy", path: file.path, target: target.path, code: .ioError)
+                throw SystemError(call: "copy", path: path, target: target.path, code: .ioError)
             }
             try copy.rename(to: target)
         } catch {
@@ -126,18 +125,18 @@ enum SourceCopy {
         try target.folder.synchronize()
     }
 
-    /// Whether `target` is a whole copy of `file`, made before the process died, or a second name of it, where a rename is a link
-    /// and an unlink.
-    static func isFinished(_ target: OpenName, of file: OpenName) throws -> Bool {
-        guard let copy = try target.look().identity, let source = try file.look().identity else { return false }
+    /// Whether it is a whole copy of `file`, made before the process died, or a second name of it, where a rename is a link and an
+    /// unlink.
+    func isFinishedCopy(of file: OpenName) throws -> Bool {
+        guard let copy = try look().identity, let source = try file.look().identity else { return false }
         if copy.isFile(source) { return true }
         guard copy.isKnown(as: source), copy.device != source.device else { return false }
-        return try isSame(try file.source(), target)
+        return try holds(try file.source())
     }
 
     /// Compares the source with the copy as the disk holds it.
-    private static func isSame(_ source: SourceFile, _ copy: OpenName) throws -> Bool {
-        var reader = try UncachedReader.open(copy.name, in: copy.folder)
+    private func holds(_ source: SourceFile) throws -> Bool {
+        var reader = try UncachedReader.open(name, in: folder)
         let comparison = Comparison(source)
         while try reader.next({ comparison.add($0) }) {
             if Task.isCancelled { throw CancellationError() }

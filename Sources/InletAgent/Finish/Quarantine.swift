@@ -33,12 +33,15 @@ struct QuarantineReason: Sendable {
     /// Removes the reason for a file that is no longer in quarantine.
     static func remove(beside file: OpenName, disposition: String) {
         var number = 1
-        while true {
-            let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
-            // What cannot be read or removed stays: it says what was, and a newer one for that name replaces it.
-            guard (try? reason.look()) ?? .missing != .missing else { return }
-            if isReason(reason, disposition) { return (try? reason.remove()) ?? () }
-            number += 1
+        do throws(SystemError) {
+            while true {
+                let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
+                if try reason.look() == .missing { return }
+                if isReason(reason, disposition) { return try reason.remove() }
+                number += 1
+            }
+        } catch {
+            // What cannot be looked at or removed stays: it says what was, and a newer one for that name replaces it.
         }
     }
 
@@ -61,16 +64,13 @@ struct QuarantineReason: Sendable {
 
 /// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent. Blocks.
 struct QuarantineReturn: Sendable {
-    /// Why a file stays where it is: the end of a sentence that begins with it.
-    struct Refusal: Error, CustomStringConvertible {
-        let description: String
-    }
 
     let file: FileRow
 
     private var shown: String { Disposition.quarantine(file.disposition) ?? "" }
 
     /// Moves it, unless that has been done. - Returns: what it is now, under its own name.
+    /// - Throws: why it stays where it is: the end of a sentence that begins with the file.
     func run() throws(Refusal) -> FileIdentity {
         do {
             if let lying = try lying() { return try move(lying.name, lying.identity) }
@@ -82,10 +82,10 @@ struct QuarantineReturn: Sendable {
         } catch let refusal as Refusal {
             throw refusal
         } catch {
-            throw Refusal(description: "lies in quarantine as \(shown), and cannot be moved back: \(error)")
+            throw Refusal("lies in quarantine as \(shown), and cannot be moved back: \(error)")
         }
         throw Refusal(
-            description: "was quarantined as \(shown), and is not there: is its disk mounted? "
+            "was quarantined as \(shown), and is not there: is its disk mounted? "
                 + "Put it back under \(file.root.display), and it is taken as a new file")
     }
 
@@ -96,7 +96,7 @@ struct QuarantineReturn: Sendable {
                 continue
             }
             guard identity.isKnown(as: file.identity) else {
-                throw Refusal(description: "was quarantined as \(shown), where another file is now")
+                throw Refusal("was quarantined as \(shown), where another file is now")
             }
             return (open, identity)
         }
@@ -113,7 +113,7 @@ struct QuarantineReturn: Sendable {
             guard error.isCrossDevice else { throw error }
             let copy = own.beside(FileCopy.temporaryName(for: own.name))
             do {
-                try SourceCopy.copy(lying, identity, to: own, by: copy)
+                try lying.copy(identity, to: own, by: copy)
             } catch let error as SystemError where error.isTaken {
                 throw taken
             }
@@ -128,7 +128,7 @@ struct QuarantineReturn: Sendable {
 
     private var taken: Refusal {
         Refusal(
-            description: "lies in quarantine as \(shown), and another file is at \(file.fullPath.display): "
+            "lies in quarantine as \(shown), and another file is at \(file.fullPath.display): "
                 + "move that away, and retry")
     }
 }

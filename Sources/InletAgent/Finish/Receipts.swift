@@ -116,8 +116,8 @@ final class ReceiptFiles: Sendable {
     private let folder: FilePath
     private let version: String
     private let log: EventLog
-    /// The roots of which it was said that their receipts are elsewhere.
-    private let told = Mutex<Set<Told>>([])
+    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
+    private let told = Mutex<[Bool: Set<FilePath>]>([:])
 
     init(stateDirectory: FilePath, version: String, log: EventLog) {
         (folder, self.version, self.log) = (stateDirectory.appending("receipts"), version, log)
@@ -173,13 +173,8 @@ final class ReceiptFiles: Sendable {
     /// Once for each watched folder, and once more where its sources go by themselves.
     private func tell(_ file: FileRow, _ error: any Error) {
         let isGone = if case .sourceIsGone = error as? Elsewhere { true } else { false }
-        guard told.withLock({ $0.insert(Told(root: file.root, isGone: isGone)).inserted }) else { return }
+        guard told.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
         log.emit(.receiptElsewhere(root: file.root, folder: folder, reason: "\(error)"))
-    }
-
-    private struct Told: Hashable {
-        var root: FilePath
-        var isGone: Bool
     }
 
     // MARK: - Beside the file
@@ -220,13 +215,14 @@ final class ReceiptFiles: Sendable {
 
     /// A file that was kept after it had failed, and was sent again, has left its first receipt at its old place.
     private func removeEarlier(_ file: FileRow) {
-        // What is left of it is a true receipt of the first end; the second one says its own place.
-        guard let path = ReceiptName.beside(file.fullPath), let receipt = try? OpenName(path, below: file.root),
-            let text = try? receipt.folder.read(receipt.name, limit: 4 << 20),
-            text.starts(with: "{\"job\":\(file.id),".utf8)
-        else { return }
-        // As above.
-        try? receipt.remove()
+        guard let path = ReceiptName.beside(file.fullPath) else { return }
+        do throws(SystemError) {
+            let receipt = try OpenName(path, below: file.root)
+            let text = try receipt.folder.read(receipt.name, limit: 4 << 20)
+            if text.starts(with: "{\"job\":\(file.id),".utf8) { try receipt.remove() }
+        } catch {
+            // What is left of it is a true receipt of the first end; the second one says its own place.
+        }
     }
 }
 

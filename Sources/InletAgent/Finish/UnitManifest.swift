@@ -11,12 +11,8 @@ struct UnitManifest: Sendable {
     let host: String
     let version: String
 
-    /// What a destination has of the unit.
-    struct Delivered: Sendable, Equatable {
-        /// The folder that all its keys share; empty for the destination's top.
-        var folder: String
-        var content: ManifestContent
-    }
+    /// What a destination has of the unit: the folder that all its keys share, empty for the destination's top, and its list.
+    typealias DeliveredList = (folder: String, content: ManifestContent)
 
     /// The files that were delivered, by their paths below the unit's folder.
     var source: ManifestContent {
@@ -38,7 +34,7 @@ struct UnitManifest: Sendable {
     }
 
     /// The files that `destination` has, by their names there; nil when none of them has a checksum.
-    func delivered(to destination: String) -> Delivered? {
+    func delivered(to destination: String) -> DeliveredList? {
         let found = jobs.flatMap { job in
             job.deliveries.filter { $0.isOfContent && $0.destination == destination }
                 .compactMap(\.proof).map { (file: job.file, names: Array($0.key.utf8).split(separator: slash)) }
@@ -58,8 +54,7 @@ struct UnitManifest: Sendable {
         content.absent += jobs.flatMap { job in
             job.deliveries.filter { $0.destination == destination }.compactMap { absence(of: job.file, $0) }
         }
-        return Delivered(
-            folder: String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content: content)
+        return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
     }
 
     /// The folder that is the unit's at a destination: where the keys keep the way below the unit, what is before that;

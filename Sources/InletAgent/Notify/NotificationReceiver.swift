@@ -3,7 +3,7 @@ internal import InletJournal
 package import InletLinux
 package import InletPipelines
 
-/// One receiver of notices, and how it is told.
+/// A receiver of notifications, and how they are sent to it.
 package struct NotificationReceiver: Sendable {
     package let settings: NotifySettings
     private let webhook: Webhook?
@@ -25,7 +25,7 @@ package struct NotificationReceiver: Sendable {
         (self.settings, self.webhook, self.pool) = (settings, webhook, pool)
     }
 
-    /// Sends a notice of nothing, once.
+    /// Sends a test notification, once.
     package func test(at now: WallTime) async -> NoticeOutcome {
         await send(.test(settings.name, host: ProcessSetup.hostName, at: now), NotificationDetails(), at: now)
     }
@@ -36,7 +36,7 @@ package struct NotificationReceiver: Sendable {
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
             return await webhook.post(text.body, id: text.id, at: now)
         case .exec(let words):
-            // A line: what reads lines takes one without an end for none.
+            // With an end: programs that read lines ignore one without.
             let child = ChildProcess(
                 words, environment: details.environment(text.event), input: text.body + [UInt8(ascii: "\n")],
                 timeout: settings.timeout)
@@ -57,10 +57,10 @@ package struct NotificationReceiver: Sendable {
     }
 }
 
-/// When a receiver that could not be told is tried again. Decides only.
+/// When a notification that failed is sent again. Decides only.
 ///
-/// Who does not answer holds up what is in line for him, so that it comes in its order when he is back. A notice that is
-/// refused steps aside: those behind it may be wanted. Only who refuses one after the other is left alone for a while.
+/// A receiver that does not answer holds up its line, so that everything comes in order once it is back. A notification that is
+/// refused steps aside: those behind it may be accepted. A receiver that refuses one after the other is left alone for a while.
 struct NotificationSchedule: Sendable {
     enum Action: Sendable, Equatable {
         case remove
@@ -72,7 +72,7 @@ struct NotificationSchedule: Sendable {
 
     static let firstDelay = Duration.seconds(5)
     static let longestDelay = Duration.seconds(3600)
-    /// From the event on. One that is already as old when it is first tried has its tries all the same.
+    /// Counted from the event. One that is already that old at its first try still has `leastTries`.
     static let patience = Duration.seconds(3 * 86_400)
     static let leastTries = 8
     private static let mostRefused = 12
@@ -102,7 +102,7 @@ struct NotificationSchedule: Sendable {
             pausedUntil = now + wait
             return isTooOld(notice, tries, now) ? .giveUp : .again(at: now + wait, holdsLine: true)
         case .refused(_, let most):
-            // He answers; and what is wrong with one notice need not be with the next.
+            // It answers, and what is wrong with one notification need not be wrong with the next.
             failures = 0
             if refused.count < Self.mostRefused { refused.insert(notice.id) }
             pausedUntil = refused.count > 1 ? now + Self.delay(refused.count - 1) : nil

@@ -5,8 +5,8 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Tells those who are to be told of what happens. A reload replaces them: telling the old ones is cancelled, and what is not
-/// told yet waits in the journal for the new ones.
+/// Sends notifications. A reload replaces the receivers: sending to the old ones is cancelled, and what is not sent yet waits in
+/// the journal for the new ones.
 final class NotificationStage: Service {
     private let notifier: Replaceable<Notifier>
     private let restarts: ServiceRestarts
@@ -31,8 +31,8 @@ final class NotificationStage: Service {
     }
 }
 
-/// Tells the receivers of `notify:` what the outbox holds for them: each in its order, one notice at a time, none held up by
-/// another. What could not be told stays in the journal; without receivers there is nothing to do.
+/// Sends the receivers of `notify:` what the outbox holds for each: in order, one at a time, none held up by another. What could not
+/// be sent stays in the journal; without receivers there is nothing to do.
 struct Notifier: Service {
     private let journal: Journal
     private let receivers: [NotificationReceiver]
@@ -68,14 +68,12 @@ struct Notifier: Service {
         if !receivers.isEmpty { queue.listen(to: log) }
     }
 
-    /// Hears nothing any more; what it has heard is still put in the outbox.
+    /// Stops listening; what was heard before is still put in the outbox.
     func close() { queue.close() }
 
     func run() async throws {
         guard !receivers.isEmpty else {
-            // Ends when the agent stops, or the task is cancelled; both are an end.
-            try? await gracefulShutdown()
-            return
+            return await Task.waitForStop()
         }
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
@@ -94,7 +92,7 @@ struct Notifier: Service {
     private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
         var schedule = NotificationSchedule()
         await signal.loop {
-            // Nothing is to shorten this: whatever comes has to wait. It ends early only when the task is cancelled.
+            // Nothing shortens the pauses of a receiver: whatever comes meanwhile waits.
             if let pause = schedule.pausedUntil, pause > .now {
                 await Task.rest(for: pause - .now)
                 return .now
@@ -153,7 +151,7 @@ struct Notifier: Service {
         }
     }
 
-    /// The notice with all that it says; nil when it is no longer so.
+    /// The notification with its whole content; nil when it is no longer true.
     private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationDetails)? {
         switch notice.event {
         case .delivered, .failed, .rejected:
@@ -185,16 +183,11 @@ extension NoticeOutcome {
     }
 }
 
-/// Hears what the agent says: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
+/// Listens to the agent's events: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
 /// there. Whoever emits an event never waits for it.
 final class NotificationQueue: Sendable {
-    private struct Post: Sendable {
-        var event: NoticeEvent
-        var payload: [UInt8]
-        var at: WallTime
-        /// Where the same is not told twice.
-        var word: LastWord?
-    }
+    /// `word` is there where the same is not told twice.
+    private typealias Post = (event: NoticeEvent, payload: [UInt8], time: WallTime, word: LastWord?)
 
     /// One for each receiver.
     let signals: [WakeSignal]
@@ -233,10 +226,9 @@ final class NotificationQueue: Sendable {
     private func wake() { for signal in signals { signal.raise() } }
 
     private func add(_ event: NoticeEvent, _ payload: [UInt8], word: LastWord? = nil) {
-        let post = Post(event: event, payload: payload, at: .now, word: word)
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
-            posts.append(post)
+            posts.append((event, payload, .now, word))
         }
         signal.raise()
     }
@@ -245,8 +237,10 @@ final class NotificationQueue: Sendable {
     func flush(_ journal: Journal) async -> Bool {
         while let post = posts.withLock({ $0.first }) {
             Failpoint.posting.reached()
-            // It stays, and is posted with the next one or at the next look.
-            guard (try? await journal.post(post.event, post.payload, at: post.at, once: post.word)) != nil else {
+            do throws(JournalError) {
+                try await journal.post(post.event, post.payload, at: post.time, once: post.word)
+            } catch {
+                // It stays, and is posted with the next one or at the next look.
                 return false
             }
             Failpoint.posted.reached()

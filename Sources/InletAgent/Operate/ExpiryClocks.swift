@@ -19,21 +19,24 @@ struct ExpiryClocks: Service {
         await cancelWhenGracefulShutdown {
             var (wasOver, pause) = (false, Self.shortest)
             await shared.signals[.expirable].loop {
-                // However much happens. It ends early only when it is asked to stop.
-                do { try await Task.sleep(for: pause) } catch { return nil }
-                // What the journal does not answer now is asked at the next pass; the workers, who ask it all the time, say
-                // that it fails.
-                let waiting = try? await self.waiting()
-                if let waiting { wasOver = await pass(waiting, wasOver) }
-                // Where no clock runs that ends anything there is none to keep, and no reason to wake up.
-                let rests = waiting?.clocks.isEmpty == true
-                pause = rests ? Self.shortest : waiting?.pause ?? Self.interval
-                return rests ? nil : .now
+                // However much happens.
+                guard await Task.rest(for: pause) else { return nil }
+                do throws(JournalError) {
+                    let waiting = try await self.waiting()
+                    wasOver = await pass(waiting, wasOver)
+                    // Where no clock runs that ends anything there is none to keep, and no reason to wake up.
+                    let rests = waiting.clocks.isEmpty
+                    pause = rests ? Self.shortest : waiting.pause
+                    return rests ? nil : .now
+                } catch {
+                    // Asked at the next pass; the workers, who ask the journal all the time, say that it fails.
+                    pause = Self.interval
+                    return .now
+                }
             }
         }
         for (name, uptime) in shared.destinations.uptimes() where shared.destinations.hasRun(name) {
-            // The clock goes on from what was written last: files expire later, none too soon.
-            _ = try? await shared.journal.setUptime(name, uptime, at: .now)
+            await shared.journal.keepUptime(name, uptime)
         }
     }
 
@@ -56,8 +59,8 @@ struct ExpiryClocks: Service {
         let limit = shared.settings.settings.queueWarning
         let isOver = waiting.total > limit
         if isOver, !wasOver {
-            // How many wait indeed, as the journal knows without counting a million rows. The warning is given in any case.
-            let pending = (try? await shared.journal.pending())?.files ?? 0
+            // How many wait indeed, as the journal knows without counting a million rows.
+            let pending = await shared.journal.pendingIfKnown()?.files ?? 0
             shared.log.emit(.queueWarning(waiting: max(waiting.total, pending), limit: limit))
         }
         if wasOver, !isOver { shared.log.emit(.queueNormal(waiting: waiting.total, limit: limit)) }
@@ -66,18 +69,29 @@ struct ExpiryClocks: Service {
 
     /// - Returns: whether there may be more.
     private func expire(_ name: String, _ uptime: Int64) async -> Bool {
-        // What the journal cannot expire now expires at a later pass.
-        guard let expired = try? await shared.journal.setUptime(name, uptime, at: .now), !expired.isEmpty else {
+        let expired: [Int64]
+        do throws(JournalError) {
+            expired = try await shared.journal.setUptime(name, uptime, at: .now)
+        } catch {
+            // What cannot expire now expires at a later pass.
             return false
         }
+        if expired.isEmpty { return false }
         for id in expired {
-            // It has expired, and status says so; only this line of the log is missing.
-            guard let file = try? await shared.journal.job(id)?.file else { continue }
-            shared.log.emit(.expired(file, name))
+            // It has expired, and status says so; only this line of the log may be missing.
+            if let file = await shared.journal.fileIfKnown(id) { shared.log.emit(.expired(file, name)) }
         }
         shared.signals.raise(.finishable, .leftover)
         // What expired may have been the last that others waited for.
         shared.signals.raiseDeliverable()
         return expired.count == Journal.expiredAtOnce
+    }
+}
+
+extension Journal {
+    /// Writes down a destination's expiry clock at its end.
+    func keepUptime(_ destination: String, _ uptime: Int64) async {
+        // Without it the clock goes on from what was written last: files expire later, none too soon.
+        _ = try? await setUptime(destination, uptime, at: .now)
     }
 }

@@ -6,17 +6,10 @@ package import ServiceLifecycle
 internal import Synchronization
 internal import SystemPackage
 
-/// How well the agent is: whether its journal can be written, its loops live, and its parts go on.
-struct AgentHealth: Sendable {
-    let journal: JournalHealth
-    let heartbeat: Heartbeat
-    let restarts: ServiceRestarts
-}
-
 /// Says once that the journal cannot be written, and once that it can again.
 package final class JournalHealth: Sendable {
-    /// Who asks it beside those that write what is admitted and delivered: one that finds it well says nothing of what
-    /// another one needs of it.
+    /// Who uses the journal: `queue` stands for all that write what is admitted and delivered. Each reports for itself: that one
+    /// can use it tells nothing about what another needs.
     package enum Asker: Sendable { case queue, finisher, sweeper, watch }
 
     /// Why each of them cannot use it.
@@ -47,7 +40,22 @@ package final class JournalHealth: Sendable {
     }
 }
 
-/// Who has passed its loop lately: the watchdog's evidence that the agent does more than exist.
+extension Journal {
+    /// Whether a read succeeds now: a sign of life.
+    var answers: Bool {
+        get async {
+            do throws(JournalError) {
+                _ = try await totals()
+                return true
+            } catch {
+                // Why it fails is said by those who work with it.
+                return false
+            }
+        }
+    }
+}
+
+/// Which loops have passed lately: the watchdog's evidence that the agent works.
 final class Heartbeat: Sendable {
     /// The loops that must live.
     enum Part: Hashable, Sendable {
@@ -58,18 +66,13 @@ final class Heartbeat: Sendable {
 
     /// When each part passed last, as one count for all of them: it never goes back, so that a part that is forgotten and
     /// expected again is not behind what was seen of it.
-    private struct State {
-        var passes: [Part: Int]
-        var total = 0
-    }
-
-    private let state: Mutex<State>
+    private let state: Mutex<(passes: [Part: Int], total: Int)>
 
     /// - Parameter roots: the watched folders that do not come and go, each with a loop of its own. A card that does not answer
     ///   for minutes is no reason to end what goes on elsewhere.
     init(roots: [FilePath]) {
         let parts = roots.map(Part.intake) + [.journal, .workers]
-        state = Mutex(State(passes: Dictionary(parts.map { ($0, 0) }, uniquingKeysWith: { first, _ in first })))
+        state = Mutex((Dictionary(parts.map { ($0, 0) }, uniquingKeysWith: { first, _ in first }), 0))
     }
 
     /// One that must live from now on.
@@ -78,7 +81,7 @@ final class Heartbeat: Sendable {
     /// One that has ended in order.
     func forget(_ part: Part) { state.withLock { $0.passes[part] = nil } }
 
-    /// Others than those that must live are not counted.
+    /// Ignores parts that need not live.
     func beat(_ part: Part) {
         state.withLock { state in
             guard state.passes[part] != nil else { return }
@@ -89,30 +92,18 @@ final class Heartbeat: Sendable {
 
     /// Whether every part has passed since `last`, which is brought up to date if so.
     func haveAllPassed(since last: inout [Part: Int]) -> Bool {
-        let now = state.withLock(\.passes)
+        let now = state.withLock { $0.passes }
         guard now.allSatisfy({ $0.value > last[$0.key] ?? 0 }) else { return false }
         last = now
         return true
     }
 }
 
-/// A part of the agent that has ended although nobody asked it to.
-package struct ServiceIncident: Sendable, Equatable {
-    /// What it does, in words.
-    package var service: String
-    package var reason: String
-}
-
 /// Runs parts of the agent that have no end of their own. One that ends unasked is an incident: it is said, shown until the
 /// part has run for a while again, and the part begins anew after a pause.
 final class ServiceRestarts: Sendable {
-    private struct Entry {
-        var reason: String
-        /// When it began anew; nil while that is waited for.
-        var since: ContinuousClock.Instant?
-    }
-
-    private let entries = Mutex<[String: Entry]>([:])
+    /// Why each has ended, and when it began anew; nil while that is waited for.
+    private let entries = Mutex<[String: (reason: String, since: ContinuousClock.Instant?)]>([:])
     private let log: EventLog
     private let first: Duration
 
@@ -123,10 +114,11 @@ final class ServiceRestarts: Sendable {
     /// - Parameter first: how long is waited before it begins anew; twice as long each time, up to a minute.
     init(log: EventLog, first: Duration = .seconds(1)) { (self.log, self.first) = (log, first) }
 
-    func incidents(at now: ContinuousClock.Instant = .now) -> [ServiceIncident] {
+    /// The parts that have ended unasked, by what they do, and why.
+    func incidents(at now: ContinuousClock.Instant = .now) -> [(service: String, reason: String)] {
         entries.withLock { entries in
             entries.filter { entry in entry.value.since.map { $0.duration(to: now) < Self.calm } ?? true }
-        }.map { ServiceIncident(service: $0.key, reason: $0.value.reason) }.sorted { $0.service < $1.service }
+        }.map { ($0.key, $0.value.reason) }.sorted { $0.0 < $1.0 }
     }
 
     /// Runs `work` until the task is cancelled or the agent stops.
@@ -145,10 +137,9 @@ final class ServiceRestarts: Sendable {
             }
             if Self.isAsked { break }
             if begun.duration(to: .now) > Self.calm { pause = first }
-            entries.withLock { $0[service] = Entry(reason: reason) }
+            entries.withLock { $0[service] = (reason, nil) }
             log.emit(.serviceFailed(service: service, reason: reason, wait: pause))
-            // Ends early only when it is asked to, which the loop sees.
-            try? await cancelWhenGracefulShutdown { [pause] in try await Task.sleep(for: pause) }
+            await Task.restUntilStop(for: pause)
             pause = min(pause * 2, Self.longest)
             entries.withLock { $0[service]?.since = .now }
         }
@@ -178,8 +169,7 @@ struct Watchdog: Service {
         if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
-            // Ends when the agent stops, or the task is cancelled; both are an end.
-            try? await gracefulShutdown()
+            await Task.waitForStop()
         }
         // Stopping runs what has not been run before.
         ProcessMemory.releaseColdPages()
@@ -194,9 +184,8 @@ struct Watchdog: Service {
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             shared.nudge()
             // A journal that does not answer gives no sign of life, which is what the watchdog is for.
-            if (try? await shared.journal.totals()) != nil { heartbeat.beat(.journal) }
-            // Ends early only when it is asked to stop.
-            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }
+            if await shared.journal.answers { heartbeat.beat(.journal) }
+            await Task.restUntilStop(for: interval)
             if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
         }
     }

@@ -10,11 +10,6 @@ package struct JournalBackups: Sendable {
     private let directory: FilePath
     private let pool = BlockingPool(name: "backup", threads: 1)
 
-    /// Why a backup was not made.
-    package struct Refusal: Error, Sendable, CustomStringConvertible {
-        package let description: String
-    }
-
     init(_ journal: Journal) {
         self.journal = journal
         directory = journal.path.removingLastComponent().appending("backups")
@@ -35,25 +30,22 @@ package struct JournalBackups: Sendable {
             try Self.requireBackup(path, of: journal.path)
             // SQLite would not say why it cannot.
             try DurableFile.write([], to: draft, mode: 0o600)
-            // Of a process that died; SQLite's own files of it too.
-            for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
+            // Of a process that died.
+            Self.discard(draft)
         }
         do {
             // What opens, syncs and closes files in it is blocking.
             try await withTaskExecutorPreference(pool) { try await journal.copy(to: draft) }
             try await pool.run { () throws(SystemError) in try DurableFile.place(draft, at: path) }
         } catch {
-            await pool.run {
-                // What stays is removed by the next backup; the error at hand is the one that is told.
-                for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
-            }
+            await pool.run { Self.discard(draft) }
             throw error
         }
         return path
     }
 
     package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
-        guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
+        guard let name = path.lastComponent else { throw Refusal("\(path.display) is no file's name") }
         return name
     }
 
@@ -62,7 +54,13 @@ package struct JournalBackups: Sendable {
         path.removingLastComponent().appending(".\(try name(of: path).string).inlet-backup.tmp")
     }
 
-    private static let suffixes = ["", "-journal", "-wal", "-shm"]
+    /// Removes a backup that is not whole, and what SQLite keeps beside it.
+    private static func discard(_ draft: FilePath) {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            // What stays is removed by the next backup.
+            try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8))
+        }
+    }
 
     /// Nothing else than an earlier backup is written over. Throws `SystemError` or `Refusal`.
     package static func requireBackup(_ path: FilePath, of journal: FilePath) throws {
@@ -71,14 +69,14 @@ package struct JournalBackups: Sendable {
         case .regular(let identity, _, _):
             let own = try FileLook.look(at: journal).identity
             if identity.inode == own?.inode, identity.device == own?.device {
-                throw Refusal(description: "\(path.display) is the journal itself")
+                throw Refusal("\(path.display) is the journal itself")
             }
             let source = try SourceFile(opening: path)
             guard try source.content(of: header.count) == header else {
-                throw Refusal(description: "\(path.display) is there and is no backup of a journal; name another file")
+                throw Refusal("\(path.display) is there and is no backup of a journal; name another file")
             }
-        case .directory: throw Refusal(description: "\(path.display) is a folder; name a file in it")
-        case .symlink, .other: throw Refusal(description: "\(path.display) is no file")
+        case .directory: throw Refusal("\(path.display) is a folder; name a file in it")
+        case .symlink, .other: throw Refusal("\(path.display) is no file")
         }
     }
 
@@ -97,7 +95,7 @@ package struct JournalBackups: Sendable {
             if let keep { try await prune(keep: keep) }
             return true
         } catch {
-            // One that keeps no number is the last that a journal in trouble gets: it is always spoken of.
+            // A backup without `keep` is the last that a journal in trouble gets: its failure is always logged.
             if keep == nil || !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
             return false
         }
@@ -114,11 +112,15 @@ package struct JournalBackups: Sendable {
     /// which says what is wrong.
     func newest() async -> WallTime? {
         await pool.run {
-            // As said above: one more is made.
-            guard let name = try? names().last,
-                let identity = try? FileLook.look(at: directory.appending(name)).identity
-            else { return nil }
-            return WallTime(milliseconds: identity.modified / 1_000_000)
+            do throws(SystemError) {
+                guard let name = try names().last else { return nil }
+                return try FileLook.look(at: directory.appending(name)).identity.map {
+                    WallTime(milliseconds: $0.modified / 1_000_000)
+                }
+            } catch {
+                // As said above.
+                return nil
+            }
         }
     }
 
@@ -197,12 +199,10 @@ struct JournalMonitor: Service {
     func run() async throws {
         let (pool, backups) = (BlockingPool(name: "journal", threads: 1), JournalBackups(shared.journal))
         defer { pool.shutdown() }
-        // Only its sleep throws, when it is asked to stop.
-        try? await cancelWhenGracefulShutdown {
+        await cancelWhenGracefulShutdown {
             // Before the next copy, in looks; a copy ends with what was delivered until then.
             var looks = 0
-            while true {
-                try await Task.sleep(for: interval, tolerance: interval / 10)
+            while await Task.rest(for: interval, tolerance: interval / 10) {
                 if await isInPlace(pool) {
                     looks = 0
                 } else if looks > 0 {

@@ -45,7 +45,7 @@ package final class Reload: Service {
         show(source.config)
     }
 
-    /// Has it shown to whoever asks.
+    /// Publishes the configuration for those who ask.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
         shared.settings.show(ShownConfig(file: config.file, text: text, loadedAt: .now))
@@ -187,7 +187,7 @@ package final class Reload: Service {
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
         replace(notifier, settings, trial, scope)
-        // Everybody may have something to do now.
+        // All services may have something to do now.
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
@@ -223,13 +223,15 @@ package final class Reload: Service {
     private func park(exceptOf names: Set<String>, _ isNew: Bool) async -> Int {
         let left = registry.keep(only: names)
         if left.isEmpty, !isNew { return 0 }
-        // Where the journal takes nothing, the clock goes on from what it had last: files expire later, none too soon.
-        for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
-        // Where it takes nothing now, `StrayParking` asks it again.
-        let arranged = try? await journal.setDestinations(Array(names), at: .now)
-        if arranged == nil { registry.hasStrays() }
-        registry.strays.raise()
-        return arranged?.parked ?? 0
+        for (name, uptime) in left where uptime > 0 { await journal.keepUptime(name, uptime) }
+        defer { registry.strays.raise() }
+        do throws(JournalError) {
+            return try await journal.setDestinations(Array(names), at: .now).parked
+        } catch {
+            // `StrayParking` asks the journal again.
+            registry.hasStrays()
+            return 0
+        }
     }
 
     /// Writes down where destinations are, and back where what follows fails: one transaction, and the last step that can.
@@ -283,12 +285,16 @@ struct StrayParking: Service {
             var again: ContinuousClock.Instant?
             while !Task.isCancelled {
                 await registry.strays.wait(until: again)
-                // Said while they are looked for: a delivery that ends meanwhile rings again.
+                // Noted before the look: a delivery that ends meanwhile raises the signal again.
                 registry.hasStrays()
-                let isOpen = try? await shared.journal.parkStrays(except: { registry.names }, at: .now)
-                if isOpen == false { registry.straysAreParked() }
-                // A journal that takes nothing now is asked again.
-                again = isOpen == nil ? .now.advanced(by: Self.pause) : nil
+                do throws(JournalError) {
+                    let isOpen = try await shared.journal.parkStrays(except: { registry.names }, at: .now)
+                    if !isOpen { registry.straysAreParked() }
+                    again = nil
+                } catch {
+                    // A journal that takes nothing now is asked again.
+                    again = .now.advanced(by: Self.pause)
+                }
             }
         }
     }

@@ -23,31 +23,26 @@ package struct ResumeSummary: Sendable, Equatable, Codable {
 
 /// Follows the files that waited at the start until each has ended, or was tried and waits again; then says so once.
 final class ResumeReport: Sendable {
-    private struct State {
-        var untried: Set<Int64>
-        var waiting: Set<Int64> = []
-        var summary: ResumeSummary
-    }
 
     /// Of more files than this, only the oldest are followed.
     static let most = 50_000
 
     /// nil when there was nothing to follow, or all has been said.
-    private let state: Mutex<State?>
+    private let state: Mutex<(untried: Set<Int64>, waiting: Set<Int64>, summary: ResumeSummary)?>
     private let log: EventLog
     private let subscription = Mutex<EventLog.Subscription?>(nil)
 
     /// - Parameter files: those that wait, as the journal has them at the start.
     init(_ files: [Int64], log: EventLog) {
         self.log = log
-        state = Mutex(files.isEmpty ? nil : State(untried: Set(files), summary: ResumeSummary(of: files.count)))
+        state = Mutex(files.isEmpty ? nil : (Set(files), [], ResumeSummary(of: files.count)))
         if files.isEmpty { return }
         log.emit(.queueResuming(waiting: files.count))
         let new = log.listen { [weak self] event in self?.take(event) }
         subscription.withLock { $0 = new }
     }
 
-    /// While it goes on.
+    /// The counts so far; nil once all has been said.
     var summary: ResumeSummary? { state.withLock { $0?.summary } }
 
     private func take(_ event: AgentEvent) {

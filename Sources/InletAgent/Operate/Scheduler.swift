@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
@@ -81,8 +82,8 @@ final class Scheduler: Service {
         var job = job
         var pause = await job.begin()
         while !Task.isCancelled {
-            // Ends early only when the job is replaced, or the agent stops.
-            do { try await Task.sleep(for: pause) } catch { return }
+            // Cancelled when the job is replaced, or the agent stops.
+            guard await Task.rest(for: pause) else { return }
             pause = await job.perform()
         }
     }
@@ -109,7 +110,7 @@ struct HistoryPruner: ScheduledJob {
         (self.shared, self.age, self.rest) = (shared, age, rest)
     }
 
-    /// A start has enough to do.
+    /// Not at once: a start has enough to do.
     func begin() -> Duration { min(age, .seconds(60)) }
 
     /// Moves all that is old enough, with breaks for everybody else.
@@ -169,7 +170,7 @@ struct Pinger: ScheduledJob {
     /// The service has no address for a start or a failure; it hears of trouble by hearing nothing.
     private var knowsOnlySuccess = false
 
-    /// The first word comes soon: who has just started the agent wants to see that it works.
+    /// The first ping comes soon: whoever has just started the agent wants to see it.
     private static let firstPause = Duration.seconds(10)
 
     /// nil where nobody listens.
@@ -195,15 +196,14 @@ struct Pinger: ScheduledJob {
 
     private mutating func state() async -> DeadManPing.Signal {
         if shared.health.journal.isFailing { return .fail("the journal cannot be written") }
-        // Said to the receiver.
-        guard (try? await shared.journal.totals()) != nil else { return .fail("the journal cannot be read") }
+        guard await shared.journal.answers else { return .fail("the journal cannot be read") }
         shared.health.heartbeat.beat(.journal)
         if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = .now }
         let isAlive = allPassedAt.duration(to: .now) <= max(patience, interval)
         return isAlive ? .success : .fail("a part of the agent stands still")
     }
 
-    /// Nothing is kept for later.
+    /// Sends a ping; one that fails is not sent again.
     private mutating func tell(_ signal: DeadManPing.Signal) async {
         if signal != .success, knowsOnlySuccess { return }
         switch await ping.send(signal) {

@@ -3,13 +3,8 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// How a write went.
-struct LogWrite: Sendable, Equatable {
-    /// Lines that were lost.
-    var lost = 0
-    /// What is wrong; nil when nothing is.
-    var trouble: String?
-}
+/// How a write went: how many lines were lost, and what is wrong; nil when nothing is.
+typealias LogWrite = (lost: Int, trouble: String?)
 
 /// Writes whole lines, in the order they came. It may block: only the thread of a `LogWriter` calls it.
 protocol LogOutput: Sendable {
@@ -49,8 +44,7 @@ final class StreamOutput: LogOutput {
             let (written, error) = stream.write(bytes)
             let kept = error == nil ? written : LogFile.kept(bytes, written, stream.takeBack)
             if kept > 0 { isTorn = bytes[kept - 1] != LogFile.newline }
-            return LogWrite(
-                lost: bytes[kept...].count { $0 == LogFile.newline }, trouble: error.map { "\(stream): \($0)" })
+            return (bytes[kept...].count { $0 == LogFile.newline }, error.map { "\(stream): \($0)" })
         }
     }
 }
@@ -79,7 +73,7 @@ final class FileOutput: LogOutput {
         if let error, !wasFailing {
             StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
         }
-        return LogWrite(lost: lost, trouble: error.map { "\($0)" })
+        return (lost, error.map { "\($0)" })
     }
 
     func reopen() {
@@ -124,14 +118,14 @@ final class JournalOutput: LogOutput {
                 }
             }
             state.trouble = nil
-            return LogWrite()
+            return (0, nil)
         }
     }
 
     private func elsewhere(
         _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ trouble: String?
     ) -> LogWrite {
-        LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: trouble)
+        (fallback.write(Array(lines), format, at: time).lost, trouble)
     }
 }
 
@@ -202,11 +196,14 @@ struct LogFile: ~Copyable {
     }
 
     private mutating func reopen() {
-        // Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
-        guard let new = try? AppendFile(file.path), let there = try? new.status() else { return }
-        isTorn = !new.endsWithLine()
-        standing = there
-        file = new
+        do throws(SystemError) {
+            let new = try AppendFile(file.path)
+            standing = try new.status()
+            isTorn = !new.endsWithLine()
+            file = new
+        } catch {
+            // The old file goes on: its lines are not lost, only elsewhere.
+        }
     }
 
     private mutating func rotate(at now: ContinuousClock.Instant) {

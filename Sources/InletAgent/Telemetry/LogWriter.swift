@@ -12,12 +12,7 @@ package struct LogStatus: Sendable, Equatable {
 /// Queues lines for an output and writes them on a thread of its own, so that `emit` never waits for a slow reader. The queue
 /// is bounded; lines that do not fit are counted as lost.
 final class LogWriter: Sendable {
-    private struct Batch: Sendable {
-        var lines: [EventLine]
-        var format: LogSettings.Format
-        var time: WallTime
-        var weight: Int
-    }
+    private typealias Batch = (lines: [EventLine], format: LogSettings.Format, time: WallTime, weight: Int)
 
     private struct State {
         var batches: [Batch] = []
@@ -60,7 +55,7 @@ final class LogWriter: Sendable {
     ///
     /// - Parameter isUrgent: accepts lines about the log itself, which are rare, even when the queue is full.
     func put(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime, isUrgent: Bool = false) {
-        let batch = Batch(lines: lines, format: format, time: time, weight: lines.reduce(0) { $0 + $1.weight })
+        let batch: Batch = (lines, format, time, lines.reduce(0) { $0 + $1.weight })
         let isNews = state.withLock { state in
             guard isUrgent || state.weight == 0 || state.weight + batch.weight <= limit else {
                 state.lost += lines.count

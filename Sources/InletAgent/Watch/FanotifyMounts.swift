@@ -7,20 +7,13 @@ struct FanotifyMounts: ~Copyable {
     /// What happened, and in which folder of the root; a loss of records, or of the root, comes as inotify would say it.
     typealias News = (record: InotifyRecord, directory: FilePath)
 
-    private struct Mount {
-        /// Where it begins, relative to the root.
-        var directory: FilePath
-        /// nil: not marked.
-        var fileSystem: UInt64?
-    }
-
     private let root: FilePath
     private let ignore: IgnoreList
     /// The folder that the root's path led to.
     private let place: FolderPlace
     private let fanotify: Fanotify
-    /// By their numbers.
-    private var mounts: [UInt64: Mount] = [:]
+    /// By their numbers: where each begins, relative to the root, and its file system; nil = not marked.
+    private var mounts: [UInt64: (directory: FilePath, fileSystem: UInt64?)] = [:]
     private var places = HandlePlaces()
     /// Apart from inotify's, which begin at 1.
     private var lastCookie: UInt32 = 1 << 31
@@ -68,7 +61,7 @@ struct FanotifyMounts: ~Copyable {
     private mutating func judge(
         _ directory: FilePath, _ folder: Folder, _ number: UInt64
     ) throws(SystemError) -> Coverage {
-        mounts[number] = Mount(directory: directory)
+        mounts[number] = (directory, nil)
         do throws(SystemError) {
             let kind = try folder.itself { (path) throws(SystemError) in try FileSystemKind.of(path) }
             if kind.isNetwork { return .remote }
@@ -76,7 +69,7 @@ struct FanotifyMounts: ~Copyable {
             let fileSystem = try folder.itself { (path) throws(SystemError) in try Self.probe(path) }
             if try isTaken(fileSystem) { return .refused("another mount of the same file system is marked") }
             try folder.itself { (path) throws(SystemError) in try fanotify.mark(path) }
-            mounts[number] = Mount(directory: directory, fileSystem: fileSystem)
+            mounts[number] = (directory, fileSystem)
             return .newlyMarked
         } catch {
             if error.isMissing { throw error }
@@ -172,16 +165,15 @@ struct FanotifyMounts: ~Copyable {
     private mutating func translate(_ record: FanotifyRecord, _ turn: inout Turn) throws(SystemError) -> [News] {
         var news: [News] = []
         for (place, part) in record.parts(cookie: lastCookie) {
-            guard case .inside(let folder) = try self.place(of: place.directory, &turn),
-                let (directory, name) = FanotifyNews.subject(folder, place.name)
+            guard let folder = try self.place(of: place.directory, &turn),
+                let (directory, name) = Self.subject(folder, place.name)
             else { continue }
             var part = part
             part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
-            part.mask = FanotifyNews.meaning(part.mask) {
-                let path = RootedPath(root, directory.pushing(FilePath(bytes: name)))
+            part.mask = Self.meaning(part.mask) {
                 // What cannot be looked at is told as there: intake looks itself.
-                return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
+                FileLook.mayBeThere(RootedPath(root, directory.pushing(FilePath(bytes: name))))
             }
             // A file that has that name again by now hides that another one left it.
             if isLeft, !part.mask.contains(.movedFrom) {
@@ -194,17 +186,16 @@ struct FanotifyMounts: ~Copyable {
         return news
     }
 
-    private mutating func place(
-        of handle: FileHandle, _ turn: inout Turn
-    ) throws(SystemError) -> HandlePlaces.Place {
+    /// As `HandlePlaces` has it.
+    private mutating func place(of handle: FileHandle, _ turn: inout Turn) throws(SystemError) -> FilePath? {
         if let known = places[handle] { return known }
         guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
-            return .outside
+            return nil
         }
         if turn.mount?.number != number {
             let beginning = root.pushing(mount.directory)
             // A file system may be unmounted here, or covered, and go on elsewhere.
-            guard try isThere(number, at: beginning) else { return .outside }
+            guard try isThere(number, at: beginning) else { return nil }
             let reader = try HandleReader(beginning)
             turn.mount = (number, try reader.own().path)
             turn.reader = consume reader
@@ -212,16 +203,15 @@ struct FanotifyMounts: ~Copyable {
         guard let beginning = turn.mount?.beginning, let found = try turn.reader?.find(handle),
             let below = HandleReader.path(of: found.path, below: beginning)
         else {
-            places.remember(handle, .outside)
-            return .outside
+            places.remember(handle, nil)
+            return nil
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
         guard case .directory(let there) = try turn.folders.look(folder),
             FolderPlace(there) == FolderPlace(found.identity)
-        else { return .outside }
-        let place: HandlePlaces.Place =
-            !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)
+        else { return nil }
+        let place = !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? nil : folder
         places.remember(handle, place)
         return place
     }
@@ -234,23 +224,17 @@ extension FanotifyRecord {
 /// Where folders are that the kernel names by handle, as far as that was asked already. What is remembered is bounded: a busy
 /// file system has more folders than the root.
 struct HandlePlaces: Sendable {
-    enum Place: Sendable, Equatable {
-        /// Relative to the root.
-        case inside(FilePath)
-        /// Not in the root, to be left alone, or gone.
-        case outside
-    }
-
-    private var known: [FileHandle: Place] = [:]
+    /// Relative to the root; nil for one that is not in the root, to be left alone, or gone.
+    private var known: [FileHandle: FilePath?] = [:]
     private let limit: Int
 
     init(limit: Int = 16_384) { self.limit = limit }
 
     var count: Int { known.count }
 
-    subscript(handle: FileHandle) -> Place? { known[handle] }
+    subscript(handle: FileHandle) -> FilePath?? { known[handle] }
 
-    mutating func remember(_ handle: FileHandle, _ place: Place) {
+    mutating func remember(_ handle: FileHandle, _ place: FilePath?) {
         if known.count >= limit { known.removeAll(keepingCapacity: true) }
         known[handle] = place
     }
@@ -260,7 +244,7 @@ struct HandlePlaces: Sendable {
 }
 
 /// What the records of a marked file system mean for a root, in inotify's words.
-enum FanotifyNews {
+extension FanotifyMounts {
     /// The kernel puts several records about one name into the place of the first: what was created, deleted and created
     /// again is one record, and may come before others that were earlier. So the disk decides what has gone.
     ///
@@ -283,18 +267,15 @@ enum FanotifyNews {
     }
 }
 
-/// Whether fanotify can be had, for `inlet check`: it is tried, as by this user now.
-package enum FanotifyCheck {
-    /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. A root that is not there
-    /// has nothing against it but what all have.
-    package static func refusal(_ watch: WatchSettings) -> String? {
+extension RootInspection {
+    /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. It is tried, as by this user
+    /// now. A root that is not there has nothing against it but what all have.
+    package static func fanotifyRefusal(_ watch: WatchSettings) -> String? {
         guard watch.recursive else { return oneFolder }
         do throws(SystemError) {
             var marks = try FanotifyMounts(root: watch.path, ignore: IgnoreList())
             // What is wrong with the folder itself is said by the check of folders.
-            guard case .directory? = try? FileLook.look(at: watch.path), let folder = try? Folder(watch.path) else {
-                return nil
-            }
+            guard FileLook.folder(at: watch.path) != nil, let folder = try? Folder(watch.path) else { return nil }
             return switch try marks.coverage(of: "", folder) {
             case .refused(let reason): reason
             case .remote: "other machines' changes are not reported"

@@ -260,7 +260,8 @@ extension RootLoop {
         guard listing.ended() else { return }
         log.emit(
             .watchAdded(
-                root: settings.path, directories: watch.directories, writerCheck: WriterCheck.describe(settings.path)))
+                root: settings.path, directories: watch.directories,
+                writerCheck: RootInspection.writerCheck(settings.path)))
     }
 
     /// A folder that cannot be listed now. One that is there is listed again until it can be, which is said once.
@@ -293,7 +294,7 @@ extension RootLoop {
             // Meanwhile, the journal answers.
             let ahead = stage.inspector.look(listed(&budget))
             let seen = await known
-            // They tell what a file of the listing was called before.
+            // Events tell which files of the listing were renamed.
             do throws(SystemError) {
                 for event in try watch.read() { apply(event) }
             } catch {

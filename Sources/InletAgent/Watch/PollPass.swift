@@ -25,15 +25,10 @@ struct PollPass: ~Copyable {
         case draining(since: ContinuousClock.Instant)
     }
 
-    /// The folder that is being listed.
-    private struct Listing {
-        var directory: FilePath
-        var modified: Int64
-        var start: ContinuousClock.Instant
-        /// Only to see whether the names are those of the last time.
-        var isComparing: Bool
-        var names = PollBook.NameSum()
-    }
+    /// The folder that is being listed. `isComparing`: only to see whether the names are those of the last time.
+    private typealias ListedFolder = (
+        directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool, names: PollBook.NameSum
+    )
 
     /// Files that settle for hours must not hold up the next pass.
     private static let longestDrain = Duration.seconds(30)
@@ -48,7 +43,7 @@ struct PollPass: ~Copyable {
     private var troubled: Set<FilePath> = []
     private var phase = Phase.resting
     private var waiting: [FilePath] = []
-    private var listing: Listing?
+    private var listing: ListedFolder?
     private var stream: DirectoryStream?
     private var turn: FolderCache
     private var cost = Duration.zero
@@ -143,11 +138,11 @@ struct PollPass: ~Copyable {
     ) throws(SystemError) {
         book.begin(directory, modified: modified, at: start)
         stream = try turn.folder(directory).list()
-        listing = Listing(directory: directory, modified: modified, start: start, isComparing: isComparing)
+        listing = (directory, modified, start, isComparing, PollBook.NameSum())
     }
 
     private mutating func ended(
-        _ last: Listing, _ modes: WatchModes, _ now: ContinuousClock.Instant
+        _ last: ListedFolder, _ modes: WatchModes, _ now: ContinuousClock.Instant
     ) throws(SystemError) -> Step {
         listing = nil
         stream = nil

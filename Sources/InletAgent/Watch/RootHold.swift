@@ -3,8 +3,8 @@ internal import InletJournal
 package import InletLinux
 package import SystemPackage
 
-/// Why a watched folder is not watched.
-package enum RootAbsence {
+/// What can be told of a watched folder without watching it, for `inlet check`, the status, and who waits for it.
+package enum RootInspection {
     /// What is wrong with a path that no watched folder is at, and what becomes of it.
     package static func reason(_ path: FilePath) -> String {
         obstacle(at: path) ?? "not there yet; watched as soon as it appears"
@@ -40,14 +40,12 @@ package enum RootAbsence {
 
     /// Whether a folder is there that can be watched.
     static func isThere(_ path: FilePath) -> Bool {
-        guard case .directory? = try? FileLook.look(at: path) else { return false }
-        return !isBehindLink(path) && pseudo(path) == nil
+        FileLook.folder(at: path) != nil && !isBehindLink(path) && pseudo(path) == nil
     }
 
     /// The name of the file system that it is on, where that is the kernel's own (proc, sysfs, cgroup…).
     package static func pseudo(_ path: FilePath) -> String? {
-        guard let kind = try? FileSystemKind.of(path), kind.isPseudo else { return nil }
-        return kind.name
+        FileSystemKind.known(of: path).flatMap { $0.isPseudo ? $0.name : nil }
     }
 
     /// Whether a symlink leads there that somebody else than root or our own user has made.
@@ -79,7 +77,7 @@ struct RootCaution: Sendable {
         guard var now = try Self.mark(of: root) else { return nil }
         let before = try await journal.mark(of: root)
         let isEmpty = Self.isEmpty(root)
-        // It is still as empty as it was seen to become.
+        // It is still empty, as was noted when it became so.
         var asBefore = now
         asBefore.wasEmptied = before?.wasEmptied
         if isEmpty, asBefore == before { now = asBefore }
@@ -97,18 +95,22 @@ struct RootCaution: Sendable {
         return nil
     }
 
-    /// Watching ends in order: if the folder is empty now, that was seen to happen. Not of one whose changes tell nothing.
+    /// Called when watching ends in order: an empty folder was then seen to become so, and the next start need not ask. Not noted of
+    /// a folder whose changes raise no events.
     func remember(isTold: Bool) async {
-        guard isTold, Self.isEmpty(root), var now = try? Self.mark(of: root),
-            let before = try? await journal.mark(of: root), before == now
-        else { return }
-        now.wasEmptied = true
-        // Without it, the next start asks a person.
-        try? await journal.setMark(now, of: root, at: .now)
+        do {
+            guard isTold, Self.isEmpty(root), var now = try Self.mark(of: root), try await journal.mark(of: root) == now
+            else { return }
+            now.wasEmptied = true
+            try await journal.setMark(now, of: root, at: .now)
+        } catch {
+            // Without the note, the next start asks a person.
+        }
     }
 
-    /// Waits until something comes in the folder, or something else is to be looked at; not for ever, because a server does
-    /// not tell of what comes.
+    /// Waits until something appears in the folder, or the loop is woken; not for ever, because a server does not tell what
+    /// appears.
+    ///
     /// - Parameter untold: how long while the folder cannot be looked at.
     func wait(_ waker: Waker, atMost pause: Duration, untold: Duration) async {
         let end = ContinuousClock.now.advanced(by: pause)
@@ -161,12 +163,12 @@ package struct RootHold: Sendable {
     }
 
     private static let patience = Duration.seconds(5)
-    /// Who lets go may only be starting again: nobody takes over for that, and sends what the other one has delivered.
+    /// An agent that lets go may only be restarting: taking over at once would send again what it has delivered.
     private static let grace = Duration.seconds(10)
-    /// Before another holder is asked for again, where nothing tells.
+    /// Between two looks whether another agent still holds the lock, where no event tells.
     private static let pause = Duration.seconds(30)
 
-    /// Cards are never written to, and can be taken out only while nothing of them is open.
+    /// Cards have no lock: they are never written to, and can be taken out only while nothing on them is open.
     package static func isLocked(_ settings: WatchSettings) -> Bool { settings.pattern == nil && !settings.isShared }
 
     private var own: String { "inlet on \(ProcessSetup.hostName), state_dir \(stateDirectory.display)" }

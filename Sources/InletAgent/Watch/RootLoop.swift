@@ -13,7 +13,7 @@ struct RootLoop: ~Copyable {
     let routes: RouteTable
     /// The folder that the root's path led to when the loop was made.
     let place: FolderPlace
-    /// Before any file was ready.
+    /// When the loop began, before any file was ready.
     let started = ContinuousClock.now
 
     /// What happens.
@@ -28,7 +28,8 @@ struct RootLoop: ~Copyable {
     /// From a path whose quiet time is over to its place in the journal.
     var stage: AdmissionStage
     var pressure = QueuePressure()
-    var volume: VolumeInquiry
+    /// What is asked of the removable volume of the root, and was said last, without what is no news by itself.
+    var volume: (said: VolumeReport?, question: VolumeQuestion, earlier: EarlierFiles)
     /// When the status was shown, and what is remembered for it.
     var lastShown: ContinuousClock.Instant?
     var holders = FileHolders()
@@ -47,7 +48,7 @@ struct RootLoop: ~Copyable {
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         unsettled = UnsettledWatch(after: settings.unsettledAfter)
-        volume = VolumeInquiry(earlier: EarlierFiles(before: .now, shared.destinations))
+        volume = (nil, VolumeQuestion(), EarlierFiles(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
     }

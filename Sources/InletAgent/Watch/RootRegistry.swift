@@ -16,13 +16,7 @@ final class RootRegistry: Sendable {
         case guarded
     }
 
-    private struct State {
-        var presences: [FilePath: Presence] = [:]
-        var mailboxes: [RootMailbox] = []
-    }
-
-    private let state = Mutex(State())
-
+    private let state = Mutex<(presences: [FilePath: Presence], mailboxes: [RootMailbox])>(([:], []))
     // MARK: - Who watches
 
     /// A loop watches its root from now on, or will in a moment.
@@ -30,7 +24,7 @@ final class RootRegistry: Sendable {
 
     func leave(_ mailbox: RootMailbox) { state.withLock { $0.mailboxes.removeAll { $0 === mailbox } } }
 
-    private var mailboxes: [RootMailbox] { state.withLock(\.mailboxes) }
+    private var mailboxes: [RootMailbox] { state.withLock { $0.mailboxes } }
 
     private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
 
@@ -87,18 +81,21 @@ final class RootRegistry: Sendable {
     /// True when the root is no directory now, or an empty one that is on another device than the file was admitted from (the
     /// folder under a mount), or whose changes nobody tells of (a server that has lost its disk).
     private static func isGone(_ file: FileRow) -> Bool {
-        guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
+        guard let identity = FileLook.folder(at: file.root) else { return true }
         // Where others' symlinks lead is not the root, and its files have not gone from there.
-        if RootAbsence.isBehindLink(file.root) { return true }
+        if RootInspection.isBehindLink(file.root) { return true }
         guard isEmpty(file.root) else { return false }
-        return identity.device != file.identity.device || (try? FileSystemKind.of(file.root).isNetwork) == true
+        return identity.device != file.identity.device || FileSystemKind.known(of: file.root)?.isNetwork == true
     }
 
     private static func isEmpty(_ directory: FilePath) -> Bool {
-        // What cannot be listed counts as empty: its files wait, instead of being gone.
-        guard var stream = try? DirectoryStream(directory) else { return true }
-        // As above.
-        return ((try? stream.next()) ?? nil) == nil
+        do throws(SystemError) {
+            var stream = try DirectoryStream(directory)
+            return try stream.next() == nil
+        } catch {
+            // What cannot be listed counts as empty: its files wait, instead of being gone.
+            return true
+        }
     }
 }
 

@@ -63,14 +63,14 @@ final class RootRunner: Sendable {
         var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
             shared.health.heartbeat.beat(.intake(settings.path))
-            guard RootAbsence.isThere(settings.path) else {
+            guard RootInspection.isThere(settings.path) else {
                 if isPassing { return }
                 shared.roots.set(nil, settings.path)
-                let state = RootAbsence.state(settings.path)
+                let state = RootInspection.state(settings.path)
                 if state != absence {
                     absence = state
                     mailbox.publish(RootStatus(root: settings.path, state: state))
-                    log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
+                    log.emit(.watchLost(root: settings.path, reason: RootInspection.reason(settings.path)))
                 }
                 // Ends early only when it is woken, or for want of memory: then it is looked at once more.
                 _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
@@ -146,7 +146,7 @@ final class RootRunner: Sendable {
             var loop = try RootLoop(stage, mailbox, openUnits: openUnits, places: places)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
-            // Who is not watching waits for no room.
+            // A loop that has ended waits no longer for room in the queue.
             defer { shared.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {

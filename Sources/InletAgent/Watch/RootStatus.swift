@@ -113,11 +113,11 @@ extension OpenWriters.Holder {
     var words: String { (isMapping ? ": mapped by " : " by ") + text }
 }
 
-/// Whether the kernel can tell us of writers in a root, in words for people.
-package enum WriterCheck {
-    /// `on`, or `off: why`. Leases need ownership of the file or CAP_LEASE, and a local file system.
-    package static func describe(_ root: FilePath) -> String {
-        if let kind = try? FileSystemKind.of(root), kind.isNetwork {
+extension RootInspection {
+    /// Whether the kernel can tell us of writers in a root, in words for people: `on`, or `off: why`. Leases need ownership of the
+    /// file or CAP_LEASE, and a local file system.
+    package static func writerCheck(_ root: FilePath) -> String {
+        if let kind = FileSystemKind.known(of: root), kind.isNetwork {
             return "off: \(kind.name) does not show writers on other machines; the settle time still counts, and "
                 + "writers on this one are looked for in /proc"
         }
@@ -152,7 +152,7 @@ struct FileHolders {
         // One look for all of them: each is being written to, and would have a probe look anew.
         let files = busy.compactMap { path in
             let file = RootedPath(root, path)
-            return (try? FileLook.look(at: file))?.identity.map { (path, identity: $0, whole: file.whole) }
+            return FileLook.file(at: file).map { (path, identity: $0, whole: file.whole) }
         }
         let found = WriterProbe.holders(of: files.map { ($0.identity, $0.whole) })
         for (file, holder) in zip(files, found) { holders[file.0] = holder }
@@ -163,14 +163,14 @@ struct FileHolders {
 }
 
 /// Whether others can have Inlet send what it may read and they may not, by a hard link in a watched folder.
-package enum LinkCaution {
+extension RootInspection {
     /// What is to be said of a watched folder; nil where its rule, the kernel or its permissions see to it.
     ///
     /// - Parameters:
     ///   - isProtected: what `fs.protected_hardlinks` says; nil where that cannot be read, and is believed to be its usual value.
     ///   - folder: the folder's owner and permission bits.
     ///   - user: ours.
-    package static func text(
+    package static func linkCaution(
         _ rule: SourceRule, isProtected: Bool?, folder: (owner: UInt32, mode: UInt32), user: UInt32
     ) -> String? {
         // Who owns the folder may give himself the right to write there.
@@ -181,12 +181,13 @@ package enum LinkCaution {
             + "sent"
     }
 
-    package static let remedy =
+    package static let linkRemedy =
         "set the sysctl fs.protected_hardlinks to 1, or name the 'owners' of what is taken, or refuse 'hard_links'"
 
     /// The same of the folder at `path`, now. Blocks.
-    package static func text(_ rule: SourceRule, at path: FilePath) -> String? {
+    package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {
+        // Of a folder that cannot be looked at other checks say why.
         guard let folder = try? FileOwner.ofFolder(path) else { return nil }
-        return text(rule, isProtected: FileOwner.protectsLinks(), folder: folder, user: ProcessSetup.userID)
+        return linkCaution(rule, isProtected: FileOwner.protectsLinks(), folder: folder, user: ProcessSetup.userID)
     }
 }

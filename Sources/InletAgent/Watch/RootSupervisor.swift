@@ -8,17 +8,13 @@ internal import SystemPackage
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
 final class RootSupervisor: Service {
-    private struct State {
-        var entries: [WatchedEntry] = []
-        /// Those of them that nobody runs yet.
-        var new: [WatchedEntry] = []
-    }
 
     private let shared: Shared
     /// How much is remembered of each root.
     private let places: Settler.Places
     private let signal = WakeSignal()
-    private let state = Mutex(State())
+    /// `new` are those of the entries that nobody runs yet.
+    private let state = Mutex<(entries: [WatchedEntry], new: [WatchedEntry])>(([], []))
 
     /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
     private static let patience = Duration.seconds(10)
@@ -50,7 +46,7 @@ final class RootSupervisor: Service {
     ///
     /// - Throws: when the system gives no descriptors.
     func prepare(_ plan: IntakePlan) throws(SystemError) -> [WatchedEntry] {
-        let entries = state.withLock(\.entries)
+        let entries = state.withLock { $0.entries }
         return try plan.begins.map { (root) throws(SystemError) in
             let last = entries.first { $0.settings.path == root.path }
             return try WatchedEntry(root, shared, places, after: last?.ended)
@@ -182,8 +178,7 @@ struct MountWatcher: Service {
                 self.waker.wake()
             }
         }
-        // A service that ends by itself would end the agent.
-        try? await gracefulShutdown()
+        await Task.waitForStop()
     }
 
     private func follow() {

@@ -46,7 +46,7 @@ struct RootWatch: ~Copyable {
     /// To be called once, before the first listing.
     mutating func begin() {
         guard settings.mode == .fanotify else { return }
-        guard settings.recursive else { return say("", .inotify, FanotifyCheck.oneFolder) }
+        guard settings.recursive else { return say("", .inotify, RootInspection.oneFolder) }
         do throws(SystemError) {
             fanotify = try FanotifyMounts(root: settings.path, ignore: ignore)
         } catch {
@@ -176,8 +176,9 @@ struct RootWatch: ~Copyable {
     private mutating func watch(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
         if try isMarked(directory, folder) {
             // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
-            // file system is unmounted. Without a watch it is noticed at the next listing.
+            // file system is unmounted.
             guard directory.isEmpty || fanotify?.beginnings.contains(directory) ?? false,
+                // Without a watch it is noticed at the next listing.
                 let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return table.add(watch, directory)

@@ -85,9 +85,9 @@ extension AdmissionStage {
         guard admission.routes.hasUnits else { return [] }
         return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
-            return JoinedUnit(
-                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? settings.settle,
-                completion: route.completion)
+            return (
+                UnitClock.Unit(folder: folder, route: route.name), route.settle ?? settings.settle, route.completion
+            )
         }
     }
 
@@ -95,9 +95,10 @@ extension AdmissionStage {
     func rule(_ batch: Batch) -> JoinedUnit? {
         guard let folder = batch.unit else { return nil }
         let route = admission.routes.named(batch.route)
-        return JoinedUnit(
-            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? settings.settle,
-            completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
+        return (
+            UnitClock.Unit(folder: folder, route: batch.route), route?.settle ?? settings.settle,
+            route?.unit == .folder ? route?.completion ?? .quiet : .quiet
+        )
     }
 
     enum UnitEnd: Sendable {

@@ -12,16 +12,56 @@ struct FolderPlace: Equatable {
 
     /// Zeros for what is not there.
     init(_ path: FilePath) {
-        if case .directory(let identity)? = try? FileLook.look(at: path) {
-            self.init(identity)
-        } else {
-            self.init(0, 0)
-        }
+        if let identity = FileLook.folder(at: path) { self.init(identity) } else { self.init(0, 0) }
     }
 
     init(_ identity: FileIdentity) { self.init(identity.device, identity.inode) }
 
     private init(_ device: UInt64, _ inode: UInt64) { (self.device, self.inode) = (device, inode) }
+}
+
+/// Looks by which nothing is concluded from a failure: what cannot be looked at is neither there nor gone.
+extension FileLook {
+    /// What a folder is; nil where there is none, or nobody can tell: neither is taken for the folder that was known.
+    static func folder(at path: FilePath) -> FileIdentity? {
+        // As said above.
+        if case .directory(let identity)? = try? look(at: path) { identity } else { nil }
+    }
+
+    /// What a file is; nil where there is none, or nobody can tell: whoever opens it later is told why.
+    static func file(at path: RootedPath) -> FileIdentity? {
+        // As said above.
+        (try? look(at: path))?.identity
+    }
+
+    /// False only where it is sure that nothing has the name.
+    static func mayBeThere(_ path: RootedPath) -> Bool {
+        // As said above.
+        (try? look(at: path)) != .missing
+    }
+}
+
+extension FolderCache {
+    /// As `FileLook.file(at:)`.
+    mutating func file(at path: FilePath) -> FileIdentity? {
+        // As said there.
+        (try? look(path))?.identity
+    }
+}
+
+extension VolumeIdentity {
+    /// nil where that cannot be asked now: whoever asks goes on with what was known before.
+    static func known(at path: FilePath) -> VolumeIdentity? {
+        // As said above.
+        try? VolumeFinder().identity(of: path)
+    }
+}
+extension FileSystemKind {
+    /// nil where that cannot be asked: nothing is then said of it.
+    static func known(of path: FilePath) -> FileSystemKind? {
+        // As said above.
+        try? of(path)
+    }
 }
 
 /// What a folder of a pattern was on when it was taken up. Something may be mounted there, or unmounted, at any time.
@@ -84,7 +124,7 @@ struct VolumePlace: Sendable {
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
-        // Its runner begins anew then, and says what is wrong.
+        // Then its runner starts again, and reports what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
         return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
     }
@@ -93,7 +133,7 @@ struct VolumePlace: Sendable {
     /// new the next time.
     func isStill(_ now: VolumeIdentity) -> Bool { now.isSame(as: identity) != false && !identity.isOutnamed(by: now) }
 
-    /// By what its files may be known from a time when less was known of the volume. Nothing of one that has a double.
+    /// Earlier identities of this volume, from before its UUID was known; none for one that has a double.
     var weakerKeys: [String] {
         guard isVolume, volume.key == Volume(identity, folder: folder).key else { return [] }
         return identity.weakerKeys.map { "\($0)/\(folder)" }
@@ -162,7 +202,7 @@ struct VolumeArrivals: Sendable {
                 // What awaits its disposal is compared with what was proved when its turn comes: it may have been edited.
                 guard file.state == .pending else { return nil }
                 // What cannot be looked at now is compared when it is opened for its delivery.
-                guard let now = (try? turn.look(file.path))?.identity, now != file.identity,
+                guard let now = turn.file(at: file.path), now != file.identity,
                     now.isKnown(as: file.identity, tolerance: tolerance)
                 else { return nil }
                 return (file.id, now)

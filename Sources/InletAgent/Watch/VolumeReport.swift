@@ -146,14 +146,6 @@ struct VolumeQuestion {
     var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
 }
 
-/// What is asked, and was said, of the removable volume of a root.
-struct VolumeInquiry: Sendable {
-    /// Last, without what is no news by itself.
-    var said: VolumeReport?
-    var question = VolumeQuestion()
-    var earlier: EarlierFiles
-}
-
 /// Removable volumes: whether one is still there, and whether it can be taken out.
 extension RootLoop {
     /// Whether the folder of a pattern is another one by now: what was seen in it must not be taken for files of the volume that
@@ -167,9 +159,9 @@ extension RootLoop {
     /// Says it once everything on the volume has been seen and has ended: delivered to as many destinations as were asked for,
     /// or not; and once those that had files of it before were asked for them.
     mutating func reportVolume() async {
-        await endFirstListing()
-        guard let found = stage.volume, let key = found.key, canTellVolume else { return }
         do {
+            try await endFirstListing()
+            guard let found = stage.volume, let key = found.key, canTellVolume else { return }
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await stage.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
@@ -181,7 +173,7 @@ extension RootLoop {
         }
     }
 
-    /// When that is to be gone on with; nil = when something happens.
+    /// When to go on with that; nil = when something happens.
     var volumeDeadline: ContinuousClock.Instant? {
         canTellVolume ? (volume.earlier.isOver ? volume.question.deadline : volume.earlier.due) : nil
     }
@@ -197,12 +189,11 @@ extension RootLoop {
         return volume.earlier.isOver
     }
 
-    private mutating func endFirstListing() async {
+    private mutating func endFirstListing() async throws(JournalError) {
         guard stage.adopter != nil, listing.isComplete, settler.count == 0,
-            let key = stage.volume?.firstListing(stage.tolerance),
-            // A journal that does not take it now is asked again with the next look.
-            (try? await stage.journal.setListed(key, at: .now)) != nil
+            let key = stage.volume?.firstListing(stage.tolerance)
         else { return }
+        try await stage.journal.setListed(key, at: .now)
         stage.adopter = nil
     }
 
@@ -229,13 +220,13 @@ extension RootLoop {
             for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
-        // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
-        end.unmarked = stage.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
+        // A file that cannot be looked at keeps the volume in; one that was removed meanwhile does not.
+        end.unmarked = stage.awaited.count { FileLook.mayBeThere(RootedPath(root, $0)) }
         return end
     }
 
     private mutating func tell(_ end: VolumeReport) {
-        // What else is on it is told with what is to be told, but is no news by itself.
+        // Other files are reported with the rest; a change of their number alone is not news.
         var news = end
         news.ignored = 0
         guard news != volume.said else { return }
@@ -279,7 +270,7 @@ struct EarlierFiles: Sendable {
     /// Whether a destination said that it does not have the file, which was not sent again since.
     func isMissing(_ file: VolumeFile) -> Bool { file.deliveredAt < before && missing.contains(file.path) }
 
-    /// Asks no more before a moment is over.
+    /// Asks no destination for a moment.
     mutating func putOff() { due = max(due, .now.advanced(by: VolumeQuestion.pause)) }
 
     /// Asks for the next files. - Returns: what is to be said of a destination that gives no answer: it is asked again.
@@ -294,8 +285,8 @@ struct EarlierFiles: Sendable {
         var turn = FolderCache(root)
         let there = files.filter { file in
             guard file.isDelivered, file.deliveredAt < before else { return false }
-            // Silence is right: what is not there, or cannot be looked at, is not said to be delivered.
-            return (try? turn.look(file.path))?.identity?.isKnown(as: file.identity, tolerance: tolerance) == true
+            // What is not there, or cannot be looked at, is not said to be delivered.
+            return turn.file(at: file.path)?.isKnown(as: file.identity, tolerance: tolerance) == true
         }
         turn.close()
         let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)

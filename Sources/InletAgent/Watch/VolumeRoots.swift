@@ -8,13 +8,8 @@ package import SystemPackage
 /// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with a runner of its own for as long as it is there. It
 /// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
 final class VolumeRoots: Sendable {
-    /// A folder that is watched now.
-    private struct Entry {
-        var runner: RootRunner
-        var place: VolumePlace
-        let since = ContinuousClock.now
-    }
-
+    /// A folder that is watched now, and since when.
+    private typealias Entry = (runner: RootRunner, place: VolumePlace, since: ContinuousClock.Instant)
     private struct State {
         var entries: [FilePath: Entry] = [:]
         /// What was said last of folders that are not watched, or not as one would think.
@@ -121,7 +116,7 @@ final class VolumeRoots: Sendable {
         // What cannot be asked now is looked at by its own runner.
         if found.isUnanswered(root) { return true }
         guard found.roots[root] == entry.place.place.device else { return false }
-        guard let now = try? VolumeFinder().identity(of: root) else { return true }
+        guard let now = VolumeIdentity.known(at: root) else { return true }
         return !entry.place.isVolume || entry.place.isStill(now)
     }
 
@@ -164,7 +159,7 @@ final class VolumeRoots: Sendable {
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
             // Before it takes the routes that hold: from then on it can be renewed.
-            state.withLock { $0.entries[root] = Entry(runner: runner, place: place) }
+            state.withLock { $0.entries[root] = (runner, place, .now) }
             shared.roots.enter(runner.mailbox)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await runner.run()
@@ -266,10 +261,9 @@ struct FoundRoots {
     func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.isWithin($0) } }
 }
 
-/// The folders that a pattern stands for.
-package enum WatchedFolders {
-    /// Those that are there now, in order. Blocks.
-    package static func now(_ pattern: RootPattern) -> [FilePath] {
+extension RootInspection {
+    /// The folders that a pattern stands for, and that are there now, in order. Blocks.
+    package static func folders(of pattern: RootPattern) -> [FilePath] {
         FoundRoots(pattern).roots.keys.sorted { $0.string < $1.string }
     }
 }

@@ -58,8 +58,8 @@ package final class Waiter<Value: Sendable>: Sendable {
 extension Task where Success == Never, Failure == Never {
     /// Sleeps. - Returns: false when the task is cancelled, then at once.
     @discardableResult
-    package static func rest(for time: Duration) async -> Bool {
-        do { try await sleep(for: time) } catch { return false }
+    package static func rest(for time: Duration, tolerance: Duration? = nil) async -> Bool {
+        do { try await sleep(for: time, tolerance: tolerance) } catch { return false }
         return true
     }
 }

@@ -40,7 +40,7 @@ extension Queue {
                     return try await BackupElsewhere.make(
                         through: control, of: config.settings.stateDirectory, at: target)
                 } catch let error
-                    where error is SystemError || error is JournalBackups.Refusal || error is FileCopyError
+                    where error is SystemError || error is Refusal || error is FileCopyError
                 {
                     return CommandReport(done: false, message: "no backup was made: \(error)")
                 }

@@ -12,7 +12,7 @@ enum BackupElsewhere {
         confinement.map { !$0.mayWrite(in: target.removingLastComponent()) } ?? false
     }
 
-    /// - Throws: `SystemError`, `FileCopyError`, `JournalBackups.Refusal`, `ControlError`.
+    /// - Throws: `SystemError`, `FileCopyError`, `Refusal`, `ControlError`.
     static func make(
         through control: any ControlAPI, of state: FilePath, at target: FilePath
     ) async throws -> CommandReport {

@@ -39,27 +39,27 @@ struct RootCheck {
                 .fine, name,
                 "a pattern: its folders are watched as they come, and \(word), so that agents do not know of each other "
                     + "there; now: \(Self.now(pattern))")
-            for folder in WatchedFolders.now(pattern) { ModeCheck.run(watch.at(folder), &findings) }
+            for folder in RootInspection.folders(of: pattern) { ModeCheck.run(watch.at(folder), &findings) }
             return
         }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return findings.add(
-                    .warning, name, RootAbsence.reason(watch.path),
-                    remedy: RootAbsence.isBlocked(watch.path)
+                    .warning, name, RootInspection.reason(watch.path),
+                    remedy: RootInspection.isBlocked(watch.path)
                         ? nil : "make it or mount its disk, if it should be there")
             }
-            if RootAbsence.pseudo(watch.path) != nil {
+            if RootInspection.pseudo(watch.path) != nil {
                 return findings.add(
-                    .wrong, name, RootAbsence.reason(watch.path), remedy: "name another folder in 'path'")
+                    .wrong, name, RootInspection.reason(watch.path), remedy: "name another folder in 'path'")
             }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
-            findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
+            findings.add(.fine, name, "readable; writer check: \(RootInspection.writerCheck(watch.path))")
             try checkLock(name, &findings)
             ModeCheck.run(watch, &findings)
-            if let caution = LinkCaution.text(watch.sources, at: watch.path) {
-                findings.add(.warning, name, caution, remedy: LinkCaution.remedy)
+            if let caution = RootInspection.linkCaution(watch.sources, at: watch.path) {
+                findings.add(.warning, name, caution, remedy: RootInspection.linkRemedy)
             }
         } catch {
             return findings.add(.wrong, name, error)
@@ -87,7 +87,7 @@ struct RootCheck {
     }
 
     private static func now(_ pattern: RootPattern) -> String {
-        let there = WatchedFolders.now(pattern).map(\.display)
+        let there = RootInspection.folders(of: pattern).map(\.display)
         return there.isEmpty ? "none" : there.joined(separator: ", ")
     }
 

@@ -21,7 +21,7 @@ enum Rehearsal {
             var tally = RehearsalTally()
             for watch in config.settings.watch {
                 if watch.pattern == nil, !isFolder(watch.path) {
-                    Console.printError("\(watch.path.display): \(RootAbsence.reason(watch.path))")
+                    Console.printError("\(watch.path.display): \(RootInspection.reason(watch.path))")
                     continue
                 }
                 try await dryRun.run(watch) { finding in
@@ -39,7 +39,7 @@ enum Rehearsal {
     }
 
     private static func isFolder(_ path: FilePath) -> Bool {
-        // `RootAbsence` says why it cannot be looked at.
+        // `RootInspection` says why it cannot be looked at.
         if case .directory? = try? FileLook.look(at: path) { true } else { false }
     }
 }

@@ -19,7 +19,7 @@ enum ModeCheck {
     }
 
     private static func checkMark(_ watch: WatchSettings, _ name: String, _ findings: inout Findings) {
-        if let reason = FanotifyCheck.refusal(watch) {
+        if let reason = RootInspection.fanotifyRefusal(watch) {
             findings.add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
         } else {
             findings.add(.fine, name, "fanotify: one mark for its file system")
@@ -31,7 +31,7 @@ enum ModeCheck {
 enum WatchLimitCheck {
     static func run(_ entries: [WatchSettings], _ findings: inout Findings) {
         let roots = entries.flatMap { watch in
-            watch.pattern.map { WatchedFolders.now($0).map { watch.at($0) } } ?? [watch]
+            watch.pattern.map { RootInspection.folders(of: $0).map { watch.at($0) } } ?? [watch]
         }
         // A pattern has one of its own, for the folders that it may find.
         let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
@@ -43,7 +43,7 @@ enum WatchLimitCheck {
 
     /// Folders that need a watch.
     private static func count(_ watch: WatchSettings) -> Int {
-        guard watch.mode != .poll, watch.mode != .fanotify || FanotifyCheck.refusal(watch) != nil,
+        guard watch.mode != .poll, watch.mode != .fanotify || RootInspection.fanotifyRefusal(watch) != nil,
             // A watched folder that cannot be looked at has a finding of its own.
             case .directory? = try? FileLook.look(at: watch.path)
         else { return 0 }
