@@ -17,12 +17,12 @@ struct MarkerCalls: Sendable {
     func create(_ body: Data) throws -> Response {
         let message = try RoboscopeMessages.decode(RoboscopeMessages.Marker.self, body)
         let made = try add([message])
-        return try .json(made.map(voice.marker).first, status: .created)
+        return try .json(made.map(voice.marker).first, status: 201)
     }
 
     func createMany(_ body: Data) throws -> Response {
         let made = try add(try RoboscopeMessages.decode(RoboscopeMessages.Bulk.self, body).markers)
-        return try .json(made.map(voice.marker), status: .created)
+        return try .json(made.map(voice.marker), status: 201)
     }
 
     func get(_ id: String) throws -> Response {

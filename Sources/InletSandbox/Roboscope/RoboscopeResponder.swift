@@ -5,28 +5,26 @@ import InletCore
 import NIOCore
 
 /// Leads each request through its fault, its authorisation and its call.
-struct RoboscopeResponder: HTTPResponder {
+struct RoboscopeResponder: Sendable {
     let store: RoboscopeStore
     let token: Secret?
-    let gate: FaultGate<RoboscopeOperation>
 
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
-        guard let signable = SignableRequest(request) else {
-            return RoboscopeRefusal(status: 400, message: "The address is not percent-encoded UTF-8.").response
-        }
-        let route = RoboscopeRoute(method: signable.method, path: signable.path)
-        do {
-            return try await gate.pass(request, route.operation, on: context.channel) { body, fault in
+    static func word(_ refusal: SandboxRefusal, _: RoboscopeOperation?) -> SandboxReply {
+        SandboxReply(refusal.status, type: "text/plain; charset=utf-8", body: refusal.message)
+    }
+
+    func route(_ address: SignableRequest) -> SandboxRoute<RoboscopeOperation> {
+        let route = RoboscopeRoute(method: address.method, path: address.path)
+        return SandboxRoute("*", route.operation) { call in
+            do {
                 let rules = store.rules
-                let message = try await Self.message(request, &body, limit: rules.bodyLimit)
+                let message = try await Self.message(call.request, &call.body, limit: rules.bodyLimit)
                 guard route.exists(rules) else { throw RoboscopeRefusal(status: 404, message: "") }
-                try authorize(route, request.headers)
-                return try answer(route, signable, message, fault, rules)
+                try authorize(route, call.fields)
+                return try answer(route, call.address, message, call.fault, rules)
+            } catch let refusal as RoboscopeRefusal {
+                throw SandboxReply(refusal.status, type: "text/plain; charset=utf-8", body: refusal.message)
             }
-        } catch let refusal as RoboscopeRefusal {
-            return refusal.response
-        } catch let error as StoreError {
-            return RoboscopeRefusal(status: error.status, message: error.message).response
         }
     }
 

@@ -1,5 +1,5 @@
 package import InletCore
-import ServiceLifecycle
+import InletLinux
 
 /// A loopback server that speaks Roboscope 2's API: spaces, work sessions and markers with versions and conflicts,
 /// presence, locks and events.
@@ -8,11 +8,10 @@ import ServiceLifecycle
 /// `FaultAction.conflict` is for the two PATCH calls with a version. For
 /// `inlet demo` and the tests; it listens on 127.0.0.1 only, without TLS. A client's `url` is
 /// `http://127.0.0.1:<port>/api/v1`.
-package final class RoboscopeSandbox: LoopbackSandbox, Service {
-    package let front: SandboxFront<RoboscopeOperation>
+package final class RoboscopeSandbox: LoopbackSandbox {
+    package let server: SandboxServer<RoboscopeOperation>
 
     private let store: RoboscopeStore
-    private let responder: RoboscopeResponder
 
     /// - Parameters:
     ///   - token: What `Authorization: Bearer` must carry; nil asks for none.
@@ -23,11 +22,11 @@ package final class RoboscopeSandbox: LoopbackSandbox, Service {
         faults plan: FaultPlan<RoboscopeOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
         port: Int = 0
     ) {
-        let front = SandboxFront(plan, port: port)
         let store = RoboscopeStore(rules: rules, clock: clock)
-        self.front = front
         self.store = store
-        responder = RoboscopeResponder(store: store, token: token, gate: front.gate)
+        let responder = RoboscopeResponder(store: store, token: token)
+        server = SandboxServer(
+            port: port, SandboxRouter(plan, choosing: responder.route, wording: RoboscopeResponder.word))
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -35,10 +34,6 @@ package final class RoboscopeSandbox: LoopbackSandbox, Service {
         get { store.rules }
         set { store.rules = newValue }
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
 
     /// Makes a space, as the web portal does it; a second one of the same key is made too.
     @discardableResult

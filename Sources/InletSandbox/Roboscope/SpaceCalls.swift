@@ -29,7 +29,7 @@ struct SpaceCalls: Sendable {
             state.note("space.created", space.id, now)
             return space
         }
-        return try .json(voice.space(made), status: .created)
+        return try .json(voice.space(made), status: 201)
     }
 
     func get(_ id: String) throws -> Response {

@@ -33,7 +33,7 @@ struct WorkSessionCalls: Sendable {
             state.note("session.created", session.id, now)
             return session
         }
-        return try .json(voice.session(made), status: .created)
+        return try .json(voice.session(made), status: 201)
     }
 
     func get(_ id: String) throws -> Response {

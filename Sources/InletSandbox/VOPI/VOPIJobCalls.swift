@@ -11,7 +11,7 @@ struct VOPIJobCalls: Sendable {
 
     func create(_ message: CreateJobMessage) throws -> Response {
         let job = try shop.createJob(message)
-        return try .json(VOPIVoice(shop.rules).created(job), status: .created)
+        return try .json(VOPIVoice(shop.rules).created(job), status: 201)
     }
 
     func list(_ query: SignableRequest) throws -> Response {

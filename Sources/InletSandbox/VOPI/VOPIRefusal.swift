@@ -25,11 +25,11 @@ enum VOPIRefusal: Error, Equatable {
     static func badRequest(_ message: String) -> Self { .full(400, code: "BAD_REQUEST", message: message) }
     static func unauthorized(_ message: String) -> Self { .bare(401, code: "UNAUTHORIZED", message: message) }
 
-    func response() throws -> Response {
+    func reply() throws -> SandboxReply {
         let (status, body) = answer
-        var response = try Response.json(body, status: HTTPResponse.Status(code: status))
-        if case .rateLimit(let seconds) = self { response.headers[.retryAfter] = String(seconds) }
-        return response
+        var reply = try SandboxReply.json(body, status: status)
+        if case .rateLimit(let seconds) = self { reply.fields["Retry-After"] = String(seconds) }
+        return reply
     }
 
     private var answer: (status: Int, body: SandboxJSON) {

@@ -6,27 +6,28 @@ import NIOCore
 
 /// Leads each request through its fault, its body, its authorisation and its call, in the order of the real server: a
 /// bad body is refused before bad credentials are.
-struct VOPIResponder: HTTPResponder {
+struct VOPIResponder: Sendable {
     private static let largestBody = 1 << 20
 
     let shop: VOPIShop
     let apiKey: Secret?
-    let gate: FaultGate<VOPIOperation>
 
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
-        guard let signable = SignableRequest(request) else {
-            return .xml(.badRequest("The address is not percent-encoded UTF-8."))
+    /// The store refuses in XML; what it refuses elsewhere is the server's own fault.
+    static func word(_ refusal: SandboxRefusal, _ operation: VOPIOperation?) throws -> SandboxReply {
+        switch operation {
+        case .upload, .download, nil: refusal.xml
+        default: try VOPIRefusal.internalError.reply()
         }
-        let route = VOPIRoute(method: signable.method, path: signable.path, shop.rules.generation)
-        do {
-            let response = try await gate.pass(request, route.operation, on: context.channel) { body, fault in
-                try await answer(route, request, signable, &body, fault)
+    }
+
+    func route(_ address: SignableRequest) -> SandboxRoute<VOPIOperation> {
+        let route = VOPIRoute(method: address.method, path: address.path, shop.rules.generation)
+        return SandboxRoute("*", route.operation) { call in
+            do {
+                return try await answer(route, call.request, call.address, &call.body, call.fault)
+            } catch let refusal as VOPIRefusal {
+                throw try refusal.reply()
             }
-            return request.method == .head ? response.createHeadResponse() : response
-        } catch let refusal as VOPIRefusal {
-            return try refusal.response()
-        } catch let error as StoreError {
-            return route.isOfStore ? .xml(error) : try VOPIRefusal.internalError.response()
         }
     }
 
@@ -87,7 +88,7 @@ struct VOPIResponder: HTTPResponder {
             "status": isDown ? "error" : "ok", "timestamp": .string(shop.clock().rfc3339),
         ]
         if route == .ready { body["checks"] = ["database": isDown ? "error" : "ok", "redis": "ok"] }
-        return try .json(body, status: isDown ? .serviceUnavailable : .ok)
+        return try .json(body, status: isDown ? 503 : 200)
     }
 
     private func refresh(_ message: SandboxJSON?, _ fields: HTTPFields) throws -> Response {
@@ -108,7 +109,7 @@ struct VOPIResponder: HTTPResponder {
             ]
             response = try .json(body)
         } catch let refusal as VOPIRefusal {
-            response = try refusal.response()
+            response = Response(try refusal.reply())
         }
         for (name, value) in [("limit", limit), ("remaining", left), ("reset", reset)] {
             if let field = HTTPField.Name("x-ratelimit-\(name)") { response.headers[field] = String(value) }

@@ -1,5 +1,5 @@
 package import InletCore
-import ServiceLifecycle
+import InletLinux
 import Synchronization
 package import SystemPackage
 
@@ -9,11 +9,10 @@ package import SystemPackage
 /// Videos and pictures are kept on disk below `directory`; jobs, logins and credits live as long as this value. `rules`
 /// and `faults` change how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only,
 /// without TLS. The API is at `http://127.0.0.1:<port>/api/v1`, so a client's `url` is `http://127.0.0.1:<port>`.
-package final class VOPISandbox: LoopbackSandbox, Service {
-    package let front: SandboxFront<VOPIOperation>
+package final class VOPISandbox: LoopbackSandbox {
+    package let server: SandboxServer<VOPIOperation>
 
     private let shop: VOPIShop
-    private let responder: VOPIResponder
 
     /// - Parameters:
     ///   - directory: Where videos, pictures and the signing key are kept; made when missing.
@@ -27,11 +26,11 @@ package final class VOPISandbox: LoopbackSandbox, Service {
         faults plan: FaultPlan<VOPIOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
         port: Int = 0
     ) throws {
-        let front = SandboxFront(plan, port: port)
         let shop = try VOPIShop(directory: directory, credits: credits, rules: rules, clock: clock)
-        self.front = front
         self.shop = shop
-        responder = VOPIResponder(shop: shop, apiKey: apiKey, gate: front.gate)
+        let responder = VOPIResponder(shop: shop, apiKey: apiKey)
+        server = SandboxServer(
+            port: port, SandboxRouter(plan, choosing: responder.route, wording: VOPIResponder.word))
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -39,10 +38,6 @@ package final class VOPISandbox: LoopbackSandbox, Service {
         get { shop.rules }
         set { shop.rules = newValue }
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
 
     /// What a login of the user gives: a person does this, so no call does.
     package func signIn() -> Session { shop.signIn() }

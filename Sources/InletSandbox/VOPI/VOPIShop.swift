@@ -26,13 +26,13 @@ final class VOPIShop: Sendable {
     }
 
     let store: ObjectStore
-    let signer: URLSigner
+    let signer: RequestSigner
     let clock: @Sendable () -> WallTime
     let state: Mutex<State>
 
     init(directory: FilePath, credits: Int, rules: VOPIRules, clock: @escaping @Sendable () -> WallTime) throws {
         store = try ObjectStore(directory: directory)
-        signer = URLSigner(secret: try SigningSecret.load(from: directory))
+        signer = RequestSigner(secret: try SigningSecret.load(from: directory))
         self.clock = clock
         state = Mutex(State(rules: rules, credits: credits))
     }

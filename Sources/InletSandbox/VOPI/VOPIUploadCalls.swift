@@ -27,11 +27,11 @@ struct VOPIUploadCalls: Sendable {
     ) async throws -> Response {
         try shop.signer.verify(signable, now: shop.clock())
         guard request.headers[.authorization] == nil else {
-            throw StoreError.invalidArgument("Only one auth mechanism allowed")
+            throw SandboxRefusal.invalidArgument("Only one auth mechanism allowed")
         }
-        guard let length = body.expected else { throw StoreError.missingLength }
+        guard let length = body.expected else { throw SandboxRefusal.missingLength }
         guard length <= Self.largest else {
-            throw StoreError(status: 400, code: "EntityTooLarge", message: "The body exceeds the maximum of one PUT.")
+            throw SandboxRefusal(400, "EntityTooLarge", "The body exceeds the maximum of one PUT.")
         }
         var file = try IncomingFile(in: shop.store.folders.incoming)
         while let chunk = try await body.next() { try file.write(chunk) }
@@ -41,7 +41,7 @@ struct VOPIUploadCalls: Sendable {
         let etag: String? =
             switch fault {
             case .missingETag: nil
-            case .wrongETag: "\"\(ContentHash.md5(object.md5.bytes).hex)\""
+            case .wrongETag: "\"\(MD5.bytes(of: object.md5.bytes).hex)\""
             default: object.etag
             }
         return Response(status: .ok, headers: etag.map { [.eTag: $0] } ?? [:])
@@ -51,7 +51,7 @@ struct VOPIUploadCalls: Sendable {
         var signed = signable
         signed.method = "GET"
         try shop.signer.verify(signed, now: shop.clock())
-        return try shop.store.read(key, request)
+        return try shop.store.read(key, request.headers)
     }
 }
 

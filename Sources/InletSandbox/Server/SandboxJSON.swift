@@ -8,9 +8,7 @@ package enum SandboxJSON: Sendable, Hashable {
     case object([String: SandboxJSON])
 
     /// A field of an object; nil for other values and where it is absent.
-    package subscript(name: String) -> SandboxJSON? {
-        if case .object(let fields) = self { fields[name] } else { nil }
-    }
+    package subscript(name: String) -> SandboxJSON? { fields?[name] }
 
     package var text: String? { if case .string(let text) = self { text } else { nil } }
     package var number: Double? { if case .number(let number) = self { number } else { nil } }
@@ -22,26 +20,23 @@ package enum SandboxJSON: Sendable, Hashable {
 
 extension SandboxJSON: Codable {
     package init(from decoder: any Decoder) throws {
-        // A decoder tells the type of a value by refusing all others.
-        if let fields = try? decoder.container(keyedBy: AnyKey.self) {
-            let pairs = try fields.allKeys.map { ($0.stringValue, try fields.decode(SandboxJSON.self, forKey: $0)) }
-            self = .object(Dictionary(pairs) { $1 })
-            return
-        }
         let value = try decoder.singleValueContainer()
-        for kind in Self.kinds {
-            // Likewise.
-            guard let found = try? kind(value) else { continue }
-            self = found
-            return
+        // A decoder tells the type of a value by refusing all others.
+        func read<Value: Decodable>() -> Value? { try? value.decode(Value.self) }
+        if value.decodeNil() {
+            self = .null
+        } else if let text: String = read() {
+            self = .string(text)
+        } else if let flag: Bool = read() {
+            self = .bool(flag)
+        } else if let number: Double = read() {
+            self = .number(number)
+        } else if let fields: [String: SandboxJSON] = read() {
+            self = .object(fields)
+        } else {
+            self = .array(try value.decode([SandboxJSON].self))
         }
-        self = .array(try value.decode([SandboxJSON].self))
     }
-
-    private static let kinds: [@Sendable (any SingleValueDecodingContainer) throws -> SandboxJSON?] = [
-        { $0.decodeNil() ? .null : nil }, { .string(try $0.decode(String.self)) },
-        { .bool(try $0.decode(Bool.self)) }, { .number(try $0.decode(Double.self)) },
-    ]
 
     package func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()
@@ -53,14 +48,6 @@ extension SandboxJSON: Codable {
         case .array(let items): try value.encode(items)
         case .object(let fields): try value.encode(fields)
         }
-    }
-
-    private struct AnyKey: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
     }
 }
 

@@ -34,10 +34,10 @@ struct ByteRange: Sendable, Equatable {
     }
 }
 
-/// A slice of a file as an answer's body, 256 KiB in memory at a time.
-enum FileBody {
-    static func slice(_ range: ByteRange, of path: FilePath) -> ResponseBody {
-        ResponseBody(contentLength: Int(range.count)) { writer in
+extension ResponseBody {
+    /// A slice of a file, 256 KiB in memory at a time.
+    init(_ range: ByteRange, of path: FilePath) {
+        self.init(contentLength: Int(range.count)) { writer in
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
             // It was only read.
             defer { try? file.close() }
