@@ -46,8 +46,11 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
                 places[String(part.dropFirst().dropLast(4))] = rest
                 return rest.isEmpty ? nil : places
             }
-            guard part.hasPrefix("{") || part == components[index] else { return nil }
-            places[String(part.dropFirst().dropLast())] = components[index]
+            if part.hasPrefix("{") {
+                places[String(part.dropFirst().dropLast())] = components[index]
+            } else if part != components[index] {
+                return nil
+            }
         }
         return path.isEmpty || path.count == components.count ? places : nil
     }
