@@ -1,4 +1,4 @@
-import Hummingbird
+import Foundation
 import InletCore
 import Synchronization
 
@@ -11,20 +11,20 @@ package struct VOPIJob: Sendable {
         case generating, completed
     }
 
-    package let id: String
+    package let id = UUID().uuidString.lowercased()
     /// The body of the request that made it, as it came.
     package let received: SandboxJSON
     package let videoURL: String
     /// With the defaults that were filled in.
     package let config: SandboxJSON
     package let callbackURL: String?
-    let outcome: VOPIRules.Outcome
+    var outcome = VOPIRules.Outcome.completes
+    /// How much of it is told, by the rules of the moment.
+    var progress = VOPIRules.Progress.hidden
     let created: WallTime
     var updated: WallTime
     /// When the pace `clock` moved it last.
     var moved: WallTime
-    /// How much of it is told, by the rules of the moment.
-    var progress: VOPIRules.Progress
     var completed: WallTime?
     /// As the table of jobs has it: `pending`, `failed`, `cancelled` or `completed`.
     var stored = "pending"
@@ -162,15 +162,15 @@ extension VOPIJob {
 // MARK: - Calls
 
 extension VOPIService {
-    func addJob(_ order: JobOrder) throws -> VOPIJob {
-        try update { state, now in
-            if let seconds = order.seconds {
+    /// - Parameter seconds: How long the video is said to be: what that costs must be there.
+    func add(_ draft: VOPIJob, seconds: Double?) throws -> VOPIJob {
+        try update { state, _ in
+            if let seconds {
                 guard seconds <= 1500 else { throw Self.internalError }
                 let cost = 1 + seconds * 1.2 * 0.05
                 guard cost <= Double(state.credits) else {
-                    try Self.refuse(
-                        403, "INSUFFICIENT_CREDITS",
-                        "Insufficient credits. Required: \(cost), available: \(state.credits).")
+                    let message = "Insufficient credits. Required: \(cost), available: \(state.credits)."
+                    try Self.refuse(403, "INSUFFICIENT_CREDITS", message)
                 }
             }
             if state.rules.generation == .apiKey, let uses = state.rules.apiKeyUses {
@@ -179,10 +179,8 @@ extension VOPIService {
                 }
                 state.keyUses += 1
             }
-            let job = VOPIJob(
-                id: Self.newID(), received: order.received, videoURL: order.videoURL, config: order.config,
-                callbackURL: order.callbackURL, outcome: state.rules.outcome, created: now, updated: now, moved: now,
-                progress: state.rules.toldProgress)
+            var job = draft
+            (job.outcome, job.progress) = (state.rules.outcome, state.rules.toldProgress)
             state.jobs.append(job)
             state.tally.jobs += 1
             return job
@@ -190,7 +188,7 @@ extension VOPIService {
     }
 
     /// A page of the jobs, newest first, each moved as the pace has it, and how many there are in all.
-    func list(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    func list(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let limit = try Self.whole("limit", call.query("limit"), default: 20, 1...100)
         let offset = try Self.whole("offset", call.query("offset"), default: 0, 0...Int(Int32.max))
         let status = call.query("status")
@@ -199,15 +197,13 @@ extension VOPIService {
             try Self.check(status, "/status", isOneOf: known.sorted())
         }
         let (jobs, total) = update { state, now in
-            let found = state.jobs.indices.reversed().filter {
-                (status ?? state.jobs[$0].status) == state.jobs[$0].status
-            }
+            let found = state.jobs.indices.reversed().filter { [nil, state.jobs[$0].status].contains(status) }
             let page = found.dropFirst(offset).prefix(limit)
             for index in page { state.keepPace(index, isAsked: true, now) }
             return (page.map { state.jobs[$0] }, found.count)
         }
         let lines = jobs.map { SandboxJSON.object($0.answer.merging(["videoUrl": .string($0.videoURL)]) { $1 }) }
-        return try .json(["jobs": .array(lines), "total": .number(Double(total))] as SandboxJSON)
+        return ["jobs": .array(lines), "total": .number(Double(total))]
     }
 
     /// The job that a call asks for, moved as the pace has it.
@@ -215,24 +211,23 @@ extension VOPIService {
         try update { state, now in state.jobs[try state.index(of: id, isAsked: true, now)] }
     }
 
-    func cancel(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    func cancel(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let id = try Self.id(call)
         try update { state, now in
             let index = try state.index(of: id, now)
             let status = state.jobs[index].status
             guard status == "pending" else {
-                try Self.refuse(
-                    400, "BAD_REQUEST",
-                    "Cannot cancel job in \(status) status. Only pending jobs can be cancelled.")
+                let message = "Cannot cancel job in \(status) status. Only pending jobs can be cancelled."
+                try Self.refuse(400, "BAD_REQUEST", message)
             }
             (state.jobs[index].stored, state.jobs[index].updated) = ("cancelled", now)
             state.tally.cancels += 1
         }
-        return try .json(["id": id, "status": "cancelled", "message": "Job cancelled successfully"])
+        return ["id": .string(id), "status": "cancelled", "message": "Job cancelled successfully"]
     }
 
     /// Removes the job, its pictures and its video; on the older server, cancels.
-    func delete(_ call: SandboxCall, _ body: SandboxJSON) throws -> Response {
+    func delete(_ call: SandboxCall, _ body: SandboxJSON) throws -> SandboxJSON? {
         if rules.generation == .apiKey { return try cancel(call, body) }
         let id = try Self.id(call)
         try update { state, now in
@@ -248,10 +243,10 @@ extension VOPIService {
             state.delete(job.pictures.map(\.object.key))
             if let video = state.video(of: job) { state.delete([video.key]) }
         }
-        return Response(status: .noContent)
+        return nil
     }
 
-    func deleteImage(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    func deleteImage(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let (id, frame, version) = (try Self.id(call), call["frame"], call["version"])
         for (field, text) in [("frameId", frame), ("version", version)] {
             guard text.wholeMatch(of: /[A-Za-z0-9_.\-]+/) != nil else { try Self.refuseValue(field, "Invalid") }
@@ -268,14 +263,14 @@ extension VOPIService {
             state.delete([state.jobs[index].pictures.remove(at: found).object.key])
             return state.jobs[index]
         }
-        return try .json(["commercialImages": job.images { .string(Self.origin(call) + $0.key) }])
+        return ["commercialImages": job.images { .string(Self.origin(call) + $0.key) }]
     }
 
-    func balance(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    func balance(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         _ = try Self.whole("limit", call.query("limit"), default: 20, 1...100)
         let (credits, jobs) = state.withLock { ($0.credits, $0.jobs) }
         let balance = SandboxJSON.number(Double(credits))
-        if call.query("includeHistory") == "false" { return try .json(["balance": balance]) }
+        if call.query("includeHistory") == "false" { return ["balance": balance] }
         let lines = jobs.filter(\.isCharged).reversed().map { job -> SandboxJSON in
             [
                 "id": .string("charge-\(job.id)"), "creditsDelta": -1, "type": "spend",
@@ -283,6 +278,6 @@ extension VOPIService {
                 "jobId": .string(job.id),
             ]
         }
-        return try .json(["balance": balance, "transactions": .array(lines)])
+        return ["balance": balance, "transactions": .array(lines)]
     }
 }

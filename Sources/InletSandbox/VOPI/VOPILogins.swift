@@ -61,37 +61,31 @@ struct VOPILogins: Sendable {
     mutating func refresh(_ text: String, isUserGone: Bool, _ now: WallTime) throws
         -> (accessToken: Secret, refreshToken: Secret)
     {
-        guard let token = tokens[text] else {
-            try Self.refuse("REFRESH_TOKEN_INVALID", "Refresh token is invalid: \(Self.flaw(of: text))")
-        }
-        guard token.isRefresh else {
-            try Self.refuse("REFRESH_TOKEN_WRONG_TYPE", "Expected refresh token, got access")
-        }
-        guard now.milliseconds / 1000 < token.end else {
-            try Self.refuse("REFRESH_TOKEN_EXPIRED", "Refresh token has expired")
-        }
-        guard !isUserGone else { try Self.refuse("USER_DELETED", "User account deleted") }
-        guard !token.isSpent else { try Self.refuse("REFRESH_TOKEN_REVOKED", "Refresh token has been revoked") }
+        try check(text, isRefresh: true, isUserGone: isUserGone, now)
         tokens[text]?.isSpent = true
         return signIn(now)
     }
 
-    /// Refuses an access token that is not good now.
-    func check(access text: String, isUserGone: Bool, _ now: WallTime) throws {
+    /// Refuses a token that is not good now for what it is used for.
+    func check(_ text: String, isRefresh: Bool, isUserGone: Bool, _ now: WallTime) throws {
+        let (code, name) = isRefresh ? ("REFRESH_TOKEN", "Refresh token") : ("ACCESS_TOKEN", "Access token")
         guard let token = tokens[text] else {
-            try Self.refuse("ACCESS_TOKEN_MALFORMED", "Access token is malformed: \(Self.flaw(of: text))")
+            let flaw = isRefresh ? "invalid" : "malformed"
+            let reason = text.count { $0 == "." } == 2 ? "invalid signature" : "jwt malformed"
+            try Self.refuse("\(code)_\(flaw.uppercased())", "\(name) is \(flaw): \(reason)")
         }
-        guard !token.isRefresh else {
-            try Self.refuse("ACCESS_TOKEN_WRONG_TYPE", "Expected access token, got refresh")
+        guard token.isRefresh == isRefresh else {
+            let (wanted, given) = isRefresh ? ("refresh", "access") : ("access", "refresh")
+            try Self.refuse("\(code)_WRONG_TYPE", "Expected \(wanted) token, got \(given)")
         }
-        guard now.milliseconds / 1000 < token.end, !token.isSpent else {
-            try Self.refuse("ACCESS_TOKEN_EXPIRED", "Access token has expired")
+        guard now.milliseconds / 1000 < token.end, isRefresh || !token.isSpent else {
+            try Self.refuse("\(code)_EXPIRED", "\(name) has expired")
         }
-        guard !isUserGone else { try Self.refuse("USER_NOT_FOUND", "User account not found") }
-    }
-
-    private static func flaw(of text: String) -> String {
-        text.count { $0 == "." } == 2 ? "invalid signature" : "jwt malformed"
+        guard !isUserGone else {
+            if isRefresh { try Self.refuse("USER_DELETED", "User account deleted") }
+            try Self.refuse("USER_NOT_FOUND", "User account not found")
+        }
+        guard !token.isSpent else { try Self.refuse("\(code)_REVOKED", "\(name) has been revoked") }
     }
 
     private static func refuse(_ code: String, _ message: String) throws -> Never {

@@ -76,10 +76,6 @@ extension VOPIService {
 
 /// Bodies are checked in the order and with the words of the schema, and of the check after it.
 extension VOPIService {
-    typealias JobOrder = (
-        received: SandboxJSON, videoURL: String, config: SandboxJSON, callbackURL: String?, seconds: Double?
-    )
-
     /// Seconds that presigned URLs may live.
     static let lifetimes = 60...86_400
     private static let versions = ["transparent", "solid", "real", "creative"]
@@ -98,8 +94,8 @@ extension VOPIService {
         return (ending ?? "mp4", lifetime)
     }
 
-    /// The body of POST `/jobs`.
-    static func jobOrder(_ body: SandboxJSON) throws -> JobOrder {
+    /// The body of POST `/jobs`: what is known of the job, and how long its video is said to be.
+    static func draft(_ body: SandboxJSON, _ now: WallTime) throws -> (job: VOPIJob, seconds: Double?) {
         guard let fields = body.fields else { try refuseSchema("", "type", "object") }
         guard let given = fields["videoUrl"] else { try refuseSchema("", "required", "videoUrl") }
         let videoURL = try uri(given, "/videoUrl")
@@ -113,7 +109,10 @@ extension VOPIService {
             guard let number = seconds.number else { try refuseValue(field, "Expected number, received string") }
             guard number > 0 else { try refuseValue(field, "Number must be greater than 0") }
         }
-        return (body, videoURL, config, callback, seconds?.number)
+        let job = VOPIJob(
+            received: body, videoURL: videoURL, config: config, callbackURL: callback, created: now, updated: now,
+            moved: now)
+        return (job, seconds?.number)
     }
 
     private static func config(_ given: SandboxJSON?) throws -> SandboxJSON {
@@ -217,42 +216,47 @@ extension VOPIJob {
     }
 
     var video: SandboxJSON {
-        [
-            "id": .string("video-\(id)"), "jobId": .string(id), "sourceUrl": .string(videoURL),
-            "duration": .number(30.5), "width": 1920, "height": 1080, "fps": 30, "codec": "h264", "metadata": [:],
-            "createdAt": .string(created.rfc3339),
-        ]
+        row(
+            "video-\(id)",
+            [
+                "sourceUrl": .string(videoURL), "duration": .number(30.5), "width": 1920, "height": 1080, "fps": 30,
+                "codec": "h264", "metadata": [:],
+            ])
     }
 
     func listFrames(_ origin: String, isFinal: Bool) -> SandboxJSON {
         let own: [String: SandboxJSON] =
             isFinal
             ? ["variantDescription": "", "obstructions": [:], "backgroundRecommendations": [:]]
-            : [
-                "videoId": .string("video-\(id)"), "scores": [:], "isBestPerSecond": true, "isFinalSelection": true,
+            : ["videoId": .string("video-\(id)"), "scores": [:], "isBestPerSecond": true, "isFinalSelection": true]
+        let rows = frames.enumerated().map { index, frame in
+            let fields: [String: SandboxJSON] = [
+                "frameId": .string(frame.name), "timestamp": .number(Double(index) + 0.5),
+                "s3Url": .string(origin + frame.object.key), "productId": "product_1", "variantId": "hero",
+                "angleEstimate": "front",
             ]
-        return .array(
-            frames.enumerated().map { index, frame in
-                let fields: [String: SandboxJSON] = [
-                    "id": .string("row-\(index)"), "jobId": .string(id), "frameId": .string(frame.name),
-                    "timestamp": .number(Double(index) + 0.5), "s3Url": .string(origin + frame.object.key),
-                    "productId": "product_1", "variantId": "hero", "angleEstimate": "front",
-                    "createdAt": .string(created.rfc3339),
-                ]
-                return .object(fields.merging(own) { $1 })
-            })
+            return row("row-\(index)", fields.merging(own) { $1 })
+        }
+        return .array(rows)
     }
 
     func listImages(_ origin: String) -> SandboxJSON {
-        .array(
-            pictures.compactMap { picture -> SandboxJSON? in
-                guard let version = picture.version else { return nil }
-                return [
-                    "id": .string(picture.object.key), "jobId": .string(id), "frameId": "row-0",
-                    "version": .string(version), "s3Url": .string(origin + picture.object.key), "backgroundColor": "",
-                    "backgroundPrompt": "", "success": true, "error": "", "createdAt": .string(created.rfc3339),
-                ]
-            })
+        let rows = pictures.filter { $0.version != nil }.map { picture in
+            row(
+                picture.object.key,
+                [
+                    "frameId": "row-0", "version": .string(picture.version ?? ""),
+                    "s3Url": .string(origin + picture.object.key), "backgroundColor": "", "backgroundPrompt": "",
+                    "success": true, "error": "",
+                ])
+        }
+        return .array(rows)
+    }
+
+    /// A row of a table about this job.
+    private func row(_ key: String, _ fields: [String: SandboxJSON]) -> SandboxJSON {
+        .object(
+            fields.merging(["id": .string(key), "jobId": .string(id), "createdAt": .string(created.rfc3339)]) { $1 })
     }
 
     /// The keys are others than those of the result.

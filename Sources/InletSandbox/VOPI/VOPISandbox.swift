@@ -62,7 +62,8 @@ package final class VOPISandbox: LoopbackSandbox {
     /// - Returns: the job's id.
     @discardableResult
     package func addJob(videoURL: String) throws -> String {
-        try service.addJob(VOPIService.jobOrder(["videoUrl": .string(videoURL)])).id
+        let draft = try VOPIService.draft(["videoUrl": .string(videoURL)], service.clock())
+        return try service.add(draft.job, seconds: nil).id
     }
 
     /// Jobs, oldest first; without those that were deleted.

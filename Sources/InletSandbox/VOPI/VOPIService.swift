@@ -22,7 +22,8 @@ final class VOPIService: Sendable {
         var tally = VOPISandbox.Tally()
     }
 
-    typealias Handler = @Sendable (SandboxCall, SandboxJSON) throws -> Response
+    /// Answers a call whose body is read; nil = 204.
+    typealias Handler = @Sendable (SandboxCall, SandboxJSON) throws -> SandboxJSON?
 
     /// The path in front of the keys of presigned URLs: the bucket's name, as path-style S3 addresses have it.
     static let bucket = "/vopi-storage/"
@@ -33,7 +34,7 @@ final class VOPIService: Sendable {
     private let apiKey: Secret?
     private let store: ObjectStore
     private let signer: RequestSigner
-    private let clock: @Sendable () -> WallTime
+    let clock: @Sendable () -> WallTime
     let state: Mutex<State>
 
     init(
@@ -61,17 +62,17 @@ final class VOPIService: Sendable {
             .init("GET|HEAD \(Self.bucket){key...}", .download, get),
             row("GET /ready", .ready, isOpen: true, ready),
             row("GET /health", .ready, isOpen: true, ready),
-            row("POST \(api)/auth/refresh", .refresh, of: .bearer, isOpen: true, refresh),
+            .init("POST \(api)/auth/refresh", .refresh, refresh),
             // These two ask who asks, once they have looked at the body.
             row("POST \(api)/uploads/presign", .presign, isOpen: true, presign),
             row("POST \(api)/jobs", .createJob, isOpen: true, createJob),
             row("GET \(api)/jobs", .listJobs, list),
             row("GET \(api)/credits/balance", .balance, of: .bearer, balance),
             row("GET \(job)", .job) { [self] call, _ in
-                try .json(self.job(Self.id(call)).full(rules.generation, origin: Self.origin(call)))
+                try self.job(Self.id(call)).full(rules.generation, origin: Self.origin(call))
             },
             row("DELETE \(job)", .delete, delete),
-            row("GET \(job)/status", .status) { [self] call, _ in try .json(self.job(Self.id(call)).answer) },
+            row("GET \(job)/status", .status) { [self] call, _ in try .object(self.job(Self.id(call)).answer) },
             row("POST \(job)/cancel", .cancel, of: .bearer, cancel),
             row("DELETE \(job)/images/{frame}/{version}", .deleteImage, of: .bearer, deleteImage),
             row("GET \(job)/download-urls", .downloadURLs, downloadURLs),
@@ -99,7 +100,8 @@ final class VOPIService: Sendable {
             let body = try await Self.body(of: &call)
             guard generation == nil || generation == rules.generation else { try unknown(call) }
             if !isOpen { try authorize(call, takesKey: takesKey) }
-            return try handle(call, body)
+            guard let answer = try handle(call, body) else { return Response(status: .noContent) }
+            return try .json(answer, status: operation == .createJob ? 201 : 200)
         }
     }
 
@@ -114,9 +116,9 @@ final class VOPIService: Sendable {
             let isThere = state.withLock { $0.jobs.contains { $0.id == id } }
             guard isThere else {
                 guard let absent else { try Self.refuse(404, "NOT_FOUND", "Video not found") }
-                return try .json(absent)
+                return absent
             }
-            return try .json(tell(job(id), Self.origin(call)))
+            return tell(try job(id), Self.origin(call))
         }
     }
 
@@ -156,8 +158,8 @@ final class VOPIService: Sendable {
                         401, "ACCESS_TOKEN_INVALID",
                         "Access token is invalid: connect ECONNREFUSED 127.0.0.1:5432", isBare: true)
                 }
-                try state.logins.check(
-                    access: String(token.dropFirst(7)), isUserGone: state.rules.isUserGone, now)
+                let isUserGone = state.rules.isUserGone
+                try state.logins.check(String(token.dropFirst(7)), isRefresh: false, isUserGone: isUserGone, now)
             }
         } catch {
             guard isKey else { throw error }
@@ -182,8 +184,6 @@ final class VOPIService: Sendable {
         }
     }
 
-    static func newID() -> String { UUID().uuidString.lowercased() }
-
     /// The id of a job, as it stands in a path.
     static func id(_ call: SandboxCall) throws -> String {
         guard let id = UUID(uuidString: call["id"]) else { try refuseSchema("/id", "format", "uuid") }
@@ -197,21 +197,22 @@ final class VOPIService: Sendable {
 // MARK: - Health and logins
 
 extension VOPIService {
-    private func ready(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    private func ready(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let tellsChecks = call.address.path == "/ready"
         let isDown = rules.isDatabaseDown && tellsChecks
         var body: [String: SandboxJSON] = [
             "status": isDown ? "error" : "ok", "timestamp": .string(clock().rfc3339),
         ]
         if tellsChecks { body["checks"] = ["database": isDown ? "error" : "ok", "redis": "ok"] }
-        return try .json(body, status: isDown ? 503 : 200)
+        guard !isDown else { throw try SandboxReply.json(body, status: 503) }
+        return .object(body)
     }
 
-    private func refresh(_ call: SandboxCall, _ body: SandboxJSON) throws -> Response {
-        let limit = rules.refreshLimit
-        let (left, reset) = try update { state, now in
-            try state.logins.admit(userAgent: call.fields[.userAgent] ?? "", limit: limit, now)
-        }
+    private func refresh(_ call: inout SandboxCall) async throws -> Response {
+        let body = try await Self.body(of: &call)
+        guard rules.generation == .bearer else { try unknown(call) }
+        let (limit, agent) = (rules.refreshLimit, call.fields[.userAgent] ?? "")
+        let (left, reset) = try update { try $0.logins.admit(userAgent: agent, limit: limit, $1) }
         var reply: SandboxReply
         do {
             reply = try .json(newTokens(body))
@@ -243,16 +244,15 @@ extension VOPIService {
 // MARK: - Videos in, results out
 
 extension VOPIService {
-    private func presign(_ call: SandboxCall, _ body: SandboxJSON) throws -> Response {
+    private func presign(_ call: SandboxCall, _ body: SandboxJSON) throws -> SandboxJSON? {
         let (ending, lifetime) = try Self.presignOrder(body)
         try authorize(call)
-        let key = "uploads/\(Self.newID()).\(ending)"
+        let key = "uploads/\(UUID().uuidString.lowercased()).\(ending)"
         state.withLock { $0.tally.presigns += 1 }
-        return try .json(
-            [
-                "uploadUrl": .string(url("PUT", key, lifetime, call)), "key": .string(key),
-                "publicUrl": .string(Self.origin(call) + key), "expiresIn": .number(Double(lifetime)),
-            ] as SandboxJSON)
+        return [
+            "uploadUrl": .string(url("PUT", key, lifetime, call)), "key": .string(key),
+            "publicUrl": .string(Self.origin(call) + key), "expiresIn": .number(Double(lifetime)),
+        ]
     }
 
     private func put(_ call: inout SandboxCall) async throws -> Response {
@@ -286,24 +286,22 @@ extension VOPIService {
         return try store.read(call["key"], call.fields)
     }
 
-    private func createJob(_ call: SandboxCall, _ body: SandboxJSON) throws -> Response {
-        let order = try Self.jobOrder(body)
+    private func createJob(_ call: SandboxCall, _ body: SandboxJSON) throws -> SandboxJSON? {
+        let (draft, seconds) = try Self.draft(body, clock())
         try authorize(call)
-        let job = try addJob(order)
-        return try .json(
-            [
-                "id": .string(job.id), "status": "pending", "videoUrl": .string(job.videoURL),
-                "config": rules.generation == .bearer ? job.config : .empty, "createdAt": .string(job.created.rfc3339),
-            ] as SandboxJSON, status: 201)
+        let job = try add(draft, seconds: seconds)
+        return [
+            "id": .string(job.id), "status": "pending", "videoUrl": .string(job.videoURL),
+            "config": rules.generation == .bearer ? job.config : .empty, "createdAt": .string(job.created.rfc3339),
+        ]
     }
 
-    private func downloadURLs(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    private func downloadURLs(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let id = try Self.id(call)
         let lifetime = try Self.whole("expiresIn", call.query("expiresIn"), default: 3600, Self.lifetimes)
         let (job, rules) = (try job(id), rules)
         guard job.completed != nil else {
-            try Self.refuse(
-                400, "BAD_REQUEST", "Job has no results yet. Wait for job to complete.", isBare: true)
+            try Self.refuse(400, "BAD_REQUEST", "Job has no results yet. Wait for job to complete.", isBare: true)
         }
         let dropped = Set(job.pictures.suffix(rules.droppedLinks).map(\.object.key))
         let link = { [self] (object: StoredObject) -> SandboxJSON? in
@@ -317,17 +315,17 @@ extension VOPIService {
             "commercialImages": job.images(link),
         ]
         if rules.listsMetadata { answer["productMetadata"] = job.metadata ?? .null }
-        return try .json(answer)
+        return .object(answer)
     }
 
-    private func metadata(_ call: SandboxCall, _: SandboxJSON) throws -> Response {
+    private func metadata(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         guard let metadata = try job(Self.id(call)).metadata else {
             try Self.refuse(
                 404, "NOT_FOUND",
                 "Job has no product metadata. Metadata is only available for jobs processed with audio analysis.",
                 isBare: true)
         }
-        return try .json(metadata)
+        return metadata
     }
 
     private func url(_ method: String, _ key: String, _ lifetime: Int, _ call: SandboxCall) -> String {
