@@ -27,7 +27,7 @@ struct S3Client: Sendable {
     var accessKey = "AKID"
     var secret = "canary-secret"
     var region = "auto"
-    var now = WallTime.now
+    var now = WallTime(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
     var bucket = "archive"
 
     init(port: Int) { http = SandboxClient(port: port) }
@@ -45,7 +45,7 @@ struct S3Client: Sendable {
             method: method, path: full, query: query.map { (name: $0.0, value: $0.1) }, host: "127.0.0.1:\(http.port)")
         let stamp = SigningTime(now)
         var fields = headers.merging(["x-amz-date": stamp.text, "x-amz-content-sha256": payload]) { $1 }
-        let scope = SignatureScope(secret: Secret(secret), accessKey: accessKey, region: region)
+        let signer = RequestSigner(secret: Secret(secret), accessKey: accessKey, region: region)
         let covered = fields.map { ($0.key.lowercased(), $0.value) }.filter { $0.0.hasPrefix("x-amz-") }
         let sorted = (covered + [("host", request.host)]).sorted { $0.0 < $1.0 }
         let names = sorted.map(\.0).joined(separator: ";")
@@ -53,8 +53,8 @@ struct S3Client: Sendable {
         let canonical = [method, URIText.encodePath(full), request.canonicalQuery, lines, names, payload]
             .joined(separator: "\n")
         fields["Authorization"] =
-            "AWS4-HMAC-SHA256 Credential=\(accessKey)/\(scope.text(at: stamp)), SignedHeaders=\(names), "
-            + "Signature=\(scope.signature(of: canonical, at: stamp).hex)"
+            "AWS4-HMAC-SHA256 Credential=\(accessKey)/\(signer.scope(at: stamp)), SignedHeaders=\(names), "
+            + "Signature=\(signer.signature(of: canonical, at: stamp).hex)"
         let url = http.origin + URIText.encodePath(full) + (query.isEmpty ? "" : "?" + request.canonicalQuery)
         return (url, fields)
     }

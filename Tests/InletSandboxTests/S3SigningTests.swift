@@ -40,11 +40,9 @@ import Testing
             signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
     ]
 
-    private static let verifier = HeaderVerifier(
-        scope: SignatureScope(
-            secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), accessKey: "AKIAIOSFODNN7EXAMPLE",
-            region: "us-east-1"),
-        sessionToken: nil)
+    private static let signer = RequestSigner(
+        secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), accessKey: "AKIAIOSFODNN7EXAMPLE",
+        region: "us-east-1")
     private static let moment = WallTime(milliseconds: 1_369_353_600_000)
 
     private static func fields(_ example: Example) -> HTTPFields {
@@ -65,20 +63,20 @@ import Testing
         let request = SignableRequest(
             method: example.method, path: example.path, query: example.query, host: "examplebucket.s3.amazonaws.com")
         let fields = Self.fields(example)
-        #expect(try Self.verifier.verify(request, fields, now: Self.moment) == .sha256(example.payload))
+        try Self.signer.verify(request, fields, sessionToken: nil, now: Self.moment)
         var others = [request, request, request]
         others[0].method = "DELETE"
         others[1].path += "x"
         others[2].host = "other.s3.amazonaws.com"
         for other in others {
-            #expect(throws: StoreError.signatureDoesNotMatch) {
-                try Self.verifier.verify(other, fields, now: Self.moment)
+            #expect(throws: SandboxRefusal.signatureDoesNotMatch) {
+                try Self.signer.verify(other, fields, sessionToken: nil, now: Self.moment)
             }
         }
         for (offset, isGood) in [(900, true), (-900, true), (901, false), (-901, false)] {
             let now = Self.moment + .seconds(offset)
-            let payload = try? Self.verifier.verify(request, fields, now: now)
-            #expect((payload != nil) == isGood, "\(offset)")
+            let verified: Void? = try? Self.signer.verify(request, fields, sessionToken: nil, now: now)
+            #expect((verified != nil) == isGood, "\(offset)")
         }
     }
 
@@ -126,12 +124,12 @@ import Testing
 
     @Test func `every field of x-amz must be signed`() throws {
         var fields = Self.fields(Self.published[0])
-        fields[.amzCopySource] = "/bucket/other"
+        fields["x-amz-copy-source"] = "/bucket/other"
         let request = SignableRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
         #expect {
-            try Self.verifier.verify(request, fields, now: Self.moment)
+            try Self.signer.verify(request, fields, sessionToken: nil, now: Self.moment)
         } throws: { error in
-            (error as? StoreError)?.details.first?.text == "x-amz-copy-source"
+            (error as? SandboxRefusal)?.details.first?.value == "x-amz-copy-source"
         }
     }
 }

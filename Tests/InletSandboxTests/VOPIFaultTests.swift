@@ -34,8 +34,7 @@ import Testing
     }
 
     static let replies: [(FaultReply, String)] = [
-        (.vopiRateLimit(retryAfter: 7), "500 INTERNAL_ERROR"), (.vopiDatabaseDown, "401 ACCESS_TOKEN_INVALID"),
-        (.vopiRefreshDatabaseDown, "401 UNAUTHORIZED"),
+        (.vopiRateLimit(retryAfter: 7), "500 INTERNAL_ERROR"),
         (.vopi(403, error: "FORBIDDEN", message: "no"), "403 FORBIDDEN"),
     ]
 

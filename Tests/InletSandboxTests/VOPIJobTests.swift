@@ -20,7 +20,7 @@ import Testing
             #expect(late["progress"] == [:] && late["startedAt"] == "" && late["completedAt"]?.text?.count == 24)
             #expect(late["result"]?["finalFrames"]?.items?.count == 3)
             #expect(sandbox.tally.charges == 1 && sandbox.credits == 4)
-            #expect(sandbox.jobs().map(\.step) == ["completed"])
+            #expect(sandbox.jobs().map(\.step) == [.completed])
         }
     }
 

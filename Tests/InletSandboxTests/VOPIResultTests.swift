@@ -98,7 +98,7 @@ import Testing
 
     @Test func `names can be hostile`() async throws {
         var rules = VOPIRules.quick
-        rules.names = .hostile
+        rules.hasHostileNames = true
         try await withVOPI(rules: rules) { sandbox, client async throws in
             let id = try await client.job(noise(5000, seed: 1))
             _ = try await client.statuses(of: id, 1)

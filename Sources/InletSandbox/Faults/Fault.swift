@@ -1,4 +1,5 @@
-internal import Synchronization
+import NIOCore
+import NIOPosix
 
 /// What a sandbox may be asked, as its counters and faults name it.
 package protocol SandboxOperation: RawRepresentable, CaseIterable, Hashable, Sendable where RawValue == String {}
@@ -24,22 +25,6 @@ package struct OperationFault<Operation: SandboxOperation>: Sendable {
         self.part = part
         self.times = times
         self.probability = probability
-    }
-}
-
-package typealias Fault = OperationFault<SpiralOperation>
-
-/// An answer of a fault's own.
-package struct FaultReply: Sendable, Hashable {
-    package var status: Int
-    /// Besides Content-Length; names in any case.
-    package var fields: [String: String]
-    package var body: String
-
-    package init(_ status: Int, type: String = "text/plain", fields: [String: String] = [:], body: String) {
-        self.status = status
-        self.fields = fields.merging(["Content-Type": type]) { given, _ in given }
-        self.body = body
     }
 }
 
@@ -117,32 +102,15 @@ package enum FaultAction: Sendable, Hashable {
 
 /// Holds requests until somebody opens it.
 package final class RequestGate: Sendable, Hashable {
-    private struct State {
-        var isOpen = false
-        var held: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state = Mutex(State())
+    private let opened = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: Void.self)
 
     package init() {}
+    deinit { open() }
 
-    package func open() {
-        let held = state.withLock { state in
-            defer { state = State(isOpen: true) }
-            return state.held
-        }
-        for continuation in held { continuation.resume() }
-    }
+    package func open() { opened.succeed() }
 
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if !state.isOpen { state.held.append(continuation) }
-                return state.isOpen
-            }
-            if isOpen { continuation.resume() }
-        }
-    }
+    // Nothing fails it.
+    func wait() async { try? await opened.futureResult.get() }
 
     package static func == (one: RequestGate, other: RequestGate) -> Bool { one === other }
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }

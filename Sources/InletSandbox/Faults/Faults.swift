@@ -8,10 +8,12 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         var waiting: [OperationFault<Operation>]
         var injected: [OperationFault<Operation>] = []
         var random: SeededGenerator
+        /// Connections that a fault keeps open or slow: the end of the fault or of the sandbox closes them.
+        var held: [ObjectIdentifier: any Channel] = [:]
+        var isClosing = false
     }
 
     private let state: Mutex<State>
-    let held = HeldConnections()
 
     init(_ plan: FaultPlan<Operation>) {
         state = Mutex(State(waiting: plan.faults, random: SeededGenerator(seed: plan.seed)))
@@ -24,8 +26,11 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
 
     /// Nothing goes wrong from here on; connections that meet a fault at this moment are closed.
     package func clear() {
-        state.withLock { $0.waiting = [] }
-        held.closeAll()
+        let held = state.withLock { state in
+            state.waiting = []
+            return Array(state.held.values)
+        }
+        for channel in held { channel.close(promise: nil) }
     }
 
     /// How many requests met a fault.
@@ -36,25 +41,50 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         state.withLock { $0.injected.count { $0.operation == operation } }
     }
 
-    /// Takes the fault that a request on `channel` meets, and counts it; `held.remove` when the request has ended.
-    func next(at operation: Operation, part: Int?, on channel: any Channel) -> FaultAction? {
-        state.withLock { state in
-            for index in state.waiting.indices {
-                let fault = state.waiting[index]
-                guard fault.operation ?? operation == operation, fault.part == nil || fault.part == part else {
-                    continue
-                }
-                guard fault.probability >= 1 || state.random.fraction() < fault.probability else { continue }
-                if let times = fault.times {
-                    state.waiting[index].times = times - 1
-                    if times <= 1 { state.waiting.remove(at: index) }
-                }
-                state.injected.append(OperationFault(fault.action, at: operation, part: part))
-                held.add(channel)
-                return fault.action
-            }
-            return nil
+    /// Closes what is held, and what comes to be held from here on at once.
+    func closeForGood() {
+        let held = state.withLock { state in
+            state.isClosing = true
+            return Array(state.held.values)
         }
+        for channel in held { channel.close(promise: nil) }
+    }
+
+    /// From here on `channel` may be closed from outside, until `release`.
+    func hold(_ channel: any Channel) {
+        let isClosing = state.withLock { state in
+            state.held[ObjectIdentifier(channel)] = channel
+            return state.isClosing
+        }
+        if isClosing { channel.close(promise: nil) }
+    }
+
+    func release(_ channel: any Channel) {
+        state.withLock { $0.held[ObjectIdentifier(channel)] = nil }
+    }
+
+    /// Takes the fault that a request on `channel` meets, counts it and holds the channel; `release` when the request has
+    /// ended.
+    func next(at operation: Operation, part: Int?, on channel: any Channel) -> FaultAction? {
+        let (action, isClosing) = state.withLock { state -> (FaultAction?, Bool) in
+            let index = state.waiting.indices.first { index in
+                let fault = state.waiting[index]
+                return (fault.operation ?? operation) == operation && (fault.part == nil || fault.part == part)
+                    && (fault.probability >= 1 || state.random.fraction() < fault.probability)
+            }
+            guard let index else { return (nil, false) }
+            let fault = state.waiting[index]
+            if let times = fault.times {
+                state.waiting[index].times = times - 1
+                if times <= 1 { state.waiting.remove(at: index) }
+            }
+            state.injected.append(OperationFault(fault.action, at: operation, part: part))
+            // In the same step: `clear` closes whoever has met a fault.
+            state.held[ObjectIdentifier(channel)] = channel
+            return (fault.action, state.isClosing)
+        }
+        if isClosing { channel.close(promise: nil) }
+        return action
     }
 
     func randomBytes(_ count: Int) -> [UInt8] {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import InletCore
+import InletLinux
 import SystemPackage
 
 /// The upload in one form: limits, the form itself, the file in the library.

@@ -45,18 +45,18 @@ enum GigHiveAnswer {
     }
 
     /// - Parameter accept: The request's; a client that takes pages gets one from every POST of the application.
-    static func json(_ value: some Encodable, status: Int, accept: String?) throws -> Response {
-        var response = try Response.json(value, status: HTTPResponse.Status(code: status))
+    static func json(_ value: some Encodable, status: Int, accept: String?) throws -> SandboxReply {
+        var reply = try SandboxReply.json(value, status: status)
         if let accept, accept.contains("text/html") {
             let text = try JSONEncoder().encode(value)
             let body = "<!doctype html><pre>\(String(decoding: text, as: UTF8.self).escapedForXML)</pre>"
-            response = html(status, body)
+            reply = SandboxReply(status, type: "text/html; charset=iso-8859-1", body: body)
         }
-        response.headers[.cacheControl] = "public, max-age=86400"
-        return response
+        reply.fields["Cache-Control"] = "public, max-age=86400"
+        return reply
     }
 
-    static func refusal(_ refusal: GigHiveRefusal, accept: String?) throws -> Response {
+    static func refusal(_ refusal: GigHiveRefusal, accept: String?) throws -> SandboxReply {
         switch refusal {
         case .json(let status, let error, let message):
             return try json(Failure(error: error, message: message), status: status, accept: accept)
@@ -64,37 +64,22 @@ enum GigHiveAnswer {
             let body = Duplicate(existing_asset_id: asset, checksum_sha256: sha256)
             return try json(body, status: 409, accept: accept)
         case .delete(let status, let error, let message):
-            return try .json(
-                Failure(error: error, message: message, success: false), status: HTTPResponse.Status(code: status))
+            return try .json(Failure(error: error, message: message, success: false), status: status)
         case .method(let allowed):
             let body = Failure(error: "Method Not Allowed", message: nil, success: false)
-            var response = try Response.json(body, status: .methodNotAllowed)
-            response.headers[.allow] = allowed
-            return response
-        case .page(let status, let title): return html(status, page(status, title))
+            var reply = try SandboxReply.json(body, status: 405)
+            reply.fields["Allow"] = allowed
+            return reply
+        case .page(let status, let title): return .page(status, title)
         case .login:
-            var response = html(401, page(401, "Unauthorized"))
-            response.headers[.wwwAuthenticate] = "Basic realm=\"GigHive Upload\""
-            return response
-        case .tus(let status, let text):
-            return Response(
-                status: HTTPResponse.Status(code: status), headers: [.contentType: "text/plain; charset=utf-8"],
-                body: ResponseBody(byteBuffer: ByteBuffer(string: text + "\n")))
+            var reply = SandboxReply.page(401, "Unauthorized")
+            reply.fields["WWW-Authenticate"] = "Basic realm=\"GigHive Upload\""
+            return reply
+        case .tus(let status, let text): return .tus(status, text)
         }
     }
 
     static func page(_ status: Int, _ title: String) -> String {
         "<!DOCTYPE HTML>\n<html><head><title>\(status) \(title)</title></head><body><h1>\(title)</h1></body></html>\n"
     }
-
-    private static func html(_ status: Int, _ body: String) -> Response {
-        Response(
-            status: HTTPResponse.Status(code: status), headers: [.contentType: "text/html; charset=iso-8859-1"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: body)))
-    }
-}
-
-extension HTTPField.Name {
-    /// The name is a valid token, so the fallback is never taken.
-    fileprivate static let allow = HTTPField.Name("Allow") ?? .eTag
 }

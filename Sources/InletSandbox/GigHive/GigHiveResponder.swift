@@ -5,33 +5,32 @@ import NIOCore
 import Synchronization
 
 /// Leads each request through its fault, its login and its call.
-struct GigHiveResponder: HTTPResponder {
+struct GigHiveResponder: Sendable {
     let library: GigHiveLibrary
     let forms: FormCall
     let tus: TusCalls
     let finalizer: Finalizer
     let deletion: DeleteCall
     let access: GigHiveAccess
-    let gate: FaultGate<GigHiveOperation>
     /// The rules at this moment.
     let rules: @Sendable () -> GigHiveRules
 
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
-        let accept = request.headers[.accept]
-        var response: Response
-        do {
-            guard let signable = SignableRequest(request) else { throw GigHiveRefusal.page(400, "Bad Request") }
-            let route = GigHiveRoute(method: signable.method, path: signable.path)
-            response = try await gate.pass(request, route.operation, on: context.channel) { body, fault in
-                try await answer(route, request, signable, &body)
+    /// Of the body: too long, or cut off.
+    static func word(_ refusal: SandboxRefusal, _: GigHiveOperation?) -> SandboxReply {
+        .page(refusal.status, "Bad Request")
+    }
+
+    func route(_ address: SignableRequest) -> SandboxRoute<GigHiveOperation> {
+        let route = GigHiveRoute(method: address.method, path: address.path)
+        return SandboxRoute("*", route.operation) { call in
+            do {
+                return try await answer(route, call.request, call.address, &call.body)
+            } catch let refusal as GigHiveRefusal {
+                // A client that takes pages gets one from every POST of the application.
+                let accept = call.request.method == .post ? call.fields[.accept] : nil
+                throw try GigHiveAnswer.refusal(refusal, accept: accept)
             }
-        } catch let refusal as GigHiveRefusal {
-            response = try GigHiveAnswer.refusal(refusal, accept: request.method == .post ? accept : nil)
-        } catch let error as StoreError {
-            // Of the body: too long, or cut off.
-            response = try GigHiveAnswer.refusal(.page(error.status, "Bad Request"), accept: accept)
         }
-        return request.method == .head ? response.createHeadResponse() : response
     }
 
     private func answer(
@@ -48,7 +47,7 @@ struct GigHiveResponder: HTTPResponder {
             return try created(try await finalizer.finalize(message, guest: guest, rules), request)
         case .asset(let id):
             guard let asset = library.asset(id) else { throw GigHiveRefusal.pathNotFound }
-            return try GigHiveAnswer.json(AssetAnswer(asset), status: 200, accept: nil)
+            return Response(try GigHiveAnswer.json(AssetAnswer(asset), status: 200, accept: nil))
         case .tusOptions, .tusCreate, .tusPatch, .tusHead, .tusDelete, .tusOther:
             return try await answerTus(route, request, host: signable.host, &body, rules)
         case .delete: return try await deletion.delete(request, &body, user: user)
@@ -60,7 +59,7 @@ struct GigHiveResponder: HTTPResponder {
     }
 
     private func created(_ answer: UploadAnswer, _ request: Request) throws -> Response {
-        try GigHiveAnswer.json(answer, status: 201, accept: request.headers[.accept])
+        Response(try GigHiveAnswer.json(answer, status: 201, accept: request.headers[.accept]))
     }
 
     private func answerTus(

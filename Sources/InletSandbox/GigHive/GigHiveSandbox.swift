@@ -1,5 +1,4 @@
 import InletCore
-import ServiceLifecycle
 import Synchronization
 package import SystemPackage
 
@@ -8,12 +7,11 @@ package import SystemPackage
 ///
 /// Assets and unfinished uploads are found again by the next sandbox on the same directory; `rules` and `faults` change
 /// how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only, without TLS.
-package final class GigHiveSandbox: LoopbackSandbox, Service {
-    package let front: SandboxFront<GigHiveOperation>
+package final class GigHiveSandbox: LoopbackSandbox {
+    package let server: SandboxServer<GigHiveOperation>
 
     private let library: GigHiveLibrary
     private let uploads: TusStore
-    private let responder: GigHiveResponder
     private let behaviour: Behaviour
 
     /// The rules in a box of their own, which the responder shares.
@@ -31,19 +29,19 @@ package final class GigHiveSandbox: LoopbackSandbox, Service {
         directory: FilePath, logins: GigHiveLogins, rules: GigHiveRules = GigHiveRules(),
         faults plan: FaultPlan<GigHiveOperation> = .none, port: Int = 0
     ) throws {
-        let front = SandboxFront(plan, port: port)
         let library = try GigHiveLibrary(root: directory)
         let uploads = try TusStore(root: directory)
         let behaviour = Behaviour(rules)
-        self.front = front
         self.library = library
         self.uploads = uploads
         self.behaviour = behaviour
-        responder = GigHiveResponder(
+        let responder = GigHiveResponder(
             library: library, forms: FormCall(library: library), tus: TusCalls(store: uploads),
             finalizer: try Finalizer(root: directory, library: library, store: uploads),
             deletion: DeleteCall(library: library), access: GigHiveAccess(logins: logins),
-            gate: front.gate, rules: { behaviour.rules.withLock { $0 } })
+            rules: { behaviour.rules.withLock { $0 } })
+        server = SandboxServer(
+            port: port, SandboxRouter(plan, choosing: responder.route, wording: GigHiveResponder.word))
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -51,10 +49,6 @@ package final class GigHiveSandbox: LoopbackSandbox, Service {
         get { behaviour.rules.withLock { $0 } }
         set { behaviour.rules.withLock { $0 = newValue } }
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
 
     /// The library, oldest first.
     package func assets() -> [GigHiveAsset] { library.assets() }

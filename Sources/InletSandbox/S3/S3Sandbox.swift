@@ -1,5 +1,7 @@
+import HTTPTypes
+import Hummingbird
 package import InletCore
-import ServiceLifecycle
+import InletLinux
 package import SystemPackage
 
 /// A loopback server that speaks S3 (path style, one bucket, signatures in the Authorization field), keeps what it
@@ -7,7 +9,7 @@ package import SystemPackage
 ///
 /// Signatures and checksums are verified by its own code. Objects and open uploads are found again by the next sandbox
 /// on the same directory, and `faults` makes it misbehave.
-package final class S3Sandbox: LoopbackSandbox, Service {
+package final class S3Sandbox: LoopbackSandbox {
     /// Who may ask, and how the sandbox is addressed.
     package struct Account: Sendable {
         package var bucket: String
@@ -52,10 +54,8 @@ package final class S3Sandbox: LoopbackSandbox, Service {
         }
     }
 
-    package let front: SandboxFront<S3Operation>
-
+    package let server: SandboxServer<S3Operation>
     private let store: ObjectStore
-    private let responder: S3Responder
 
     /// - Parameters:
     ///   - directory: Where objects and open uploads are kept; made when missing.
@@ -65,27 +65,118 @@ package final class S3Sandbox: LoopbackSandbox, Service {
         directory: FilePath, account: Account, rules: Rules = Rules(), faults plan: FaultPlan<S3Operation> = .none,
         port: Int = 0
     ) throws {
-        let front = SandboxFront(plan, port: port)
-        let store = try ObjectStore(directory: directory)
-        self.front = front
-        self.store = store
-        let scope = SignatureScope(secret: account.secretKey, accessKey: account.accessKey, region: account.region)
-        responder = S3Responder(
-            objects: S3ObjectCalls(store: store, faults: front.faults, largestBody: rules.largestBody),
-            uploads: S3UploadCalls(
-                store: store, bucket: account.bucket, pageSize: max(1, rules.pageSize),
-                composesOnlyNew: rules.composesOnlyNew),
-            gate: front.gate,
-            verifier: HeaderVerifier(scope: scope, sessionToken: account.sessionToken), clockOffset: rules.clockOffset)
+        store = try ObjectStore(directory: directory)
+        let service = S3Service(store: store, account: account, rules: rules)
+        server = SandboxServer(
+            port: port,
+            SandboxRouter(plan, service.routes, common: service.common) { refusal, _ in refusal.xml })
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
 
     /// What is stored, by key.
     package func objects() -> [StoredObject] { store.objects() }
 
     /// Ids of uploads that were created and neither completed nor aborted, sorted.
     package func openUploads() -> [String] { store.openUploads() }
+}
+
+/// What a client may ask of the S3 sandbox; counters and faults go by these. Names are those of the S3 API.
+package enum S3Operation: String, SandboxOperation {
+    case putObject
+    /// GET of an object.
+    case getObject
+    case headObject
+    case deleteObject
+    case createMultipartUpload
+    case uploadPart
+    case listParts
+    case listMultipartUploads
+    case completeMultipartUpload
+    case abortMultipartUpload
+    /// ListObjectsV2.
+    case listObjects
+    case headBucket
+    /// A request that is none of these.
+    case unknown
+}
+
+package typealias S3Fault = OperationFault<S3Operation>
+
+extension FaultReply {
+    /// An error as S3 words it; `retryAfter` in seconds.
+    package static func s3(_ status: Int, _ code: String, retryAfter: Int? = nil) -> FaultReply {
+        var reply = SandboxRefusal(status, code, "By the sandbox's fault plan.").xml
+        reply.fields["Retry-After"] = retryAfter.map(String.init)
+        return reply
+    }
+
+    /// 503 as a store answers that wants to be asked less often.
+    package static func slowDown(retryAfter: Int? = nil) -> FaultReply { s3(503, "SlowDown", retryAfter: retryAfter) }
+
+    /// 200 with an error in the body, as CompleteMultipartUpload may answer once its head is on the way.
+    package static let errorIn200 = s3(200, "InternalError")
+}
+
+/// The table of calls; what answers them is in extensions.
+struct S3Service: Sendable {
+    let store: ObjectStore
+    let account: S3Sandbox.Account
+    let rules: S3Sandbox.Rules
+
+    /// Fields of every answer.
+    var common: HTTPFields {
+        var fields = HTTPFields()
+        fields["x-amz-request-id"] = "sandbox"
+        return fields
+    }
+
+    var routes: [SandboxRoute<S3Operation>] {
+        let object = "/{bucket}/{key...}"
+        return ["/{bucket}", "/{bucket}/"].flatMap { bucket in
+            [
+                row("HEAD \(bucket)", .headBucket) { _ in Response(status: .ok) },
+                row("GET \(bucket)?uploads", .listMultipartUploads, listUploads),
+                row("GET \(bucket)?list-type=2", .listObjects, listObjects),
+            ]
+        } + [
+            row("PUT \(object)?uploadId&partNumber", .uploadPart, putPart),
+            row("PUT \(object)?uploadId", .unknown, refuse), row("PUT \(object)?partNumber", .unknown, refuse),
+            row("PUT \(object)", .putObject, put),
+            row("GET \(object)?uploadId", .listParts, listParts),
+            row("GET \(object)", .getObject, read),
+            row("HEAD \(object)", .headObject, read),
+            row("POST \(object)?uploadId", .completeMultipartUpload, complete),
+            row("POST \(object)?uploads", .createMultipartUpload, create),
+            row("DELETE \(object)?uploadId", .abortMultipartUpload, abort),
+            row("DELETE \(object)", .deleteObject, delete),
+            row("*", .unknown, refuse),
+        ]
+    }
+
+    /// Each call must be signed, and name the bucket.
+    private func row(
+        _ pattern: String, _ operation: S3Operation, _ handle: @escaping SandboxHandler
+    ) -> SandboxRoute<S3Operation> {
+        let signer = RequestSigner(secret: account.secretKey, accessKey: account.accessKey, region: account.region)
+        return SandboxRoute(pattern, operation) { call in
+            try signer.verify(
+                call.address, call.fields, sessionToken: account.sessionToken, now: .now + rules.clockOffset)
+            let bucket = String(call.address.path.dropFirst().prefix { $0 != "/" })
+            guard bucket == account.bucket else {
+                throw SandboxRefusal(
+                    404, "NoSuchBucket", "The specified bucket does not exist", details: ["BucketName": bucket])
+            }
+            return try await handle(&call)
+        }
+    }
+
+    func refuse(_ call: inout SandboxCall) throws -> Response {
+        throw SandboxRefusal.notImplemented("This call")
+    }
+
+    /// `If-None-Match: *` is the one condition that writes know.
+    func mustBeNew(_ fields: HTTPFields) throws(SandboxRefusal) -> Bool {
+        guard let condition = fields[.ifNoneMatch] else { return false }
+        guard condition == "*" else { throw .notImplemented("If-None-Match with anything but *") }
+        return true
+    }
 }

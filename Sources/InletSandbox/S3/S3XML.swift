@@ -1,42 +1,31 @@
-import HTTPTypes
 import Hummingbird
-import InletCore
-import NIOCore
 
-/// Elements of an answer, written in order.
-struct S3XML {
-    private(set) var text = ""
-
+/// The documents that S3 and its clients send each other.
+enum S3XML {
     /// Leaves nothing where there is no value.
-    mutating func element(_ name: String, _ value: String?) {
-        guard let value else { return }
-        text += "<\(name)>\(value.escapedForXML)</\(name)>"
+    private static func elements(_ values: KeyValuePairs<String, String?>) -> String {
+        values.map { name, value in value.map { "<\(name)>\($0.escapedForXML)</\(name)>" } ?? "" }.joined()
     }
 
-    mutating func element(_ name: String, _ inner: (inout S3XML) -> Void) {
-        var content = S3XML()
-        inner(&content)
-        text += "<\(name)>\(content.text)</\(name)>"
+    static func element(_ name: String, _ values: KeyValuePairs<String, String?>) -> String {
+        "<\(name)>\(elements(values))</\(name)>"
     }
 
-    /// The whole document with `root` as its outermost element.
-    static func document(_ root: String, _ inner: (inout S3XML) -> Void) -> Response {
-        var content = S3XML()
-        inner(&content)
+    /// The whole document with `root` as its outermost element, and in it `values`, then `items`.
+    static func document(
+        _ root: String, _ values: KeyValuePairs<String, String?>, _ items: [String] = []
+    ) -> Response {
         let text = """
             <?xml version="1.0" encoding="UTF-8"?>
-            <\(root) xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\(content.text)</\(root)>
+            <\(root) xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\(elements(values))\(items.joined())</\(root)>
             """
-        return Response(
-            status: .ok, headers: [.contentType: "application/xml"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+        return Response(SandboxReply(200, type: "application/xml", body: text))
     }
-}
 
-/// Reads the body of CompleteMultipartUpload, which is all the XML that a client sends.
-enum PartListXML {
+    /// The parts that the body of CompleteMultipartUpload lists, which is all the XML that a client sends.
+    ///
     /// - Throws: `MalformedXML`.
-    static func parse(_ body: String) throws(StoreError) -> [ListedPart] {
+    static func partList(_ body: String) throws(SandboxRefusal) -> [ListedPart] {
         guard let list = inner("CompleteMultipartUpload", of: body[...]) else { throw malformed }
         var parts: [ListedPart] = []
         var rest = list
@@ -70,7 +59,6 @@ enum PartListXML {
         return text
     }
 
-    private static let malformed = StoreError(
-        status: 400, code: "MalformedXML", message: "The body is not a list of parts as CompleteMultipartUpload has it."
-    )
+    private static let malformed = SandboxRefusal(
+        400, "MalformedXML", "The body is not a list of parts as CompleteMultipartUpload has it.")
 }

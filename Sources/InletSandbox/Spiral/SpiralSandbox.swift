@@ -1,5 +1,4 @@
 package import InletCore
-import ServiceLifecycle
 package import SystemPackage
 
 /// A loopback server that speaks the Spiral Storage dialects `seed`, `r2` and `v1`, and keeps what it receives on disk.
@@ -7,11 +6,9 @@ package import SystemPackage
 /// Part URLs are presigned and verified as S3 does it, uploads and objects are found again by the next sandbox on the
 /// same directory, and `faults` makes it misbehave. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
 /// Public reads are at `/public/<key>`.
-package final class SpiralSandbox: LoopbackSandbox, Service {
-    package let front: SandboxFront<SpiralOperation>
-
+package final class SpiralSandbox: LoopbackSandbox {
+    package let server: SandboxServer<SpiralOperation>
     private let store: ObjectStore
-    private let responder: SpiralResponder
 
     /// - Parameters:
     ///   - directory: Where objects, open uploads and the signing key are kept; made when missing.
@@ -23,20 +20,12 @@ package final class SpiralSandbox: LoopbackSandbox, Service {
         directory: FilePath, apiKey: Secret?, faults plan: FaultPlan<SpiralOperation> = .none,
         urlLifetime: Duration = .seconds(3600), port: Int = 0
     ) throws {
-        let front = SandboxFront(plan, port: port)
-        let store = try ObjectStore(directory: directory)
-        let signer = URLSigner(secret: try SigningSecret.load(from: directory))
-        self.front = front
-        self.store = store
-        responder = SpiralResponder(
-            control: ControlCalls(store: store, signer: signer, urlLifetime: urlLifetime.milliseconds / 1000),
-            store: StoreCalls(store: store, faults: front.faults),
-            gate: front.gate, apiKey: apiKey)
+        store = try ObjectStore(directory: directory)
+        let service = SpiralService(
+            store: store, signer: RequestSigner(secret: try SigningSecret.load(from: directory)), apiKey: apiKey,
+            urlLifetime: urlLifetime.milliseconds / 1000)
+        server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: SpiralService.word))
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
 
     /// What is stored, by key.
     package func objects() -> [StoredObject] { store.objects() }
@@ -44,3 +33,20 @@ package final class SpiralSandbox: LoopbackSandbox, Service {
     /// Ids of uploads that were created and neither completed nor aborted, sorted.
     package func openUploads() -> [String] { store.openUploads() }
 }
+
+/// What a client may ask of the sandbox; counters and faults go by these.
+package enum SpiralOperation: String, SandboxOperation {
+    case create
+    /// PUT to a part's presigned URL.
+    case part
+    case complete
+    case abort
+    case presign
+    /// PUT to a presigned URL for a whole object.
+    case single
+    case objectURL
+    /// GET or HEAD of an object, presigned or public.
+    case read
+}
+
+package typealias Fault = OperationFault<SpiralOperation>

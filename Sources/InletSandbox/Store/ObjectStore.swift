@@ -1,5 +1,8 @@
 import Foundation
+import HTTPTypes
+import Hummingbird
 import InletCore
+import InletLinux
 import Synchronization
 import SystemPackage
 
@@ -26,7 +29,7 @@ final class ObjectStore: Sendable {
     }
 
     let folders: StoreFolders
-    let state: Mutex<State>
+    private let state: Mutex<State>
 
     /// Opens or makes the store, and finishes what the last process had committed but not moved.
     init(directory: FilePath) throws {
@@ -40,14 +43,31 @@ final class ObjectStore: Sendable {
         state.withLock { Array($0.objects.values) }.sorted { $0.key < $1.key }.compactMap { try? stored($0) }
     }
 
-    func object(_ key: ObjectKey) throws(StoreError) -> StoredObject {
+    func object(_ key: ObjectKey) throws(SandboxRefusal) -> StoredObject {
         guard let record = state.withLock({ $0.objects[key.text] }) else { throw .noSuchKey(key.text) }
         return try stored(record)
     }
 
-    func openUploads() -> [String] { state.withLock { $0.uploads.keys.sorted() } }
+    /// The object or the range asked for (RFC 9110, section 14).
+    ///
+    /// A range of another version than the one `If-Range` names is not given: the whole is.
+    func read(_ key: String, _ fields: HTTPFields) throws -> Response {
+        let object = try object(ObjectKey(key))
+        var headers: HTTPFields = [
+            .contentType: object.contentType, .eTag: object.etag, .acceptRanges: "bytes",
+        ]
+        let isSame = fields[.ifRange].map { $0 == object.etag } ?? true
+        guard let range = ByteRange(header: isSame ? fields[.range] : nil, size: object.size) else {
+            headers[.contentRange] = "bytes */\(object.size)"
+            return Response(status: .rangeNotSatisfiable, headers: headers)
+        }
+        if range.isPartial { headers[.contentRange] = "bytes \(range.first)-\(range.end - 1)/\(object.size)" }
+        return Response(
+            status: range.isPartial ? .partialContent : .ok, headers: headers,
+            body: range.count > 0 ? ResponseBody(range, of: object.path) : ResponseBody())
+    }
 
-    func stored(_ record: ObjectRecord) throws(StoreError) -> StoredObject {
+    private func stored(_ record: ObjectRecord) throws(SandboxRefusal) -> StoredObject {
         StoredObject(
             key: record.key, size: record.size, md5: record.md5, sha256: record.sha256, etag: record.etag,
             contentType: record.contentType, attributes: record.attributes ?? [:],
@@ -55,16 +75,85 @@ final class ObjectStore: Sendable {
             path: folders.object(try ObjectKey(record.key)), versions: record.versions)
     }
 
+    /// Keeps a body that came in one piece.
+    ///
+    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
+    func keepSingle(
+        _ key: ObjectKey, contentType: String, attributes: [String: String]? = nil, isNew: Bool = false,
+        _ file: borrowing IncomingFile
+    ) throws -> StoredObject {
+        let etag = "\"\(file.hash.finish().md5.hex)\""
+        return try state.withLock { state in
+            let record = try Self.record(
+                key, file.hash, etag: etag, contentType: contentType, attributes, isNew: isNew, in: state)
+            try file.move(to: try folders.makePlace(for: key))
+            try folders.save(record, key)
+            state.objects[key.text] = record
+            return try stored(record)
+        }
+    }
+
+    private static func record(
+        _ key: ObjectKey, _ hash: ContentHash, etag: String, contentType: String, _ attributes: [String: String]?,
+        isNew: Bool, in state: State
+    ) throws(SandboxRefusal) -> ObjectRecord {
+        let present = state.objects[key.text]
+        guard present == nil || !isNew else { throw .keyIsPresent }
+        let (md5, sha256) = hash.finish()
+        return ObjectRecord(
+            key: key.text, size: hash.size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256), etag: etag,
+            contentType: contentType, versions: (present?.versions ?? 0) + 1, attributes: attributes, modified: .now)
+    }
+
+    /// Refuses a body for a key that has an object, before the body is read.
+    func checkNew(_ key: ObjectKey) throws(SandboxRefusal) {
+        guard state.withLock({ $0.objects[key.text] }) == nil else { throw .keyIsPresent }
+    }
+
+    /// Removes an object; one that is not there is no error, as in S3.
+    func delete(_ key: ObjectKey) throws {
+        try state.withLock { state in
+            guard state.objects.removeValue(forKey: key.text) != nil else { return }
+            try FileManager.default.removeItem(atPath: folders.records.appending(key.recordName).string)
+            try FileManager.default.removeItem(atPath: folders.object(key).string)
+        }
+    }
+}
+
+// MARK: - Uploads in parts
+
+extension ObjectStore {
+    /// Parts but the last have at least this many bytes (R2, "Multipart upload limits").
+    private static let minimumPart: Int64 = 5 << 20
+
+    func openUploads() -> [String] { state.withLock { $0.uploads.keys.sorted() } }
+
+    /// Open uploads by key and, within a key, by the time they were made.
+    func uploads() -> [UploadRecord] {
+        state.withLock { $0.uploads.values.map(\.record) }.sorted { left, right in
+            left.key == right.key
+                ? (left.created?.milliseconds ?? 0, left.id) < (right.created?.milliseconds ?? 0, right.id)
+                : left.key.utf8.lexicographicallyPrecedes(right.key.utf8)
+        }
+    }
+
+    /// The parts that an open upload has, by number.
+    func parts(upload id: String, key: ObjectKey) throws(SandboxRefusal) -> [StoredPart] {
+        let upload = state.withLock { $0.uploads[id] }
+        guard let upload, upload.record.key == key.text else { throw .noSuchUpload(id) }
+        return upload.parts.values.sorted { $0.number < $1.number }
+    }
+
     func createUpload(
-        key: ObjectKey, contentType: String, partCount: Int, attributes: [String: String]? = nil
+        key: ObjectKey, contentType: String?, partCount: Int, attributes: [String: String]? = nil
     ) throws -> UploadRecord {
         guard (1...10_000).contains(partCount) else {
-            throw StoreError.badRequest("An upload has 1 to 10,000 parts, not \(partCount).")
+            throw SandboxRefusal.badRequest("An upload has 1 to 10,000 parts, not \(partCount).")
         }
         let id = UUID().uuidString.lowercased()
         let record = UploadRecord(
-            id: id, key: key.text, contentType: contentType, partCount: partCount, attributes: attributes, created: .now
-        )
+            id: id, key: key.text, contentType: contentType ?? "application/octet-stream", partCount: partCount,
+            attributes: attributes, created: .now)
         let draft = folders.incoming.appending(id)
         try FileManager.default.createDirectory(atPath: draft.string, withIntermediateDirectories: false)
         try FileMove.write(JSONEncoder().encode(record), to: draft.appending("upload.json"))
@@ -74,7 +163,7 @@ final class ObjectStore: Sendable {
     }
 
     /// Refuses a part before its body is read: the upload must be open, for this key, and the number one of its own.
-    func checkPart(_ number: Int, upload id: String, key: ObjectKey) throws(StoreError) {
+    func checkPart(_ number: Int, upload id: String, key: ObjectKey) throws(SandboxRefusal) {
         let upload = state.withLock { $0.uploads[id] }
         guard let upload, upload.record.key == key.text, !upload.isCompleting else { throw .noSuchUpload(id) }
         guard (1...upload.record.partCount).contains(number) else {
@@ -87,7 +176,7 @@ final class ObjectStore: Sendable {
         let place = folders.upload(id).appending("part-\(number)-\(etag)")
         let part = StoredPart(number: number, etag: etag, size: file.hash.size, modified: .now, file: place)
         let replaced = try state.withLock { state -> StoredPart? in
-            guard let upload = state.uploads[id], !upload.isCompleting else { throw StoreError.noSuchUpload(id) }
+            guard let upload = state.uploads[id], !upload.isCompleting else { throw SandboxRefusal.noSuchUpload(id) }
             try file.move(to: place)
             state.uploads[id]?.parts[number] = part
             return upload.parts[number]
@@ -97,39 +186,103 @@ final class ObjectStore: Sendable {
 
     func abort(upload id: String, key: String) throws {
         try state.withLock { state in
-            guard let upload = state.uploads[id], upload.record.key == key else { throw StoreError.noSuchUpload(id) }
-            guard !upload.isCompleting else { throw StoreError.conflict("Upload \(id) is being completed.") }
+            guard let upload = state.uploads[id], upload.record.key == key else {
+                throw SandboxRefusal.noSuchUpload(id)
+            }
+            guard !upload.isCompleting else { throw SandboxRefusal.conflict("Upload \(id) is being completed.") }
             state.uploads[id] = nil
             try FileManager.default.removeItem(atPath: folders.upload(id).string)
         }
     }
 
-    /// Keeps a body that came in one piece.
+    /// Checks the list of parts, puts the object together and makes it visible; the upload id is gone afterwards.
     ///
-    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
-    func keepSingle(
-        _ key: ObjectKey, contentType: String, attributes: [String: String]? = nil, isNew: Bool = false,
-        _ file: borrowing IncomingFile
+    /// A killed process leaves either the open upload or the whole object: `commit.json` is the point between them.
+    ///
+    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`).
+    func complete(
+        upload id: String, key: ObjectKey, listed: [ListedPart], isNew: Bool = false
     ) throws -> StoredObject {
-        let (md5, sha256) = file.hash.finish()
-        let size = file.hash.size
-        return try state.withLock { state in
-            let versions = try Self.nextVersion(of: key, in: state, isNew: isNew)
-            let record = ObjectRecord(
-                key: key.text, size: size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256),
-                etag: "\"\(md5.hex)\"", contentType: contentType, versions: versions,
-                attributes: attributes, modified: .now)
-            let place = try folders.makePlace(for: key)
-            try file.move(to: place)
-            try folders.save(record, key)
-            state.objects[key.text] = record
-            return try stored(record)
+        let upload = try beginCompleting(id, key: key)
+        do {
+            let parts = try Self.check(listed, against: upload.parts)
+            var file = try IncomingFile(in: folders.incoming)
+            let etag = try Self.compose(parts, into: &file)
+            return try commit(upload.record, key, etag: etag, isNew: isNew, file)
+        } catch {
+            state.withLock { $0.uploads[id]?.isCompleting = false }
+            throw error
         }
     }
 
-    static func nextVersion(of key: ObjectKey, in state: State, isNew: Bool) throws(StoreError) -> Int {
-        let present = state.objects[key.text]
-        guard present == nil || !isNew else { throw .preconditionFailed("If-None-Match") }
-        return (present?.versions ?? 0) + 1
+    private func beginCompleting(_ id: String, key: ObjectKey) throws(SandboxRefusal) -> Upload {
+        let found = state.withLock { state -> Upload? in
+            guard let upload = state.uploads[id], upload.record.key == key.text else { return nil }
+            state.uploads[id]?.isCompleting = true
+            return upload
+        }
+        guard let found else { throw .noSuchUpload(id) }
+        guard !found.isCompleting else { throw .conflict("Upload \(id) is being completed already.") }
+        return found
+    }
+
+    /// The stored parts that `listed` names, in order. Like S3, takes a list that leaves parts out.
+    private static func check(_ listed: [ListedPart], against stored: [Int: StoredPart]) throws(SandboxRefusal)
+        -> [StoredPart]
+    {
+        guard !listed.isEmpty else { throw .badRequest("The list of parts is empty.") }
+        var parts: [StoredPart] = []
+        for item in listed {
+            if let last = parts.last, item.number <= last.number {
+                throw SandboxRefusal(
+                    400, "InvalidPartOrder", "Part \(item.number) stands after \(last.number).")
+            }
+            guard let part = stored[item.number] else { throw .invalidPart("Part \(item.number) was never received.") }
+            guard part.etag == item.bareETag else {
+                throw .invalidPart("The ETag of part \(item.number) is not the one that was given for it.")
+            }
+            parts.append(part)
+        }
+        let equal = parts.dropLast()
+        if let small = equal.first(where: { $0.size < minimumPart }) {
+            throw SandboxRefusal(
+                400, "EntityTooSmall",
+                "Part \(small.number) has \(small.size) bytes; all but the last need \(minimumPart).")
+        }
+        if let first = equal.first, let other = equal.first(where: { $0.size != first.size }) {
+            throw .invalidPart(
+                "Part \(other.number) has \(other.size) bytes where part \(first.number) has \(first.size).")
+        }
+        return parts
+    }
+
+    /// Writes the parts one after the other, and returns the object's ETag: MD5 of the binary part MD5s, `-`, count.
+    private static func compose(_ parts: [StoredPart], into file: inout IncomingFile) throws -> String {
+        var partSums: [UInt8] = []
+        for part in parts {
+            var hash = MD5()
+            try FileDescriptor.forEachChunk(of: part.file) { chunk in
+                hash.update(chunk)
+                try file.write(chunk)
+            }
+            partSums += hash.bytes
+        }
+        return "\"\(MD5.bytes(of: partSums).hex)-\(parts.count)\""
+    }
+
+    private func commit(
+        _ upload: UploadRecord, _ key: ObjectKey, etag: String, isNew: Bool, _ file: borrowing IncomingFile
+    ) throws -> StoredObject {
+        try state.withLock { state in
+            let record = try Self.record(
+                key, file.hash, etag: etag, contentType: upload.contentType, upload.attributes, isNew: isNew, in: state)
+            _ = try folders.makePlace(for: key)
+            try file.move(to: folders.upload(upload.id).appending("object"))
+            try FileMove.write(JSONEncoder().encode(record), to: folders.upload(upload.id).appending("commit.json"))
+            state.uploads[upload.id] = nil
+            state.objects[key.text] = record
+            try folders.finish(record, key, upload: upload.id)
+            return try stored(record)
+        }
     }
 }

@@ -32,12 +32,12 @@ struct StoreFolders: Sendable {
             try FileManager.default.createDirectory(
                 atPath: place.removingLastComponent().string, withIntermediateDirectories: true)
         } catch {
-            throw StoreError.conflict(
+            throw SandboxRefusal.conflict(
                 "Another object's key is a folder of \(key.text); the sandbox keeps keys as paths.")
         }
         var isFolder: ObjCBool = false
         if FileManager.default.fileExists(atPath: place.string, isDirectory: &isFolder), isFolder.boolValue {
-            throw StoreError.conflict("\(key.text) is a folder of other objects; the sandbox keeps keys as paths.")
+            throw SandboxRefusal.conflict("\(key.text) is a folder of other objects; the sandbox keeps keys as paths.")
         }
         return place
     }
@@ -92,10 +92,10 @@ extension ObjectStore {
             guard fields.count == 3, fields[0] == "part", let number = Int(fields[1]) else { continue }
             let file = folder.appending(name)
             let attributes = try FileManager.default.attributesOfItem(atPath: file.string)
-            let size = (attributes[.size] as? NSNumber)?.int64Value ?? 0
             let modified = attributes[.modificationDate] as? Date ?? .distantPast
             let part = StoredPart(
-                number: number, etag: String(fields[2]), size: size, modified: WallTime(modified), file: file)
+                number: number, etag: String(fields[2]), size: (attributes[.size] as? NSNumber)?.int64Value ?? 0,
+                modified: WallTime(milliseconds: Int64(modified.timeIntervalSince1970 * 1000)), file: file)
             found.append((part, modified))
         }
         found.sort { $0.modified < $1.modified }

@@ -1,94 +1,101 @@
 import Foundation
 import InletCore
 
-/// Who is logged in: access tokens by their signature, refresh tokens by a table, in which each is good for one use.
+/// Who is logged in: every token that was given, each with its end; a refresh token is good for one use.
 struct VOPILogins: Sendable {
+    /// What is remembered of a token.
+    private struct Token: Sendable {
+        let isRefresh: Bool
+        /// Seconds since 1970.
+        let end: Int64
+        /// A refresh token that was used or revoked; an access token that a test has ended.
+        var isSpent = false
+    }
+
     private static let user = "11111111-1111-4111-8111-111111111111"
+    /// Seconds.
+    static let accessLifetime: Int64 = 900
+    private static let refreshLifetime: Int64 = 7 * 86_400
     /// Seconds of one window of the rate limit.
     private static let window: Int64 = 60
 
-    private let key = MessageCode(key: [UInt8].unforeseeable(32))
-    /// Whether each refresh token may still be used, by its `jti`.
-    private var refreshTokens: [String: Bool] = [:]
-    private var round = 1
+    private var tokens: [String: Token] = [:]
     /// Calls of `refresh` in the window that began then, by User-Agent.
     private var calls: [String: (start: WallTime, count: Int)] = [:]
 
     /// A new pair of tokens.
-    mutating func signIn(_ rules: VOPIRules, now: WallTime) -> VOPISandbox.Session {
-        let id = UUID().uuidString.lowercased()
-        refreshTokens[id] = true
-        let access = JSONWebToken(sub: Self.user, type: .access, round: round, from: now, for: rules.accessLifetime)
-        let refresh = JSONWebToken(sub: Self.user, type: .refresh, jti: id, from: now, for: rules.refreshLifetime)
-        return VOPISandbox.Session(
-            accessToken: Secret(access.signed(key)), refreshToken: Secret(refresh.signed(key)))
+    mutating func signIn(_ now: WallTime) -> (accessToken: Secret, refreshToken: Secret) {
+        (issue(isRefresh: false, Self.accessLifetime, now), issue(isRefresh: true, Self.refreshLifetime, now))
     }
 
-    mutating func endRound() { round += 1 }
-    mutating func revokeAll() { for id in refreshTokens.keys { refreshTokens[id] = false } }
+    /// A token in the form of RFC 7519. No key has signed it: the sandbox knows the tokens that it gave, and nobody else
+    /// can check one.
+    private mutating func issue(isRefresh: Bool, _ lifetime: Int64, _ now: WallTime) -> Secret {
+        let start = now.milliseconds / 1000
+        let claims =
+            #"{"exp":\#(start + lifetime),"iat":\#(start),"jti":"\#(UUID().uuidString.lowercased())","#
+            + #""sub":"\#(Self.user)","type":"\#(isRefresh ? "refresh" : "access")"}"#
+        let parts = [Data(#"{"alg":"HS256","typ":"JWT"}"#.utf8), Data(claims.utf8), Data([UInt8].unforeseeable(32))]
+        let text = parts.map(\.base64URL).joined(separator: ".")
+        tokens[text] = Token(isRefresh: isRefresh, end: start + lifetime)
+        return Secret(text)
+    }
+
+    /// Ends all refresh tokens, or all access tokens, that were given so far.
+    mutating func spendAll(isRefresh: Bool) {
+        for (text, token) in tokens where token.isRefresh == isRefresh { tokens[text]?.isSpent = true }
+    }
 
     /// Counts a call of `refresh`; what is left of the window's calls, or the refusal.
-    mutating func admit(userAgent: String, limit: Int, now: WallTime) throws(VOPIRefusal) -> (left: Int, reset: Int) {
+    mutating func admit(userAgent: String, limit: Int, _ now: WallTime) throws -> (left: Int, reset: Int) {
         var (start, count) = calls[userAgent] ?? (now, 0)
         if now - start >= .seconds(Self.window) { (start, count) = (now, 0) }
         count += 1
         calls[userAgent] = (start, count)
         let reset = Int(Self.window - (now - start).milliseconds / 1000)
-        guard count <= limit else { throw .rateLimit(retryAfter: reset) }
+        guard count <= limit else { throw SandboxReply.vopiRateLimit(retryAfter: reset, limit: limit) }
         return (limit - count, reset)
     }
 
     /// The pair that follows `text`, which is dead from here on.
-    mutating func refresh(_ text: String, _ rules: VOPIRules, now: WallTime) throws(VOPIRefusal)
-        -> VOPISandbox.Session
+    mutating func refresh(_ text: String, isUserGone: Bool, _ now: WallTime) throws
+        -> (accessToken: Secret, refreshToken: Secret)
     {
-        let token: JSONWebToken
-        do {
-            token = try JSONWebToken(text, key)
-        } catch {
-            let reason = error == .malformed ? "jwt malformed" : "invalid signature"
-            throw Self.refused("INVALID", "Refresh token is invalid: \(reason)")
-        }
-        guard token.type == .refresh, let id = token.jti else {
-            throw Self.refused("WRONG_TYPE", "Expected refresh token, got access")
-        }
-        guard now.milliseconds / 1000 < token.exp else {
-            throw Self.refused("EXPIRED", "Refresh token has expired")
-        }
-        guard !rules.isUserGone else { throw .bare(401, code: "USER_DELETED", message: "User account deleted") }
-        switch refreshTokens[id] {
-        case nil: throw Self.refused("REUSED", "Refresh token has already been used.")
-        case false: throw Self.refused("REVOKED", "Refresh token has been revoked")
-        default: refreshTokens[id] = false
-        }
-        return signIn(rules, now: now)
+        try check(text, isRefresh: true, isUserGone: isUserGone, now)
+        tokens[text]?.isSpent = true
+        return signIn(now)
     }
 
-    /// Refuses an access token that is not good now.
-    func check(access text: String, _ rules: VOPIRules, now: WallTime) throws(VOPIRefusal) {
-        let token: JSONWebToken
-        do {
-            token = try JSONWebToken(text, key)
-        } catch {
-            let reason = error == .malformed ? "jwt malformed" : "invalid signature"
-            throw Self.denied("MALFORMED", "Access token is malformed: \(reason)")
+    /// Refuses a token that is not good now for what it is used for.
+    func check(_ text: String, isRefresh: Bool, isUserGone: Bool, _ now: WallTime) throws {
+        let (code, name) = isRefresh ? ("REFRESH_TOKEN", "Refresh token") : ("ACCESS_TOKEN", "Access token")
+        guard let token = tokens[text] else {
+            let flaw = isRefresh ? "invalid" : "malformed"
+            let reason = text.count { $0 == "." } == 2 ? "invalid signature" : "jwt malformed"
+            try Self.refuse("\(code)_\(flaw.uppercased())", "\(name) is \(flaw): \(reason)")
         }
-        guard token.type == .access else {
-            throw Self.denied("WRONG_TYPE", "Expected access token, got refresh")
+        guard token.isRefresh == isRefresh else {
+            let (wanted, given) = isRefresh ? ("refresh", "access") : ("access", "refresh")
+            try Self.refuse("\(code)_WRONG_TYPE", "Expected \(wanted) token, got \(given)")
         }
-        guard now.milliseconds / 1000 < token.exp, token.round == round else {
-            throw Self.denied("EXPIRED", "Access token has expired")
+        guard now.milliseconds / 1000 < token.end, isRefresh || !token.isSpent else {
+            try Self.refuse("\(code)_EXPIRED", "\(name) has expired")
         }
-        guard !rules.isUserGone else {
-            throw .bare(401, code: "USER_NOT_FOUND", message: "User account not found")
+        guard !isUserGone else {
+            if isRefresh { try Self.refuse("USER_DELETED", "User account deleted") }
+            try Self.refuse("USER_NOT_FOUND", "User account not found")
         }
+        guard !token.isSpent else { try Self.refuse("\(code)_REVOKED", "\(name) has been revoked") }
     }
 
-    private static func refused(_ code: String, _ message: String) -> VOPIRefusal {
-        .bare(401, code: "REFRESH_TOKEN_\(code)", message: message)
+    private static func refuse(_ code: String, _ message: String) throws -> Never {
+        try VOPIService.refuse(401, code, message, isBare: true)
     }
+}
 
-    private static func denied(_ code: String, _ message: String) -> VOPIRefusal {
-        .bare(401, code: "ACCESS_TOKEN_\(code)", message: message)
+extension Data {
+    /// Base 64 with the URL alphabet and no padding (RFC 4648, section 5).
+    fileprivate var base64URL: String {
+        base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
     }
 }

@@ -1,5 +1,5 @@
 package import InletCore
-import ServiceLifecycle
+import InletLinux
 import Synchronization
 package import SystemPackage
 
@@ -9,11 +9,9 @@ package import SystemPackage
 /// Videos and pictures are kept on disk below `directory`; jobs, logins and credits live as long as this value. `rules`
 /// and `faults` change how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only,
 /// without TLS. The API is at `http://127.0.0.1:<port>/api/v1`, so a client's `url` is `http://127.0.0.1:<port>`.
-package final class VOPISandbox: LoopbackSandbox, Service {
-    package let front: SandboxFront<VOPIOperation>
-
-    private let shop: VOPIShop
-    private let responder: VOPIResponder
+package final class VOPISandbox: LoopbackSandbox {
+    package let server: SandboxServer<VOPIOperation>
+    private let service: VOPIService
 
     /// - Parameters:
     ///   - directory: Where videos, pictures and the signing key are kept; made when missing.
@@ -27,58 +25,237 @@ package final class VOPISandbox: LoopbackSandbox, Service {
         faults plan: FaultPlan<VOPIOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
         port: Int = 0
     ) throws {
-        let front = SandboxFront(plan, port: port)
-        let shop = try VOPIShop(directory: directory, credits: credits, rules: rules, clock: clock)
-        self.front = front
-        self.shop = shop
-        responder = VOPIResponder(shop: shop, apiKey: apiKey, gate: front.gate)
+        service = try VOPIService(directory: directory, apiKey: apiKey, credits: credits, rules: rules, clock: clock)
+        server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: VOPIService.word))
     }
 
     /// How it behaves; a change counts from the next request on.
     package var rules: VOPIRules {
-        get { shop.rules }
-        set { shop.rules = newValue }
+        get { service.rules }
+        set { service.state.withLock { $0.rules = newValue } }
     }
-
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
-    package func run() async throws { try await front.server.run(responder) }
-
-    /// What a login of the user gives: a person does this, so no call does.
-    package func signIn() -> Session { shop.signIn() }
-
-    /// Access tokens given so far are expired from here on; refresh tokens stay good.
-    package func expireAccessTokens() { shop.expireAccessTokens() }
-
-    /// Logs out everywhere: refresh tokens given so far are revoked.
-    package func revokeRefreshTokens() { shop.revokeRefreshTokens() }
 
     /// What the user has left; may be set.
     package var credits: Int {
-        get { shop.credits }
-        set { shop.credits = newValue }
+        get { service.state.withLock { $0.credits } }
+        set { service.state.withLock { $0.credits = newValue } }
     }
 
+    /// What a login of the user gives: a person does this, so no call does.
+    package func signIn() -> (accessToken: Secret, refreshToken: Secret) {
+        service.update { state, now in state.logins.signIn(now) }
+    }
+
+    /// Access tokens given so far are expired from here on; refresh tokens stay good.
+    package func expireAccessTokens() { service.state.withLock { $0.logins.spendAll(isRefresh: false) } }
+
+    /// Logs out everywhere: refresh tokens given so far are revoked.
+    package func revokeRefreshTokens() { service.state.withLock { $0.logins.spendAll(isRefresh: true) } }
+
     /// Moves every job that is not at its end by so many steps, whatever the pace.
-    package func advance(steps: Int = 1) { shop.advance(steps: steps) }
+    package func advance(steps: Int = 1) {
+        service.update { state, now in for index in state.jobs.indices { state.move(index, by: steps, now) } }
+    }
 
     /// Makes a job of a video that is not here, as another client of the same user may.
     ///
     /// - Returns: the job's id.
     @discardableResult
     package func addJob(videoURL: String) throws -> String {
-        try shop.createJob(CreateJobMessage(["videoUrl": .string(videoURL)])).id
+        let draft = try VOPIService.draft(["videoUrl": .string(videoURL)], service.clock())
+        return try service.add(draft.job, seconds: nil).id
     }
 
     /// Jobs, oldest first; without those that were deleted.
-    package func jobs() -> [Job] { shop.jobs() }
+    package func jobs() -> [VOPIJob] {
+        service.update { state, now in
+            for index in state.jobs.indices { state.keepPace(index, isAsked: false, now) }
+            return state.jobs
+        }
+    }
 
     /// Everything that was PUT, in the order of arrival.
-    package func videos() -> [Video] { shop.videos() }
+    package func videos() -> [Video] { service.state.withLock { $0.videos } }
 
     /// The pictures of a job; empty until it has completed.
-    package func pictures(of job: String) -> [Picture] { shop.pictures(of: job) }
+    package func pictures(of job: String) -> [Picture] {
+        service.state.withLock { $0.jobs.first { $0.id == job }?.pictures ?? [] }
+    }
 
     /// What was done so far.
-    package var tally: Tally { shop.tally }
+    package var tally: Tally { service.state.withLock { $0.tally } }
+}
+
+// MARK: - Records
+
+extension VOPISandbox {
+    package typealias Job = VOPIJob
+
+    /// A video that was PUT, also when its object is gone since.
+    package struct Video: Sendable {
+        package var key: String
+        /// What `publicUrl` of its presign was.
+        package var publicURL: String
+        package var size: Int64
+        package var sha256: Digest
+        package var contentType: String
+        /// How often a whole body came for this key.
+        package var puts: Int
+    }
+
+    /// A picture of a job: a frame of the video, or an image of a version.
+    package struct Picture: Sendable {
+        /// The frame's id, or the key that images are listed by.
+        var name: String
+        /// nil = a frame.
+        var version: String?
+        /// Its path holds the bytes that a download gives.
+        package var object: StoredObject
+        /// SHA-256 of the video that the picture was made from.
+        package var source: Digest
+    }
+
+    /// What was done, as opposed to what was asked for; requests that were refused or met a fault before do not count.
+    package struct Tally: Sendable, Hashable {
+        package var presigns = 0
+        /// Videos that arrived whole.
+        package var puts = 0
+        package var jobs = 0
+        /// Credits that jobs have cost.
+        package var charges = 0
+        package var cancels = 0
+        package var deletes = 0
+        package var refreshes = 0
+    }
+}
+
+// MARK: - Operations and faults
+
+/// What a client may ask of the VOPI sandbox; counters and faults go by these.
+package enum VOPIOperation: String, SandboxOperation {
+    /// GET `/ready` or `/health`.
+    case ready
+    case refresh
+    case presign
+    /// PUT of a video to its presigned URL.
+    case upload
+    case createJob, listJobs, job, status, cancel
+    /// DELETE of a job: deletes, or on older servers cancels.
+    case delete
+    /// DELETE of one picture of a job.
+    case deleteImage
+    case downloadURLs
+    /// GET of a picture by its presigned URL.
+    case download
+    case metadata
+    /// GET of a job's video, frames or images.
+    case results
+    case balance
+    /// A request that is none of these.
+    case other
+}
+
+package typealias VOPIFault = OperationFault<VOPIOperation>
+
+extension FaultReply {
+    /// An error as the error handler words it: `error` is a code, such as `INTERNAL_ERROR`.
+    package static func vopi(_ status: Int, error: String, message: String) -> FaultReply {
+        FaultReply(
+            status, type: "application/json; charset=utf-8",
+            body: #"{"error":"\#(error)","message":"\#(message)","statusCode":\#(status)}"#)
+    }
+
+    /// The rate limit, which says 500 and not 429.
+    ///
+    /// - Parameter retryAfter: Seconds.
+    package static func vopiRateLimit(retryAfter: Int = 60, limit: Int = 30) -> FaultReply {
+        var reply = vopi(500, error: "INTERNAL_ERROR", message: "An unexpected error occurred")
+        reply.fields["retry-after"] = String(retryAfter)
+        reply.fields["x-ratelimit-limit"] = String(limit)
+        reply.fields["x-ratelimit-remaining"] = "0"
+        reply.fields["x-ratelimit-reset"] = String(retryAfter)
+        return reply
+    }
+}
+
+// MARK: - Rules
+
+/// How the VOPI sandbox behaves; may be changed while it runs, and counts from the next request on.
+package struct VOPIRules: Sendable {
+    /// Which of the two servers it is.
+    package enum Generation: Sendable, Hashable {
+        /// Before 2026-01-23: `x-api-key`, DELETE cancels, `config`, `progress` and `result` always read `{}`.
+        case apiKey
+        /// Bearer tokens, POST cancels, DELETE deletes.
+        case bearer
+    }
+
+    /// How much of a running job is told.
+    package enum Progress: Sendable, Hashable {
+        /// `pending` and `{}` from start to end, as servers of the bearer generation do.
+        case hidden
+        /// The step is the status; `progress` stays `{}`, as older servers do.
+        case status
+        /// The step is the status, and `progress` holds step and percentage.
+        case full
+    }
+
+    /// What moves jobs on.
+    package enum Pace: Sendable, Hashable {
+        /// Each question for a job moves it by so many of its steps before it is answered.
+        case polls(steps: Int)
+        /// Each step takes this long by the sandbox's clock.
+        case clock(step: Duration)
+        /// `advance` of the sandbox, and nothing else.
+        case manual
+    }
+
+    /// How a job ends. Taken when the job is created.
+    package enum Outcome: Sendable, Hashable {
+        case completes
+        /// So many tries end `failed` with this error, of the three there are; the next one completes, and leaves the
+        /// error where it is.
+        case fails(times: Int, error: String)
+        /// `pending` for ever: as with an unknown stack.
+        case neverRuns
+
+        /// All three tries fail.
+        package static func fails(_ error: String) -> Outcome { .fails(times: 3, error: error) }
+    }
+
+    package var generation: Generation
+    package var pace: Pace
+    package var outcome: Outcome
+    /// nil = what the generation tells.
+    package var progress: Progress?
+    /// Pictures that are frames of the video.
+    package var frames: Int
+    /// Whether frames, keys and versions have names that climb, are absolute, empty, long, doubled or hold control
+    /// characters.
+    package var hasHostileNames: Bool
+    /// So many of the links are left out of `download-urls`, without a word.
+    package var droppedLinks: Int
+    /// Whether results carry product metadata.
+    package var hasMetadata: Bool
+    /// Whether `download-urls` says so, beside the call of their own.
+    package var listsMetadata: Bool
+    /// Calls of `refresh` in a minute by the clock, per User-Agent.
+    package var refreshLimit: Int
+    /// So many jobs may be created with the API key; nil = any number. Of the apiKey generation only.
+    package var apiKeyUses: Int?
+    /// Every call that needs the database answers 401, `/ready` 503.
+    package var isDatabaseDown = false
+    /// The user was deleted.
+    package var isUserGone = false
+
+    package init(
+        generation: Generation = .bearer, pace: Pace = .polls(steps: 1), outcome: Outcome = .completes,
+        progress: Progress? = nil, frames: Int = 3, hasHostileNames: Bool = false, droppedLinks: Int = 0,
+        hasMetadata: Bool = true, listsMetadata: Bool = true, refreshLimit: Int = 30, apiKeyUses: Int? = nil
+    ) {
+        (self.generation, self.pace, self.outcome, self.progress) = (generation, pace, outcome, progress)
+        (self.frames, self.hasHostileNames, self.droppedLinks) = (frames, hasHostileNames, droppedLinks)
+        (self.hasMetadata, self.listsMetadata) = (hasMetadata, listsMetadata)
+        (self.refreshLimit, self.apiKeyUses) = (refreshLimit, apiKeyUses)
+    }
 }

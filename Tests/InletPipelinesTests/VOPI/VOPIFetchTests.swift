@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func `names that a server makes up stay in the job's folder`() async throws {
-        try await withVOPI(VOPIRules(names: .hostile)) { place in
+        try await withVOPI(VOPIRules(hasHostileNames: true)) { place in
             let job = try await result(place)
             let files = try place.files(of: job)
             let made = Set(try place.pictures(of: job))

@@ -1,0 +1,115 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+extension Faults {
+    /// The answer of an `action` that replaces the handling; nil for those that only alter it.
+    func replacement(for action: FaultAction, _ call: inout SandboxCall) async throws -> Response? {
+        switch action {
+        case .earlyReply(let reply):
+            var response = Response(reply)
+            response.headers[.connection] = "close"
+            return response
+        case .echo(let reply): return Response(Echo(call.request, body: try await call.body.whole()).inside(reply))
+        case .delay(let duration):
+            try await Task.sleep(for: duration)
+            return nil
+        case .hold(let gate):
+            await gate.wait()
+            return nil
+        case .status, .reply, .stall, .drip, .endlessAnswer, .garbage, .html, .redirect: break
+        case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer,
+            .withholdAnswer, .truncateAnswer, .wrongLength, .damageAnswer, .conflict:
+            return nil
+        }
+        try await call.body.discard()
+        switch action {
+        case .status(let code, let retryAfter):
+            let fields = retryAfter.map { ["Retry-After": String($0)] } ?? [:]
+            return Response(
+                SandboxReply(code, fields: fields, body: "status \(code), by the sandbox's fault plan\n"))
+        case .reply(let reply): return Response(reply)
+        case .stall: try await ConnectionDropped.withhold(call.channel)
+        case .garbage:
+            return Response(
+                status: .ok, headers: [.contentType: "application/json"],
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: randomBytes(512))))
+        case .redirect(let address): return Response(status: .temporaryRedirect, headers: [.location: address])
+        case .html:
+            return Response(
+                SandboxReply(200, type: "text/html", body: "<!doctype html><title>Sign in</title><p>Welcome."))
+        default: return endless(slowly: action == .drip, on: call.channel)
+        }
+    }
+
+    /// White space is a JSON text that never begins: a reader must end it by its own bounds.
+    private func endless(slowly: Bool, on channel: any Channel) -> Response {
+        let chunk = ByteBuffer(repeating: UInt8(ascii: " "), count: slowly ? 1 : 1 << 16)
+        let body = ResponseBody { [self] writer in
+            hold(channel)
+            defer { release(channel) }
+            while channel.isActive {
+                try await writer.write(chunk)
+                if slowly { try await Task.sleep(for: .seconds(1)) }
+            }
+            throw ConnectionDropped()
+        }
+        return Response(status: .ok, headers: [.contentType: "application/json"], body: body)
+    }
+}
+
+extension Response {
+    /// The answer of work that is done, as a fault lets it out.
+    func altered(by fault: FaultAction, on channel: any Channel) async throws -> Response {
+        switch fault {
+        case .loseAnswer: try await ConnectionDropped.drop(channel)
+        case .withholdAnswer: try await ConnectionDropped.withhold(channel)
+        case .replyAfterWork(let reply): return Response(reply)
+        case .truncateAnswer(let count): return written(by: fault, count, contentLength: body.contentLength)
+        case .damageAnswer(let offset): return written(by: fault, offset, contentLength: body.contentLength)
+        case .wrongLength(let difference):
+            var response = written(by: fault, 0, contentLength: nil)
+            response.headers[.contentLength] = String(max(0, (body.contentLength ?? 0) + difference))
+            return response
+        default: return self
+        }
+    }
+
+    private func written(by fault: FaultAction, _ rest: Int, contentLength: Int?) -> Response {
+        let body = body
+        let faulty = ResponseBody(contentLength: contentLength) { writer in
+            try await body.write(FaultyWriter(fault: fault, rest: rest, writer: writer))
+        }
+        return Response(status: status, headers: headers, body: faulty)
+    }
+}
+
+/// Ends the connection after `rest` bytes (`truncateAnswer`), changes the byte that comes after so many (`damageAnswer`), or
+/// ends the connection where the answer ends (`wrongLength`).
+private struct FaultyWriter: ResponseBodyWriter {
+    let fault: FaultAction
+    var rest: Int
+    var writer: any ResponseBodyWriter
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        var buffer = buffer
+        switch fault {
+        case .truncateAnswer:
+            let part = buffer.readSlice(length: min(rest, buffer.readableBytes)) ?? ByteBuffer()
+            rest -= part.readableBytes
+            try await writer.write(part)
+            if rest == 0 { throw ConnectionDropped() }
+        case .damageAnswer:
+            let place = buffer.readerIndex + rest
+            if rest >= 0, let byte: UInt8 = buffer.getInteger(at: place) { buffer.setInteger(~byte, at: place) }
+            rest -= buffer.readableBytes
+            try await writer.write(buffer)
+        default: try await writer.write(buffer)
+        }
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
+        if case .wrongLength = fault { throw ConnectionDropped() }
+        try await writer.finish(trailingHeaders)
+    }
+}

@@ -1,0 +1,293 @@
+import Foundation
+import Hummingbird
+import InletCore
+import Synchronization
+
+/// The table of calls and what answers them. Refusals are a status and a line of text.
+final class RoboscopeService: Sendable {
+    /// What a kind of records has, oldest first.
+    struct Shelf: Sendable {
+        var records: [String: RoboscopeRecord] = [:]
+        var order: [String] = []
+
+        mutating func remove(_ gone: Set<String>) {
+            for id in gone { records[id] = nil }
+            order.removeAll { gone.contains($0) }
+        }
+    }
+
+    struct Lock: Sendable {
+        var token = UUID().uuidString.lowercased()
+        var until: WallTime
+    }
+
+    struct State: Sendable {
+        var rules: RoboscopeRules
+        var shelves: [RoboscopeKind: Shelf] = [:]
+        /// Markers whose details were calculated.
+        var detailed: Set<String> = []
+        var events: [RoboscopeSandbox.Event] = []
+        /// The last sign of life, by session and user.
+        var presence: [String: [String: WallTime]] = [:]
+        var locks: [String: Lock] = [:]
+
+        mutating func note(_ kind: RoboscopeKind, _ what: String, _ object: String, _ now: WallTime) {
+            events.append(.init(id: events.count + 1, action: "\(kind.rawValue).\(what)", object: object, time: now))
+        }
+
+        @discardableResult
+        func record(_ kind: RoboscopeKind, _ id: String) throws(SandboxRefusal) -> RoboscopeRecord {
+            guard let record = shelves[kind]?.records[id] else { throw .notFound(kind.title) }
+            return record
+        }
+    }
+
+    typealias Handler = @Sendable (SandboxCall, Data) throws -> Response
+
+    let token: Secret?
+    let clock: @Sendable () -> WallTime
+    let state: Mutex<State>
+
+    init(token: Secret?, rules: RoboscopeRules, clock: @escaping @Sendable () -> WallTime) {
+        (self.token, self.clock) = (token, clock)
+        state = Mutex(State(rules: rules))
+    }
+
+    var routes: [SandboxRoute<RoboscopeOperation>] {
+        let healthy: Handler = { _, _ in Response(SandboxReply(200, body: "healthy\n")) }
+        return [
+            row("GET /health", .health, isOpen: true, healthy),
+            row("GET /api/v1/health", .health, isOpen: true, healthy),
+            row("GET /api/v1/events", .events, where: { $0.hasEvents }) { [self] _, _ in try listEvents() },
+            row("GET /api/v1/spaces/{id}/reference-sets", .referenceSets) { [self] call, _ in
+                _ = try state.withLock { try $0.record(.space, call.id) }
+                return try .json([SandboxJSON]())
+            },
+            row("GET /api/v1/spaces/{id}/laser-guide", .laserGuide) { [self] call, _ in
+                _ = try state.withLock { try $0.record(.space, call.id) }
+                throw SandboxRefusal.notFound("Laser guide")
+            },
+            row("POST /api/v1/markers/bulk", .bulkMarkers) { [self] _, body in
+                guard let markers = try Self.json(body)["markers"]?.items else { throw SandboxRefusal.wrongType }
+                return try .json(told(.marker, create(.marker, markers)), status: 201)
+            },
+            row("GET /api/v1/markers/{id}/details", .markerDetails) { [self] call, _ in try details(call.id) },
+            row("POST /api/v1/markers/{id}/details/calculate", .markerDetails) { [self] call, _ in
+                try details(call.id, calculating: true)
+            },
+        ] + rows(.space, "spaces", [.listSpaces, .createSpace, .space, .updateSpace, .deleteSpace])
+            + rows(
+                .session, "work-sessions", [.listSessions, .createSession, .session, .updateSession, .deleteSession])
+            + rows(.marker, "markers", [.listMarkers, .createMarker, .marker, .updateMarker, .deleteMarker])
+            + presenceRoutes + lockRoutes
+            + [row("*", .other) { _, _ in throw SandboxRefusal(404, "", "") }]
+    }
+
+    private func rows(
+        _ kind: RoboscopeKind, _ folder: String, _ operations: [RoboscopeOperation]
+    ) -> [SandboxRoute<RoboscopeOperation>] {
+        let path = "/api/v1/" + folder
+        return [
+            row("GET \(path)", operations[0]) { [self] call, _ in try list(kind, call) },
+            row("POST \(path)", operations[1]) { [self] _, body in
+                try .json(told(kind, create(kind, [try Self.json(body)])).first, status: 201)
+            },
+            row("GET \(path)/{id}", operations[2]) { [self] call, _ in
+                try .json(told(kind, [try state.withLock { try $0.record(kind, call.id) }]).first)
+            },
+            row("PATCH \(path)/{id}", operations[3]) { [self] call, body in
+                try .json(told(kind, [try update(kind, call, try Self.json(body))]).first)
+            },
+            row("DELETE \(path)/{id}", operations[4]) { [self] call, _ in
+                try delete(kind, call.id)
+                return Response(status: .noContent)
+            },
+        ]
+    }
+
+    /// A row whose body is read, and refused, before anybody asks whether the call exists or who asks.
+    func row(
+        _ pattern: String, _ operation: RoboscopeOperation,
+        where exists: @escaping @Sendable (RoboscopeRules) -> Bool = { _ in true },
+        isOpen: Bool = false, _ handle: @escaping Handler
+    ) -> SandboxRoute<RoboscopeOperation> {
+        SandboxRoute(pattern, operation) { [self] call in
+            let rules = state.withLock { $0.rules }
+            let body = try await call.body.whole()
+            guard body.count <= rules.bodyLimit else {
+                throw SandboxRefusal(413, "", "Failed to buffer the request body: length limit exceeded")
+            }
+            let type = call.fields[.contentType].map { $0.prefix { $0 != ";" } }
+            guard body.isEmpty || type == "application/json" else {
+                throw SandboxRefusal(415, "", "Expected request with `Content-Type: application/json`")
+            }
+            guard exists(rules) else { throw SandboxRefusal(404, "", "") }
+            if let token, !isOpen {
+                guard SigningSecret.areEqual(call.fields[.authorization] ?? "", "Bearer \(token.reveal())") else {
+                    throw SandboxRefusal(401, "", "Missing or invalid token")
+                }
+            }
+            return try handle(call, body)
+        }
+    }
+
+    static func reply(_ refusal: SandboxRefusal) -> SandboxReply {
+        SandboxReply(refusal.status, type: "text/plain; charset=utf-8", body: refusal.message)
+    }
+
+    static func json(_ body: Data) throws(SandboxRefusal) -> SandboxJSON {
+        do {
+            return try JSONDecoder().decode(SandboxJSON.self, from: body)
+        } catch {
+            throw SandboxRefusal(400, "", "Failed to parse the request body as JSON")
+        }
+    }
+}
+
+extension SandboxCall {
+    /// Clients write ids in either case.
+    var id: String { self["id"].lowercased() }
+}
+
+extension SandboxRefusal {
+    static func notFound(_ what: String) -> Self { Self(404, "", "\(what) not found") }
+}
+
+// MARK: - Records
+
+extension RoboscopeService {
+    func records(_ kind: RoboscopeKind) -> [RoboscopeRecord] {
+        let shelf = state.withLock { $0.shelves[kind] ?? Shelf() }
+        return shelf.order.compactMap { shelf.records[$0] }
+    }
+
+    func addSpace(_ fields: [String: SandboxJSON]) -> RoboscopeRecord {
+        let now = clock()
+        return state.withLock { $0.insert(.space, [RoboscopeKind.space.filled(fields)], now)[0] }
+    }
+
+    private func told(_ kind: RoboscopeKind, _ records: [RoboscopeRecord]) -> [SandboxJSON] {
+        let fractions = state.withLock { $0.rules.tellsFractions }
+        return records.map { $0.told(kind, fractions: fractions) }
+    }
+
+    private func list(_ kind: RoboscopeKind, _ call: SandboxCall) throws -> Response {
+        var found = records(kind)
+        for name in kind.filters {
+            guard let wanted = call.query(name) else { continue }
+            let value = name.hasSuffix("_id") ? wanted.lowercased() : wanted
+            found.removeAll { $0.fields[name]?.text != value }
+        }
+        if kind == .marker { found = Array(found.prefix(state.withLock { $0.rules.longestList })) }
+        return try .json(told(kind, found))
+    }
+
+    /// All or none of them.
+    private func create(_ kind: RoboscopeKind, _ bodies: [SandboxJSON]) throws -> [RoboscopeRecord] {
+        let parsed = try bodies.map { try kind.parse($0) }
+        let complete = try parsed.map { try kind.complete($0) }
+        let now = clock()
+        return try state.withLock { state in
+            if let (field, owner) = kind.parent {
+                for id in Set(complete.compactMap { $0[field]?.text }) { try state.record(owner, id) }
+            }
+            return state.insert(kind, complete, now)
+        }
+    }
+
+    private func update(_ kind: RoboscopeKind, _ call: SandboxCall, _ body: SandboxJSON) throws -> RoboscopeRecord {
+        var given = try kind.parse(body)
+        let version = try Self.whole("version", of: body)
+        let now = clock()
+        // A marker stays in its session.
+        if kind == .marker { given["work_session_id"] = nil }
+        return try state.withLock { state in
+            var record = try state.record(kind, call.id)
+            if let (field, owner) = kind.parent, let id = given[field]?.text { try state.record(owner, id) }
+            // Somebody else's change stays when ours is refused.
+            defer { state.shelves[kind]?.records[call.id] = record }
+            if kind != .space {
+                if call.fault == .conflict { record.version += 1 }
+                guard version != nil || !state.rules.needsVersion else {
+                    throw SandboxRefusal(400, "", "version is required")
+                }
+                guard (version ?? record.version) == record.version else {
+                    throw SandboxRefusal(409, "", "Version conflict: the object was changed by somebody else")
+                }
+            }
+            record.apply(given, merging: state.rules.mergesObjects, now: now)
+            state.note(kind, "updated", call.id, now)
+            return record
+        }
+    }
+
+    /// What belongs to it goes with it.
+    private func delete(_ kind: RoboscopeKind, _ id: String) throws {
+        let now = clock()
+        try state.withLock { state in
+            try state.record(kind, id)
+            state.remove(kind, id, now)
+        }
+    }
+
+    /// - Parameter calculating: Makes them; without, they are there only when they were made before.
+    private func details(_ id: String, calculating: Bool = false) throws -> Response {
+        let (marker, rules) = try state.withLock { state in
+            let marker = try state.record(.marker, id)
+            if calculating { state.detailed.insert(id) }
+            guard state.detailed.contains(id) else { throw SandboxRefusal.notFound("Marker details") }
+            return (marker, state.rules)
+        }
+        return try .json(marker.details(fractions: rules.tellsFractions))
+    }
+
+    private func listEvents() throws -> Response {
+        let (events, rules) = state.withLock { ($0.events, $0.rules) }
+        return try .json(
+            events.map { event -> SandboxJSON in
+                [
+                    "id": .number(Double(event.id)), "action": .string(event.action),
+                    "object_id": .string(event.object),
+                    "created_at": RoboscopeRecord.told(event.time, fractions: rules.tellsFractions),
+                ]
+            })
+    }
+
+    /// A whole number of a body; nil where there is none.
+    static func whole(_ name: String, of body: SandboxJSON) throws(SandboxRefusal) -> Int64? {
+        guard let value = body[name], value != .null else { return nil }
+        guard let number = value.number.flatMap(Int64.init(exactly:)) else { throw .wrongType }
+        return number
+    }
+}
+
+extension RoboscopeService.State {
+    mutating func insert(
+        _ kind: RoboscopeKind, _ fields: [[String: SandboxJSON]], _ now: WallTime
+    ) -> [RoboscopeRecord] {
+        let records = fields.map { fields in
+            RoboscopeRecord(id: UUID().uuidString.lowercased(), fields: fields, created: now, updated: now)
+        }
+        for record in records {
+            shelves[kind, default: .init()].records[record.id] = record
+            shelves[kind, default: .init()].order.append(record.id)
+            note(kind, "created", record.id, now)
+        }
+        return records
+    }
+
+    /// Markers go with their session without a word.
+    mutating func remove(_ kind: RoboscopeKind, _ id: String, _ now: WallTime) {
+        shelves[kind]?.remove([id])
+        switch kind {
+        case .space:
+            let sessions = shelves[.session]?.order.filter { shelves[.session]?.records[$0]?.spaceID == id } ?? []
+            for session in sessions { remove(.session, session, now) }
+        case .session:
+            let markers = shelves[.marker]?.records.values.filter { $0.sessionID == id }.map(\.id) ?? []
+            shelves[.marker]?.remove(Set(markers))
+        case .marker: break
+        }
+        note(kind, "deleted", id, now)
+    }
+}

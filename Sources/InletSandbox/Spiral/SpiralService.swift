@@ -1,0 +1,193 @@
+import Hummingbird
+import InletCore
+import InletLinux
+
+/// The table of calls and what answers them: control calls with JSON in and out and presigned URLs in the answers, bodies in
+/// through presigned PUTs, objects out. Names of members of messages are those of the JSON.
+struct SpiralService: Sendable {
+    /// The path in front of the keys of presigned URLs: the bucket's name, as path-style S3 addresses have it.
+    private static let bucket = "/sandbox/"
+
+    let store: ObjectStore
+    let signer: RequestSigner
+    let apiKey: Secret?
+    /// Seconds.
+    let urlLifetime: Int64
+
+    var routes: [SandboxRoute<SpiralOperation>] {
+        [
+            .init("POST /r2/multipart/create", .create) { try await create(&$0, takesSeed: true) },
+            .init("POST /v1/multipart/create", .create, keyed { try await create(&$0, takesSeed: false) }),
+            .init("POST /r2/multipart/complete", .complete) { call in
+                try .json(["object_url": try await complete(&call).url])
+            },
+            .init(
+                "POST /v1/multipart/complete", .complete,
+                keyed { call in
+                    let (url, key) = try await complete(&call)
+                    return try .json(["url": url, "key": key])
+                }),
+            .init("POST /r2/multipart/abort", .abort, abort),
+            .init("POST /v1/multipart/abort", .abort, keyed(abort)),
+            .init("POST /v1/presign/upload", .presign, keyed(presign)),
+            .init("GET /v1/objects/url/{key...}", .objectURL, keyed(objectURL)),
+            .init("PUT /sandbox/{key...}?uploadId&partNumber", .part, signed(putPart)),
+            .init("PUT /sandbox/{key...}", .single, signed(putSingle)),
+            .init("GET|HEAD /sandbox/{key...}", .read, signed(read)),
+            .init("GET|HEAD /public/{key...}", .read, read),
+        ]
+    }
+
+    /// The control calls refuse in JSON, the store in XML.
+    static func word(_ refusal: SandboxRefusal, _ operation: SpiralOperation?) throws -> SandboxReply {
+        switch operation {
+        case .part, .single, .read, nil: return refusal.xml
+        case .create, .complete, .abort, .presign, .objectURL:
+            return try .json(["error": refusal.message, "code": refusal.code], status: refusal.status)
+        }
+    }
+
+    /// Calls that must carry the key of the v1 dialect, where there is one.
+    private func keyed(_ handle: @escaping SandboxHandler) -> SandboxHandler {
+        { call in
+            guard let apiKey else { return try await handle(&call) }
+            guard SigningSecret.areEqual(call.fields["X-API-Key"] ?? "", apiKey.reveal()) else {
+                throw SandboxRefusal(401, "Unauthorized", "X-API-Key is missing or wrong.")
+            }
+            return try await handle(&call)
+        }
+    }
+
+    /// Calls that must be presigned.
+    private func signed(_ handle: @escaping SandboxHandler) -> SandboxHandler {
+        { call in
+            try signer.verify(call.address, now: .now)
+            return try await handle(&call)
+        }
+    }
+}
+
+// MARK: - Control calls
+
+extension SpiralService {
+    /// The seed dialect sends `part_count`; r2 and v1 send `parts` and a content type.
+    private struct Create: Decodable {
+        var key: String
+        var part_count: Int?
+        var parts: Int?
+        var content_type: String?
+    }
+
+    private struct PartURL: Encodable {
+        var part_number: Int
+        var url: String
+    }
+
+    /// `key` and `parts` of the seed dialect, `part_urls` of the others.
+    private struct Created: Encodable {
+        var upload_id: String
+        var key: String?
+        var parts: [PartURL]?
+        var part_urls: [PartURL]?
+    }
+
+    /// Of complete; abort needs no parts.
+    private struct Upload: Decodable {
+        var key: String
+        var upload_id: String
+        var parts: [ListedPart]?
+    }
+
+    private struct Presign: Decodable {
+        var key: String
+        var content_type: String
+    }
+
+    private func create(_ call: inout SandboxCall, takesSeed: Bool) async throws -> Response {
+        let message: Create = try await call.body.json()
+        let isSeed = takesSeed && message.part_count != nil
+        guard let count = isSeed ? message.part_count : message.parts else {
+            throw SandboxRefusal.badRequest("The body needs `parts`, the number of parts.")
+        }
+        let upload = try store.createUpload(
+            key: ObjectKey(message.key), contentType: message.content_type, partCount: count)
+        let urls = partURLs(upload, call)
+        return try .json(
+            isSeed
+                ? Created(upload_id: upload.id, key: upload.key, parts: urls)
+                : Created(upload_id: upload.id, part_urls: urls))
+    }
+
+    private func complete(_ call: inout SandboxCall) async throws -> (url: String, key: String) {
+        let message: Upload = try await call.body.json()
+        guard let parts = message.parts else { throw SandboxRefusal.badRequest("The body needs `parts`.") }
+        let object = try store.complete(upload: message.upload_id, key: ObjectKey(message.key), listed: parts)
+        return ("http://\(call.host)" + URIText.encodePath("/public/" + object.key), object.key)
+    }
+
+    private func abort(_ call: inout SandboxCall) async throws -> Response {
+        let message: Upload = try await call.body.json()
+        try store.abort(upload: message.upload_id, key: message.key)
+        return try .json([String: String]())
+    }
+
+    private func presign(_ call: inout SandboxCall) async throws -> Response {
+        let message: Presign = try await call.body.json()
+        let key = try ObjectKey(message.key)
+        let request = SignableRequest(
+            method: "PUT", path: Self.bucket + key.text, host: call.host, contentType: message.content_type)
+        return try .json(["url": url(request, call), "key": key.text])
+    }
+
+    private func objectURL(_ call: inout SandboxCall) throws -> Response {
+        let object = try store.object(ObjectKey(call["key"]))
+        let request = SignableRequest(method: "GET", path: Self.bucket + object.key, host: call.host)
+        return try .json(["url": url(request, call), "key": object.key])
+    }
+
+    private func partURLs(_ upload: UploadRecord, _ call: SandboxCall) -> [PartURL] {
+        var numbers = Array(1...upload.partCount)
+        if call.fault == .partURLs(.fewer) { numbers.removeLast() }
+        if call.fault == .partURLs(.more) { numbers.append(upload.partCount + 1) }
+        return numbers.map { number in
+            let request = SignableRequest(
+                method: "PUT", path: Self.bucket + upload.key,
+                query: [("uploadId", upload.id), ("partNumber", String(number))], host: call.host)
+            let shown = call.fault == .partURLs(.renumbered) ? number - 1 : number
+            return PartURL(part_number: shown, url: url(request, call))
+        }
+    }
+
+    private func url(_ request: SignableRequest, _ call: SandboxCall) -> String {
+        signer.url(request, lifetime: urlLifetime, now: .now, fault: call.fault)
+    }
+}
+
+// MARK: - Bodies and objects
+
+extension SpiralService {
+    private func putPart(_ call: inout SandboxCall) async throws -> Response {
+        let (key, upload) = (try ObjectKey(call["key"]), call.query("uploadId") ?? "")
+        guard let number = call.query("partNumber").flatMap(Int.init) else {
+            throw SandboxRefusal.badRequest("A part's URL needs uploadId and a partNumber that is a number.")
+        }
+        try store.checkPart(number, upload: upload, key: key)
+        var file = try IncomingFile(in: store.folders.incoming)
+        try await call.receive(into: &file)
+        let etag = call.etag(file.hash.finish().md5)
+        try store.keepPart(number, upload: upload, etag: etag, file)
+        return call.stored(etag: etag)
+    }
+
+    /// The content type is covered by the signature, so it is the one that was presigned.
+    private func putSingle(_ call: inout SandboxCall) async throws -> Response {
+        let key = try ObjectKey(call["key"])
+        var file = try IncomingFile(in: store.folders.incoming)
+        try await call.receive(into: &file)
+        let object = try store.keepSingle(
+            key, contentType: call.address.contentType ?? "application/octet-stream", file)
+        return call.stored(etag: call.etag(object.md5.bytes))
+    }
+
+    private func read(_ call: inout SandboxCall) throws -> Response { try store.read(call["key"], call.fields) }
+}
