@@ -60,7 +60,9 @@ import Testing
         scene.log.emit(.jobAdmitted(job: 1, path: "/in/A001/film.mp4", route: "all", size: 9, deliveries: ["disk"]))
     }
 
-    private static func check(_ answer: RawAnswer, _ method: String, _ path: String, _ document: InletDashboard.JSONValue) throws {
+    private static func check(
+        _ answer: RawAnswer, _ method: String, _ path: String, _ document: InletDashboard.JSONValue
+    ) throws {
         let operation = try #require(document["paths"]?[path]?[method.lowercased()], "\(method) \(path)")
         let described = try #require(
             operation["responses"]?[String(answer.status)]?["content"]?["application/json"]?["schema"],
@@ -116,7 +118,8 @@ import Testing
     @Test func `the log's level is answered as the document says`() throws {
         let report = LogLevelReport(level: "debug", configured: "info")
         let check = SchemaCheck(OpenAPI.document(Endpoints.all, version: "1"))
-        let answer = try InletDashboard.JSONValue.read(String(decoding: try InletDashboard.JSONValue.bytes(of: report), as: UTF8.self))
+        let answer = try InletDashboard.JSONValue.read(
+            String(decoding: try InletDashboard.JSONValue.bytes(of: report), as: UTF8.self))
         let faults = check.faults(answer, LogLevelReport.schema.json)
         #expect(faults.isEmpty, "\(faults)")
     }
@@ -196,7 +199,8 @@ import Testing
 
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
-            decoding: try InletDashboard.JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
+            decoding: try InletDashboard.JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")),
+            as: UTF8.self)
         let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
         let known = SchemaCheck(try InletDashboard.JSONValue.read(text)).schemas
         #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })

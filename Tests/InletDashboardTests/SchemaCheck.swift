@@ -11,7 +11,9 @@ struct SchemaCheck {
         schemas = document["components"]?["schemas"]?.object ?? [:]
     }
 
-    func faults(_ value: InletDashboard.JSONValue, _ schema: InletDashboard.JSONValue, at place: String = "$") -> [String] {
+    func faults(_ value: InletDashboard.JSONValue, _ schema: InletDashboard.JSONValue, at place: String = "$")
+        -> [String]
+    {
         if case .text(let reference)? = schema["$ref"] {
             let name = String(reference.split(separator: "/").last ?? "")
             guard let named = schemas[name] else { return ["\(place): no schema \(name)"] }
@@ -34,7 +36,9 @@ struct SchemaCheck {
         }
     }
 
-    private func faults(_ object: [String: InletDashboard.JSONValue], _ schema: InletDashboard.JSONValue, at place: String) -> [String] {
+    private func faults(
+        _ object: [String: InletDashboard.JSONValue], _ schema: InletDashboard.JSONValue, at place: String
+    ) -> [String] {
         let properties = schema["properties"]?.object ?? [:]
         var found: [String] = []
         if case .list(let required)? = schema["required"] {
