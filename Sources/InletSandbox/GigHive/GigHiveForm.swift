@@ -2,12 +2,13 @@ import Foundation
 import HTTPTypes
 import InletCore
 import NIOCore
+import Synchronization
 import SystemPackage
 
 /// The upload in one form: limits, the form itself, the file in the library.
 extension GigHiveService {
     func upload(_ call: inout SandboxCall) async throws -> SandboxReply {
-        let rules = rules
+        let rules = rules.withLock { $0 }
         try Self.checkLimits(Int64(call.body.expected ?? 0), rules)
         guard var reader = FormReader(contentType: call.fields[.contentType]) else {
             try await call.body.discard()
@@ -124,11 +125,7 @@ struct FormReader {
     }
 
     private enum State {
-        case preamble
-        case afterDelimiter
-        case head
-        case content
-        case finished
+        case preamble, head, content, finished
     }
 
     private static let longestHead = 16 << 10
@@ -139,7 +136,7 @@ struct FormReader {
     private var pending: [UInt8] = [13, 10]
 
     /// Whether the closing delimiter has come.
-    var isFinished: Bool { if case .finished = state { true } else { false } }
+    var isFinished: Bool { state == .finished }
 
     /// nil when `contentType` is not that of a form with a boundary.
     init?(contentType: String?) {
@@ -152,69 +149,56 @@ struct FormReader {
     /// - Throws: What `sink` throws; `badRequest` for a head that is none.
     mutating func feed(_ chunk: ByteBuffer, _ sink: (Piece) throws -> Void) throws {
         pending.append(contentsOf: chunk.readableBytesView)
-        var position = 0
-        while let next = try step(from: position, sink) { position = next }
-        pending.removeFirst(position)
-        try flush(sink)
+        while try step(sink) {}
     }
 
-    /// Goes on from `position` of what is pending; nil when more must come first.
-    private mutating func step(from position: Int, _ sink: (Piece) throws -> Void) throws -> Int? {
+    /// Takes the next piece off what is pending; false when more must come first.
+    private mutating func step(_ sink: (Piece) throws -> Void) throws -> Bool {
         switch state {
         case .preamble, .content:
-            guard let found = find(delimiter, from: position) else { return nil }
-            if case .content = state {
-                if found > position { try give(position..<found, sink) }
-                try sink(.end)
+            let found = find(delimiter)
+            // Bytes that cannot be the beginning of a delimiter any more.
+            let count = max(found ?? pending.count - delimiter.count + 1, 0)
+            if state == .content, count > 0 {
+                try pending.withUnsafeBytes { try sink(.content(UnsafeRawBufferPointer(rebasing: $0[..<count]))) }
             }
-            state = .afterDelimiter
-            return found + delimiter.count
-        case .afterDelimiter:
-            guard pending.count >= position + 2 else { return nil }
-            state = pending[position] == UInt8(ascii: "-") ? .finished : .head
-            return position + 2
+            pending.removeFirst(count + (found == nil ? 0 : delimiter.count))
+            guard found != nil else { return false }
+            if state == .content { try sink(.end) }
+            state = .head
         case .head:
-            guard let end = find([13, 10, 13, 10], from: max(position - 2, 0)) else {
-                guard pending.count - position <= Self.longestHead else {
+            guard pending.count >= 2 else { return false }
+            if pending[0] == UInt8(ascii: "-") {
+                state = .finished
+                return true
+            }
+            // A head begins with the line end of its delimiter, so that an empty one has an end too.
+            guard let end = find(Array("\r\n\r\n".utf8)) else {
+                guard pending.count <= Self.longestHead else {
                     throw SandboxReply.badRequest("The head of a part is too long")
                 }
-                return nil
+                return false
             }
-            let head = end < position ? "" : String(decoding: pending[position..<end], as: UTF8.self)
-            try sink(.begin(Self.part(head)))
+            try sink(.begin(Self.part(String(decoding: pending[..<end], as: UTF8.self))))
+            pending.removeFirst(end + 4)
             state = .content
-            return end + 4
         case .finished:
-            return position < pending.count ? pending.count : nil
+            pending = []
+            return false
         }
-    }
-
-    /// Lets go of bytes that cannot be the beginning of a delimiter any more.
-    private mutating func flush(_ sink: (Piece) throws -> Void) throws {
-        let sure = pending.count - delimiter.count + 1
-        guard sure > 0 else { return }
-        switch state {
-        case .content: try give(0..<sure, sink)
-        case .preamble: break
-        case .afterDelimiter, .head, .finished: return
-        }
-        pending.removeFirst(sure)
-    }
-
-    private func give(_ range: Range<Int>, _ sink: (Piece) throws -> Void) throws {
-        try pending.withUnsafeBytes { try sink(.content(UnsafeRawBufferPointer(rebasing: $0[range]))) }
+        return true
     }
 
     /// Where `pattern` begins, which has two bytes or more.
-    private func find(_ pattern: [UInt8], from start: Int) -> Int? {
+    private func find(_ pattern: [UInt8]) -> Int? {
         pending.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return nil }
-            var position = start
-            while position + pattern.count <= bytes.count,
-                let found = memchr(base + position, Int32(pattern[0]), bytes.count - position - pattern.count + 1)
+            var place = 0
+            while place + pattern.count <= bytes.count,
+                let found = memchr(base + place, Int32(pattern[0]), bytes.count - place - pattern.count + 1)
             {
                 if memcmp(found, pattern, pattern.count) == 0 { return UnsafeRawPointer(found) - base }
-                position = UnsafeRawPointer(found) - base + 1
+                place = UnsafeRawPointer(found) - base + 1
             }
             return nil
         }

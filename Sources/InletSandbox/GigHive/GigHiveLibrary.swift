@@ -160,13 +160,25 @@ final class GigHiveLibrary: Sendable {
 
     /// Files what was received under its event.
     ///
-    /// - Parameter move: Brings the bytes to their place; called only for bytes that are new.
+    /// - Parameters:
+    ///   - isGuest: Notes the upload as one that waits for somebody's approval.
+    ///   - move: Brings the bytes to their place; called only for bytes that are new.
     /// - Throws: `SandboxReply`; 409 for bytes that are in this event already.
     func take(
-        _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, move: (FilePath) throws -> Void
+        _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, asGuest isGuest: Bool = false,
+        move: (FilePath) throws -> Void
     ) throws -> [String: SandboxJSON] {
         try catalog.withLock { catalog in
-            let answer = Result { try catalog.file(received, fields, move: move) }
+            let answer = Result {
+                var answer = try catalog.file(received, fields, move: move)
+                if isGuest {
+                    let (id, nonce) = (catalog.nextID(), [UInt8].unforeseeable(16).hex)
+                    catalog.guests[nonce] = id
+                    answer.merge(["status_nonce": .string(nonce), "upload_job_id": .init(id)]) { $1 }
+                }
+                return answer
+            }
+            // What a refusal leaves behind is kept too.
             try save(catalog)
             return try answer.get()
         }
@@ -186,16 +198,6 @@ final class GigHiveLibrary: Sendable {
             try save(catalog)
             try FileManager.default.removeItem(atPath: asset.place)
             return true
-        }
-    }
-
-    /// Notes an upload of a guest, which waits for somebody's approval.
-    func addGuest() throws -> (id: Int, nonce: String) {
-        try catalog.withLock { catalog in
-            let (id, nonce) = (catalog.nextID(), [UInt8].unforeseeable(16).hex)
-            catalog.guests[nonce] = id
-            try save(catalog)
-            return (id, nonce)
         }
     }
 

@@ -1,4 +1,5 @@
 package import InletCore
+import Synchronization
 package import SystemPackage
 
 /// A loopback server that speaks GigHive's two upload transports, one form and tus with finalize, and keeps what it
@@ -27,15 +28,17 @@ package final class GigHiveSandbox: LoopbackSandbox {
 
     /// How it behaves; a change counts from the next request on.
     package var rules: GigHiveRules {
-        get { service.rules }
-        set { service.rules = newValue }
+        get { service.rules.withLock { $0 } }
+        set { service.rules.withLock { $0 = newValue } }
     }
 
     /// The library, oldest first.
     package func assets() -> [GigHiveAsset] { service.library.assets() }
 
     /// Ids of tus uploads whose bytes are still outside the library, sorted.
-    package func openUploads() -> [String] { service.uploads.open() }
+    package func openUploads() -> [String] {
+        service.uploads.withLock { $0.values.filter { !$0.isGone }.map(\.id) }.sorted()
+    }
 }
 
 /// What a client may ask of the GigHive sandbox; counters and faults go by these.

@@ -11,25 +11,21 @@ final class GigHiveService: Sendable {
     typealias ApplicationHandler = @Sendable (inout SandboxCall) async throws -> SandboxReply
 
     let library: GigHiveLibrary
-    let uploads: TusStore
-    /// Answers to finalize, `<id>.json`, for those who ask again.
-    let finalized: FilePath
+    let uploads: Mutex<[String: TusUpload]>
+    /// A call goes by the rules that it found at first.
+    let rules: Mutex<GigHiveRules>
+    let root: FilePath
     private let passwords: [String: Secret]
-    private let currentRules: Mutex<GigHiveRules>
-
-    /// The rules at this moment; a call goes by those it found at first.
-    var rules: GigHiveRules {
-        get { currentRules.withLock { $0 } }
-        set { currentRules.withLock { $0 = newValue } }
-    }
 
     init(root: FilePath, passwords: [String: Secret], rules: GigHiveRules) throws {
+        for folder in ["tus", "finalized"] {
+            try FileManager.default.createDirectory(
+                atPath: root.appending(folder).string, withIntermediateDirectories: true)
+        }
         library = try GigHiveLibrary(root: root)
-        uploads = try TusStore(root: root)
-        finalized = root.appending("finalized")
-        try FileManager.default.createDirectory(atPath: finalized.string, withIntermediateDirectories: true)
-        self.passwords = passwords
-        currentRules = Mutex(rules)
+        uploads = Mutex(try TusUpload.load(from: root))
+        self.rules = Mutex(rules)
+        (self.root, self.passwords) = (root, passwords)
     }
 
     var routes: [SandboxRoute<GigHiveOperation>] {
@@ -132,7 +128,9 @@ extension GigHiveService {
     }
 
     private func guestToken(_ call: inout SandboxCall) throws -> SandboxReply {
-        guard let token = call.query("token"), token.utf8.count <= 128, let guest = try guest(token, rules) else {
+        guard let token = call.query("token"), token.utf8.count <= 128,
+            let guest = try guest(token, rules.withLock { $0 })
+        else {
             throw SandboxReply.gigHive(404, error: "invalid or expired")
         }
         return try .json(["event_date": guest.eventDate, "org_name": guest.orgName, "event_type": guest.eventType])

@@ -17,12 +17,13 @@ extension GigHiveService {
     }
 
     func create(_ call: inout SandboxCall) async throws -> Response {
-        let rules = rules
+        let rules = rules.withLock { $0 }
         try Self.checkVersion(call)
         guard let length = call.fields["Upload-Length"].flatMap(Int64.init), length >= 0 else {
             throw SandboxReply.tus(400, "ERR_INVALID_UPLOAD_LENGTH: missing or invalid Upload-Length header")
         }
-        let upload = try uploads.create(length: length, metadata: call.fields["Upload-Metadata"] ?? "")
+        let upload = try TusUpload(length: length, metadata: call.fields["Upload-Metadata"] ?? "", in: root)
+        uploads.withLock { $0[upload.id] = upload }
         var fields = ["Location": "http://\(call.host)/files/\(upload.id)"]
         if call.fields[.contentType] == Self.contentType {
             fields["Upload-Offset"] = String(try await receive(upload.id, at: 0, &call.body, rules))
@@ -31,7 +32,7 @@ extension GigHiveService {
     }
 
     func patch(_ call: inout SandboxCall) async throws -> Response {
-        let rules = rules
+        let rules = rules.withLock { $0 }
         try Self.checkVersion(call)
         guard call.fields[.contentType] == Self.contentType else {
             throw SandboxReply.tus(400, "ERR_INVALID_CONTENT_TYPE: missing or invalid Content-Type header")
@@ -45,7 +46,7 @@ extension GigHiveService {
 
     func head(_ call: inout SandboxCall) throws -> Response {
         try Self.checkVersion(call)
-        guard let upload = uploads[call["id"]], !upload.isGone else { throw SandboxReply.tusNotFound }
+        let upload = try uploads.withLock { try $0.present(call["id"]) }
         let length = String(upload.length)
         return Self.answer(
             .ok,
@@ -59,7 +60,13 @@ extension GigHiveService {
 
     func terminate(_ call: inout SandboxCall) throws -> Response {
         try Self.checkVersion(call)
-        try uploads.remove(call["id"])
+        let id = call["id"]
+        try uploads.withLock { uploads in
+            guard try uploads.present(id).isReceiving == false else { throw SandboxReply.tusLocked }
+            uploads[id] = nil
+            try FileManager.default.removeItem(atPath: TusUpload.path(id + ".info", in: root).string)
+            try FileManager.default.removeItem(atPath: TusUpload.path(id, in: root).string)
+        }
         return Self.answer(.noContent)
     }
 
@@ -80,12 +87,26 @@ extension GigHiveService {
     private func receive(
         _ id: String, at start: Int64, _ body: inout IncomingBody, _ rules: GigHiveRules
     ) async throws -> Int64 {
-        let rest = try uploads.beginReceiving(id, at: start).length - start
+        let rest = try uploads.withLock { uploads in
+            let upload = try uploads.present(id)
+            guard !upload.isReceiving, !upload.isFinalizing else { throw SandboxReply.tusLocked }
+            guard upload.offset == start else {
+                throw SandboxReply.tus(409, "ERR_MISMATCHED_OFFSET: mismatched offset")
+            }
+            uploads[id]?.isReceiving = true
+            return upload.length - start
+        }
         var offset = start
-        defer { uploads.endReceiving(id, at: offset) }
+        defer {
+            uploads.withLock { uploads in
+                uploads[id]?.isReceiving = false
+                uploads[id]?.offset = offset
+                if uploads[id]?.finished == nil, offset == uploads[id]?.length { uploads[id]?.finished = .now }
+            }
+        }
         let tooMuch = SandboxReply.tus(413, "ERR_UPLOAD_SIZE_EXCEEDED: upload's size exceeded")
         guard Int64(body.expected ?? 0) <= rest else { throw tooMuch }
-        let file = try FileDescriptor.open(uploads.path(of: id), .writeOnly, options: .closeOnExec)
+        let file = try FileDescriptor.open(TusUpload.path(id, in: root), .writeOnly, options: .closeOnExec)
         // How much has come is asked of the file, not of this.
         defer { try? file.close() }
         do {
@@ -110,29 +131,36 @@ extension GigHiveService {
 /// Turns a finished tus upload into an entry of the library.
 extension GigHiveService {
     func finalize(_ call: inout SandboxCall) async throws -> SandboxReply {
-        let rules = rules
+        let rules = rules.withLock { $0 }
         let guest = try guest(call.fields["X-Upload-Token"], rules)
         let message = Self.message(try await call.body.whole(), call.fields[.contentType])
         if guest != nil { try Self.checkGuest(message) }
-        guard let id = message["upload_id"]?.fieldText?.trimmed,
-            id.wholeMatch(of: /[A-Za-z0-9_-]+/) != nil
-        else { throw SandboxReply.badRequest("Missing or invalid upload_id") }
-        let marker = finalized.appending(id + ".json")
+        guard let id = message["upload_id"]?.fieldText?.trimmed, id.wholeMatch(of: /[A-Za-z0-9_-]+/) != nil else {
+            throw SandboxReply.badRequest("Missing or invalid upload_id")
+        }
+        // Keeps the answer for those who ask again.
+        let marker = root.appending("finalized").appending(id + ".json")
         if FileManager.default.fileExists(atPath: marker.string) {
             let kept = try Data(contentsOf: URL(fileURLWithPath: marker.string))
             return try .json(JSONDecoder().decode(SandboxJSON.self, from: kept), status: 201)
         }
-        let upload = try await finished(id, rules)
-        let isMine = uploads.beginFinalizing(id)
+        let metadata = try await finished(id, rules).metadataValues
+        let isMine = uploads.withLock { uploads in
+            guard uploads[id]?.isFinalizing == false else { return false }
+            uploads[id]?.isFinalizing = true
+            return true
+        }
         if rules.finalizeTime > .zero { try await Task.sleep(for: rules.finalizeTime) }
         guard isMine else { throw SandboxReply.serverError("Failed to move file (rename)") }
-        defer { uploads.endFinalizing(id) }
-        var answer = try file(upload, message, guest, rules)
-        if guest != nil {
-            let noted = try library.addGuest()
-            answer["status_nonce"] = .string(noted.nonce)
-            answer["upload_job_id"] = .init(noted.id)
+        let path = TusUpload.path(id, in: root)
+        defer {
+            let isGone = !FileManager.default.fileExists(atPath: path.string)
+            uploads.withLock { uploads in
+                uploads[id]?.isFinalizing = false
+                uploads[id]?.isGone = isGone
+            }
         }
+        let answer = try file(path, Self.fields(message, metadata, guest), metadata["filename"], guest != nil, rules)
         try FileMove.write(JSONEncoder().encode(answer.filter { $0.key != "delete_token" }), to: marker)
         return try .json(answer, status: 201)
     }
@@ -160,17 +188,17 @@ extension GigHiveService {
     }
 
     /// Waits a while for the note that the last byte has come, in ten steps like the application.
-    private func finished(_ id: String, _ rules: GigHiveRules) async throws -> TusStore.Upload {
+    private func finished(_ id: String, _ rules: GigHiveRules) async throws -> TusUpload {
         for attempt in 0...10 {
             if attempt > 0 { try await Task.sleep(for: rules.hookWait / 10) }
-            if let upload = uploads[id], let finished = upload.finished,
+            if let upload = uploads.withLock({ $0[id] }), let finished = upload.finished,
                 finished.advanced(by: rules.hookDelay) <= .now
             {
                 guard !upload.isGone else { throw SandboxReply.serverError("Upload data missing on disk") }
                 return upload
             }
         }
-        guard uploads[id] != nil else {
+        guard uploads.withLock({ $0[id] }) != nil else {
             throw SandboxReply.serverError("Upload not found: no data or hook record for upload_id=\(id)")
         }
         throw SandboxReply.serverError(
@@ -179,11 +207,21 @@ extension GigHiveService {
     }
 
     /// - Parameter guest: Whose event the upload goes to, whatever the message says.
+    private static func fields(
+        _ message: [String: SandboxJSON], _ metadata: [String: String], _ guest: GigHiveRules.GuestToken?
+    ) -> [String: String] {
+        var fields = message.compactMapValues(\.fieldText)
+        for (name, value) in metadata where fields[name]?.trimmed.isEmpty ?? true {
+            fields[name] = GigHiveAsset.Entry.normalized(value)
+        }
+        guard let guest else { return fields }
+        return fields.merging(
+            ["event_date": guest.eventDate, "org_name": guest.orgName, "event_type": guest.eventType]) { $1 }
+    }
+
     private func file(
-        _ upload: TusStore.Upload, _ message: [String: SandboxJSON], _ guest: GigHiveRules.GuestToken?,
-        _ rules: GigHiveRules
+        _ path: FilePath, _ fields: [String: String], _ name: String?, _ isGuest: Bool, _ rules: GigHiveRules
     ) throws -> [String: SandboxJSON] {
-        let path = uploads.path(of: upload.id)
         var (hash, head) = (ContentHash(), [UInt8]())
         do {
             try FileDescriptor.forEachChunk(of: path) { chunk in
@@ -194,20 +232,11 @@ extension GigHiveService {
             throw SandboxReply.serverError("Upload data missing on disk")
         }
         guard hash.size > 0 else { throw SandboxReply.serverError("Uploaded file is empty") }
-        let metadata = upload.metadataValues
         let asset = try library.asset(
-            hash, head: head, declared: nil, name: metadata["filename"] ?? "upload.bin", limit: rules.maximumBytes)
-        var fields = message.compactMapValues(\.fieldText)
-        for (name, value) in metadata where fields[name]?.trimmed.isEmpty ?? true {
-            fields[name] = GigHiveAsset.Entry.normalized(value)
-        }
-        if let guest {
-            fields["event_date"] = guest.eventDate
-            fields["org_name"] = guest.orgName
-            fields["event_type"] = guest.eventType
-        }
+            hash, head: head, declared: nil, name: name ?? "upload.bin", limit: rules.maximumBytes)
         do {
-            return try library.take(asset, try GigHiveAsset.Entry(fields)) { try FileMove.rename(path, to: $0) }
+            let entry = try GigHiveAsset.Entry(fields)
+            return try library.take(asset, entry, asGuest: isGuest) { try FileMove.rename(path, to: $0) }
         } catch let refusal as SandboxReply {
             // A duplicate.
             if refusal.status == 409 { try FileManager.default.removeItem(atPath: path.string) }
@@ -223,50 +252,38 @@ extension SandboxJSON {
 
 // MARK: - What has come
 
-/// Uploads by tus: `tus/<id>` holds the bytes so far, `tus/<id>.info` the rest. The next store on the same folder finds
-/// them again, each at the offset that its bytes have.
-final class TusStore: Sendable {
-    struct Upload: Codable, Sendable {
-        let id: String
-        let length: Int64
-        /// `Upload-Metadata` as it was given.
-        let metadata: String
-        var offset: Int64 = 0
-        /// When the last byte came; nil before.
-        var finished: ContinuousClock.Instant?
-        /// The bytes are in the library, or were thrown away as a duplicate.
-        var isGone = false
-        var isReceiving = false
-        var isFinalizing = false
+/// An upload by tus: `tus/<id>` holds the bytes so far, `tus/<id>.info` the rest.
+struct TusUpload: Codable, Sendable {
+    let id: String
+    let length: Int64
+    /// `Upload-Metadata` as it was given.
+    let metadata: String
+    var offset: Int64 = 0
+    /// When the last byte came; nil before.
+    var finished: ContinuousClock.Instant?
+    /// The bytes are in the library, or were thrown away as a duplicate.
+    var isGone = false
+    var isReceiving = false
+    var isFinalizing = false
 
-        /// Pairs of a key and a base 64 value (tus 1.0.0, "Creation").
-        var metadataValues: [String: String] {
-            var values: [String: String] = [:]
-            for item in metadata.split(separator: ",") {
-                let halves = item.split(separator: " ")
-                guard let key = halves.first else { continue }
-                let data = halves.count > 1 ? Data(base64Encoded: String(halves[1])) : Data()
-                values[String(key)] = data.map { String(decoding: $0, as: UTF8.self) }
-            }
-            return values
-        }
+    static func path(_ name: String, in root: FilePath) -> FilePath { root.appending("tus").appending(name) }
+
+    init(length: Int64, metadata: String, in root: FilePath) throws {
+        id = UUID().uuidString.lowercased().filter { $0 != "-" }
+        (self.length, self.metadata) = (length, metadata)
+        try FileMove.write(Data(), to: Self.path(id, in: root))
+        try FileMove.write(JSONEncoder().encode(self), to: Self.path(id + ".info", in: root))
+        if length == 0 { finished = .now }
     }
 
-    private let folder: FilePath
-    private let uploads: Mutex<[String: Upload]>
-
-    init(root: FilePath) throws {
-        folder = root.appending("tus")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        uploads = Mutex(try Self.load(folder))
-    }
-
-    private static func load(_ folder: FilePath) throws -> [String: Upload] {
-        var uploads: [String: Upload] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.string) where name.hasSuffix(".info") {
-            let data = try Data(contentsOf: URL(fileURLWithPath: folder.appending(name).string))
-            var upload = try JSONDecoder().decode(Upload.self, from: data)
-            let size = try FileLook.look(at: folder.appending(upload.id)).identity?.size
+    /// Those of an earlier sandbox, each at the offset that its bytes have.
+    static func load(from root: FilePath) throws -> [String: TusUpload] {
+        var uploads: [String: TusUpload] = [:]
+        let names = try FileManager.default.contentsOfDirectory(atPath: root.appending("tus").string)
+        for name in names where name.hasSuffix(".info") {
+            let data = try Data(contentsOf: URL(fileURLWithPath: path(name, in: root).string))
+            var upload = try JSONDecoder().decode(TusUpload.self, from: data)
+            let size = try FileLook.look(at: path(upload.id, in: root)).identity?.size
             (upload.offset, upload.isGone) = (size ?? upload.length, size == nil)
             upload.finished = upload.offset == upload.length ? .now : nil
             uploads[upload.id] = upload
@@ -274,75 +291,28 @@ final class TusStore: Sendable {
         return uploads
     }
 
-    /// Ids of uploads whose bytes are still here, sorted.
-    func open() -> [String] { uploads.withLock { $0.values.filter { !$0.isGone }.map(\.id) }.sorted() }
-
-    func path(of id: String) -> FilePath { folder.appending(id) }
-
-    /// Also one whose bytes are gone.
-    subscript(id: String) -> Upload? { uploads.withLock { $0[id] } }
-
-    func create(length: Int64, metadata: String) throws -> Upload {
-        let id = UUID().uuidString.lowercased().filter { $0 != "-" }
-        var upload = Upload(id: id, length: length, metadata: metadata)
-        try FileMove.write(Data(), to: path(of: id))
-        try FileMove.write(JSONEncoder().encode(upload), to: folder.appending(id + ".info"))
-        if length == 0 { upload.finished = .now }
-        return uploads.withLock { uploads in
-            uploads[id] = upload
-            return upload
+    /// Pairs of a key and a base 64 value (tus 1.0.0, "Creation").
+    var metadataValues: [String: String] {
+        var values: [String: String] = [:]
+        for item in metadata.split(separator: ",") {
+            let halves = item.split(separator: " ")
+            guard let key = halves.first else { continue }
+            let data = halves.count > 1 ? Data(base64Encoded: String(halves[1])) : Data()
+            values[String(key)] = data.map { String(decoding: $0, as: UTF8.self) }
         }
+        return values
     }
+}
 
-    /// Keeps others from sending to the upload until `endReceiving`.
-    func beginReceiving(_ id: String, at offset: Int64) throws(SandboxReply) -> Upload {
-        try uploads.withLock { uploads throws(SandboxReply) in
-            guard let upload = uploads[id], !upload.isGone else { throw .tusNotFound }
-            guard !upload.isReceiving, !upload.isFinalizing else { throw .tusLocked }
-            guard upload.offset == offset else { throw .tus(409, "ERR_MISMATCHED_OFFSET: mismatched offset") }
-            uploads[id]?.isReceiving = true
-            return upload
+extension [String: TusUpload] {
+    fileprivate func present(_ id: String) throws -> TusUpload {
+        guard let upload = self[id], !upload.isGone else {
+            throw SandboxReply.tus(404, "ERR_UPLOAD_NOT_FOUND: upload not found")
         }
-    }
-
-    func endReceiving(_ id: String, at offset: Int64) {
-        uploads.withLock { uploads in
-            uploads[id]?.isReceiving = false
-            uploads[id]?.offset = offset
-            if uploads[id]?.finished == nil, offset == uploads[id]?.length { uploads[id]?.finished = .now }
-        }
-    }
-
-    func remove(_ id: String) throws {
-        try uploads.withLock { uploads in
-            guard let upload = uploads[id], !upload.isGone else { throw SandboxReply.tusNotFound }
-            guard !upload.isReceiving else { throw SandboxReply.tusLocked }
-            uploads[id] = nil
-            try FileManager.default.removeItem(atPath: folder.appending(id + ".info").string)
-            try FileManager.default.removeItem(atPath: path(of: id).string)
-        }
-    }
-
-    /// - Returns: false while another finalize of the same upload is under way.
-    func beginFinalizing(_ id: String) -> Bool {
-        uploads.withLock { uploads in
-            guard uploads[id]?.isFinalizing == false else { return false }
-            uploads[id]?.isFinalizing = true
-            return true
-        }
-    }
-
-    /// Looks whether the bytes were moved away.
-    func endFinalizing(_ id: String) {
-        let isGone = !FileManager.default.fileExists(atPath: path(of: id).string)
-        uploads.withLock { uploads in
-            uploads[id]?.isFinalizing = false
-            uploads[id]?.isGone = isGone
-        }
+        return upload
     }
 }
 
 extension SandboxReply {
-    fileprivate static let tusNotFound = Self.tus(404, "ERR_UPLOAD_NOT_FOUND: upload not found")
     fileprivate static let tusLocked = Self.tus(423, "ERR_UPLOAD_LOCKED: file currently locked")
 }
