@@ -133,12 +133,9 @@ final class GigHiveLibrary: Sendable {
         // Mostly there is none; one that stays is in nobody's way.
         try? FileManager.default.removeItem(atPath: incoming.string)
         for folder in ["incoming", "media/audio", "media/video"] {
-            try FileManager.default.createDirectory(
-                atPath: root.pushing(FilePath(folder)).string, withIntermediateDirectories: true)
+            try FileMove.makeFolder(root.pushing(FilePath(folder)))
         }
-        let file = root.appending("catalog.json").string
-        let kept = FileManager.default.contents(atPath: file)
-        catalog = Mutex(try kept.map { try JSONDecoder().decode(GigHiveCatalog.self, from: $0) } ?? GigHiveCatalog())
+        catalog = Mutex(try FileMove.load(from: root.appending("catalog.json")) ?? GigHiveCatalog())
     }
 
     /// The assets, with what the events of their entries say by now.
@@ -204,7 +201,7 @@ final class GigHiveLibrary: Sendable {
     func isGuest(_ nonce: String) -> Bool { catalog.withLock { $0.guests[nonce] != nil } }
 
     private func save(_ catalog: GigHiveCatalog) throws {
-        try FileMove.write(JSONEncoder().encode(catalog), to: root.appending("catalog.json"))
+        try FileMove.save(catalog, to: root.appending("catalog.json"))
     }
 }
 

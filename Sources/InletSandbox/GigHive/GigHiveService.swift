@@ -18,10 +18,7 @@ final class GigHiveService: Sendable {
     private let passwords: [String: Secret]
 
     init(root: FilePath, passwords: [String: Secret], rules: GigHiveRules) throws {
-        for folder in ["tus", "finalized"] {
-            try FileManager.default.createDirectory(
-                atPath: root.appending(folder).string, withIntermediateDirectories: true)
-        }
+        for folder in ["tus", "finalized"] { try FileMove.makeFolder(root.appending(folder)) }
         library = try GigHiveLibrary(root: root)
         uploads = Mutex(try TusUpload.load(from: root))
         self.rules = Mutex(rules)

@@ -140,10 +140,7 @@ extension GigHiveService {
         }
         // Keeps the answer for those who ask again.
         let marker = root.appending("finalized").appending(id + ".json")
-        if FileManager.default.fileExists(atPath: marker.string) {
-            let kept = try Data(contentsOf: URL(fileURLWithPath: marker.string))
-            return try .json(JSONDecoder().decode(SandboxJSON.self, from: kept), status: 201)
-        }
+        if let kept = try FileMove.load(SandboxJSON.self, from: marker) { return try .json(kept, status: 201) }
         let metadata = try await finished(id, rules).metadataValues
         let isMine = uploads.withLock { uploads in
             guard uploads[id]?.isFinalizing == false else { return false }
@@ -161,7 +158,7 @@ extension GigHiveService {
             }
         }
         let answer = try file(path, Self.fields(message, metadata, guest), metadata["filename"], guest != nil, rules)
-        try FileMove.write(JSONEncoder().encode(answer.filter { $0.key != "delete_token" }), to: marker)
+        try FileMove.save(answer.filter { $0.key != "delete_token" }, to: marker)
         return try .json(answer, status: 201)
     }
 
@@ -272,7 +269,7 @@ struct TusUpload: Codable, Sendable {
         id = UUID().uuidString.lowercased().filter { $0 != "-" }
         (self.length, self.metadata) = (length, metadata)
         try FileMove.write(Data(), to: Self.path(id, in: root))
-        try FileMove.write(JSONEncoder().encode(self), to: Self.path(id + ".info", in: root))
+        try FileMove.save(self, to: Self.path(id + ".info", in: root))
         if length == 0 { finished = .now }
     }
 
@@ -281,8 +278,7 @@ struct TusUpload: Codable, Sendable {
         var uploads: [String: TusUpload] = [:]
         let names = try FileManager.default.contentsOfDirectory(atPath: root.appending("tus").string)
         for name in names where name.hasSuffix(".info") {
-            let data = try Data(contentsOf: URL(fileURLWithPath: path(name, in: root).string))
-            var upload = try JSONDecoder().decode(TusUpload.self, from: data)
+            guard var upload = try FileMove.load(TusUpload.self, from: path(name, in: root)) else { continue }
             let size = try FileLook.look(at: path(upload.id, in: root)).identity?.size
             (upload.offset, upload.isGone) = (size ?? upload.length, size == nil)
             upload.finished = upload.offset == upload.length ? .now : nil
