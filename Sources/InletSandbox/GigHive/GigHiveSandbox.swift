@@ -128,13 +128,13 @@ package struct GigHiveRules: Sendable {
     /// How long finalize waits for that.
     package var hookWait: Duration
     /// How long finalize works on a file; another finalize of the same upload fails in that time.
-    package var finalizeTime: Duration
+    package var finalizeTime = Duration.zero
     package var guestTokens: [GuestToken]
 
     package init(
         maximumBytes: Int64 = 6_442_450_944, formLimit: Int64? = 1 << 30, firewall: Firewall = .detects,
         holdsBackPatches: Bool = true, hookDelay: Duration = .zero, hookWait: Duration = .seconds(2),
-        finalizeTime: Duration = .zero, guestTokens: [GuestToken] = []
+        guestTokens: [GuestToken] = []
     ) {
         self.maximumBytes = maximumBytes
         self.formLimit = formLimit
@@ -142,7 +142,6 @@ package struct GigHiveRules: Sendable {
         self.holdsBackPatches = holdsBackPatches
         self.hookDelay = hookDelay
         self.hookWait = hookWait
-        self.finalizeTime = finalizeTime
         self.guestTokens = guestTokens
     }
 }

@@ -95,7 +95,7 @@ struct DemoServers: Sendable {
     }
 
     /// The space of this key.
-    func space(_ key: String) -> RoboscopeSandbox.Space? { roboscope.spaces().last { $0.key == key } }
+    func space(_ key: String) -> RoboscopeRecord? { roboscope.spaces().last { $0.key == key } }
 
     /// The file that holds what a delivery to `destination` stored; nil where there is none.
     ///
