@@ -181,7 +181,7 @@ private func withChaos(_ seed: UInt64, _ body: @Sendable @escaping (ChaosStage) 
         faults: trouble(S3Operation.self, seed &+ 1))
     let films = try GigHiveSandbox(
         directory: folder.appending("films"),
-        logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+        passwords: ["admin": password, "uploader": password, "viewer": password],
         rules: GigHiveRules(hookWait: .zero), faults: trouble(GigHiveOperation.self, seed &+ 2))
     let spaces = RoboscopeSandbox(
         token: Secret(ChaosStage.token), faults: trouble(RoboscopeOperation.self, seed &+ 3))

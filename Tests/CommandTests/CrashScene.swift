@@ -91,7 +91,7 @@ extension CrashKind {
     ) async throws {
         let password = Secret(ConfigText.apiKey)
         let sandbox = try GigHiveSandbox(
-            directory: store, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
+            directory: store, passwords: ["admin": password, "uploader": password, "viewer": password])
         try await whileServing({ try await sandbox.run() }) {
             try configure(place, try await sandbox.port())
             try await body(

@@ -39,7 +39,7 @@ func withGigHive(
     let password = Secret(gigHivePassword)
     let sandbox = try GigHiveSandbox(
         directory: place.folder.path.appending("gighive"),
-        logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
+        passwords: ["admin": password, "uploader": password, "viewer": password])
     try await whileServing({ try await sandbox.run() }) {
         var config = ConfigText()
         config.destination =

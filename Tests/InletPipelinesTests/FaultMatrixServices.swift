@@ -14,7 +14,7 @@ extension MatrixGround {
     func withGigHive(_ body: @escaping Body) async throws {
         let password = Secret(GigHivePlace.password)
         let sandbox = try GigHiveSandbox(
-            directory: server, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+            directory: server, passwords: ["admin": password, "uploader": password, "viewer": password],
             rules: GigHiveRules(hookWait: .zero))
         let content = content(size)
         let isForm = contender == .form

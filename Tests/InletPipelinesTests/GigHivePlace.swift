@@ -82,7 +82,7 @@ func withGigHive(
     let password = Secret(GigHivePlace.password)
     let sandbox = try GigHiveSandbox(
         directory: directory.path,
-        logins: GigHiveLogins(admin: password, uploader: password, viewer: Secret("viewer-canary")), rules: rules,
+        passwords: ["admin": password, "uploader": password, "viewer": Secret("viewer-canary")], rules: rules,
         faults: FaultPlan(faults))
     try await whileServing({ try await sandbox.run() }) {
         let values: [String: ConfigValue?] = [

@@ -96,7 +96,7 @@ final class RoboscopePlace: Sendable {
         return writing.reduce(0) { $0 + count($1) }
     }
 
-    func space(_ key: String) throws -> RoboscopeSandbox.Space {
+    func space(_ key: String) throws -> RoboscopeRecord {
         let spaces = sandbox.spaces().filter { $0.key == key }
         #expect(spaces.count == 1)
         return try #require(spaces.first)

@@ -85,7 +85,7 @@ private func withGigHivePlace(
 ) async throws {
     let password = Secret(GigHivePlace.password)
     let sandbox = try GigHiveSandbox(
-        directory: directory, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+        directory: directory, passwords: ["admin": password, "uploader": password, "viewer": password],
         rules: GigHiveRules(hookWait: .zero))
     try await whileServing({ try await sandbox.run() }) {
         let settings: [String: ConfigValue] = [

@@ -70,7 +70,7 @@ import Testing
 
     @Test func `a head without end is refused, and a preamble is not kept`() throws {
         let head = Data("--x\r\nName: ".utf8) + Data(repeating: 97, count: 20_000)
-        #expect(throws: GigHiveRefusal.self) {
+        #expect(throws: SandboxReply.self) {
             try Self.read(head, type: "multipart/form-data; boundary=x", chunks: [999])
         }
         let preamble = Data(repeating: 97, count: 100_000) + Data("\r\n--x\r\n\r\nz\r\n--x--".utf8)

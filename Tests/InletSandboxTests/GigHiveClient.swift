@@ -10,10 +10,10 @@ func withGigHive(
     _ body: @Sendable @escaping (GigHiveSandbox, GigHiveClient) async throws -> Void
 ) async throws {
     let folder = try TemporaryDirectory()
-    let logins = GigHiveLogins(
-        admin: Secret("canary-admin"), uploader: Secret("canary-uploader"), viewer: Secret("canary-viewer"))
+    let passwords = ["admin", "uploader", "viewer"].map { ($0, Secret("canary-" + $0)) }
     let sandbox = try GigHiveSandbox(
-        directory: directory ?? folder.path, logins: logins, rules: rules, faults: FaultPlan(faults))
+        directory: directory ?? folder.path, passwords: Dictionary(uniqueKeysWithValues: passwords), rules: rules,
+        faults: FaultPlan(faults))
     try await whileServing({ try await sandbox.run() }) {
         try await body(sandbox, GigHiveClient(http: SandboxClient(port: try await sandbox.port())))
     }

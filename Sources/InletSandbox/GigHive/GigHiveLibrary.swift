@@ -1,19 +1,127 @@
 import Foundation
-import InletCore
+package import InletCore
+import InletLinux
 import Synchronization
-import SystemPackage
+package import SystemPackage
 
-/// A received file that is about to become part of the library.
-struct ReceivedMedia: Sendable {
-    var sha256: String
-    var size: Int64
-    /// Lower case, without its dot.
-    var fileExtension: String
-    var kind: MediaKind
-    var mimeType: String
+/// A file of the library, as a test or the demo may look at it.
+package struct GigHiveAsset: Codable, Sendable, Hashable {
+    /// A place in an event: the same bytes may be in several.
+    package struct Entry: Codable, Sendable, Hashable {
+        /// `YYYY-MM-DD`.
+        package var eventDate: String
+        package var orgName: String
+        package var eventType: String
+        package var label: String
+        package var participants: String
+        package var keywords: String
+        package var location: String
+        package var rating: Int?
+        package var notes: String
+        // What the catalog gives it.
+        var id = 0
+        var event = 0
+        var position = 0
+    }
+
+    package var id = 0
+    /// Of the content, computed by the sandbox from the bytes it stored.
+    package var sha256: Digest
+    /// Length in bytes.
+    package var size: Int64
+    /// As declared by a form, as detected after tus.
+    package var mimeType: String
+    /// `audio` or `video`.
+    package var kind: String
+    var place: String
+    /// SHA-256 of the delete token.
+    var tokenHash = ""
+    package var entries: [Entry] = []
+
+    /// The file that holds the bytes.
+    package var path: FilePath { FilePath(place) }
+
+    /// As every answer tells of it.
+    var told: [String: SandboxJSON] {
+        [
+            "id": .init(id), "asset_id": .init(id), "file_name": .string(path.lastComponent?.string ?? ""),
+            "file_type": .string(kind), "mime_type": .string(mimeType), "size_bytes": .init(Int(size)),
+            "checksum_sha256": .string(sha256.hex),
+            // This server does not look into media.
+            "duration_seconds": .null,
+        ]
+    }
 }
 
-/// The media files and the catalog on disk: `media/<kind>/<sha256>.<ext>`, `catalog.json`, `incoming/` (emptied at start).
+/// What the application keeps in its database.
+private struct GigHiveCatalog: Codable, Sendable {
+    var assets: [GigHiveAsset] = []
+    /// By id; label and participants are of the entries.
+    var events: [Int: GigHiveAsset.Entry] = [:]
+    /// Ids of the uploads of guests, by nonce.
+    var guests: [String: Int] = [:]
+    private var lastID = 0
+
+    mutating func nextID() -> Int {
+        lastID += 1
+        return lastID
+    }
+
+    /// The event of this date and organisation, made when it is new.
+    private mutating func event(_ fields: GigHiveAsset.Entry) throws(SandboxReply) -> Int {
+        let known = events.first { $0.value.eventDate == fields.eventDate && $0.value.orgName == fields.orgName }?.key
+        try fields.checkEvent(isNew: known == nil)
+        if let known {
+            if !fields.keywords.isEmpty { events[known]?.keywords = fields.keywords }
+            return known
+        }
+        let id = nextID()
+        events[id] = fields
+        return id
+    }
+
+    /// Files what was received under its event. The steps, and what a refusal between them leaves behind, are the
+    /// application's.
+    mutating func file(
+        _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, move: (FilePath) throws -> Void
+    ) throws -> [String: SandboxJSON] {
+        let event = try event(fields)
+        var (asset, token) = (received, String?.none)
+        let known = assets.firstIndex { $0.sha256 == received.sha256 }
+        if let known {
+            (asset.id, asset.kind) = (assets[known].id, assets[known].kind)
+            guard !assets[known].entries.contains(where: { $0.event == event }) else { throw try Self.duplicate(asset) }
+        } else {
+            let new = [UInt8].unforeseeable(32).hex
+            (asset.id, asset.tokenHash, token) = (nextID(), SHA256.digest(of: new.utf8).hex, new)
+            try move(asset.path)
+            assets.append(asset)
+        }
+        // What the database refuses only now.
+        try GigHiveAsset.Entry.check("label", fields.label, atMost: 255)
+        let last = assets.flatMap(\.entries).filter { $0.event == event }.map(\.position).max() ?? 0
+        var entry = fields
+        (entry.id, entry.event, entry.position) = (nextID(), event, last + 1)
+        assets[known ?? assets.count - 1].entries.append(entry)
+        var told = asset.told.merging(entry.told) { $1 }
+        // Of a new asset only, and never told again.
+        told["delete_token"] = token.map(SandboxJSON.string)
+        return told
+    }
+
+    /// 409: the same bytes are in the same event.
+    private static func duplicate(_ asset: GigHiveAsset) throws -> SandboxReply {
+        try .json(
+            [
+                "error": "Duplicate Upload",
+                "message": "A file with the same checksum_sha256 already exists on the server.",
+                "existing_asset_id": .init(asset.id), "checksum_sha256": .string(asset.sha256.hex),
+            ] as SandboxJSON, status: 409)
+    }
+}
+
+/// The media files and the catalog on disk: `media/<kind>/<sha256>.<ext>`, `catalog.json` (written anew at each change),
+/// `incoming/` (emptied at start).
 final class GigHiveLibrary: Sendable {
     let incoming: FilePath
     private let root: FilePath
@@ -24,105 +132,193 @@ final class GigHiveLibrary: Sendable {
         incoming = root.appending("incoming")
         // Mostly there is none; one that stays is in nobody's way.
         try? FileManager.default.removeItem(atPath: incoming.string)
-        for folder in [
-            incoming, root.appending("media").appending("audio"), root.appending("media").appending("video"),
-        ] {
-            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        for folder in ["incoming", "media/audio", "media/video"] {
+            try FileMove.makeFolder(root.pushing(FilePath(folder)))
         }
-        let file = root.appending("catalog.json")
-        guard FileManager.default.fileExists(atPath: file.string) else {
-            catalog = Mutex(GigHiveCatalog())
-            return
-        }
-        let data = try Data(contentsOf: URL(fileURLWithPath: file.string))
-        catalog = Mutex(try JSONDecoder().decode(GigHiveCatalog.self, from: data))
+        catalog = Mutex(try FileMove.load(from: root.appending("catalog.json")) ?? GigHiveCatalog())
     }
 
+    /// The assets, with what the events of their entries say by now.
     func assets() -> [GigHiveAsset] {
         catalog.withLock { catalog in
             catalog.assets.map { asset in
-                GigHiveAsset(
-                    id: asset.id, sha256: Digest(.sha256, hex: asset.sha256) ?? Digest(.sha256, []), size: asset.size,
-                    mimeType: asset.mimeType, kind: asset.kind.rawValue, path: path(of: asset),
-                    entries: catalog.entries(of: asset.id))
+                var asset = asset
+                asset.entries = asset.entries.compactMap { entry in
+                    guard var shown = catalog.events[entry.event] else { return nil }
+                    (shown.label, shown.participants) = (entry.label, entry.participants)
+                    return shown
+                }
+                return asset
             }
         }
     }
 
-    func asset(_ id: Int) -> GigHiveCatalog.Asset? { catalog.withLock { $0.assets.first { $0.id == id } } }
+    func asset(_ id: Int) -> GigHiveAsset? { catalog.withLock { $0.assets.first { $0.id == id } } }
 
-    /// Files the media under its event. The steps, and what a refusal between them leaves behind, are the application's.
+    /// Files what was received under its event.
     ///
-    /// - Parameter move: Brings the bytes to their place; called only for bytes that are new.
-    /// - Throws: `GigHiveRefusal`; 409 for bytes that are in this event already.
+    /// - Parameters:
+    ///   - isGuest: Notes the upload as one that waits for somebody's approval.
+    ///   - move: Brings the bytes to their place; called only for bytes that are new.
+    /// - Throws: `SandboxReply`; 409 for bytes that are in this event already.
     func take(
-        _ media: ReceivedMedia, _ fields: GigFields, move: (FilePath) throws -> Void
-    ) throws -> UploadAnswer {
+        _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, asGuest isGuest: Bool = false,
+        move: (FilePath) throws -> Void
+    ) throws -> [String: SandboxJSON] {
         try catalog.withLock { catalog in
-            let answer = Result { try file(media, fields, in: &catalog, move: move) }
+            let answer = Result {
+                var answer = try catalog.file(received, fields, move: move)
+                if isGuest {
+                    let (id, nonce) = (catalog.nextID(), [UInt8].unforeseeable(16).hex)
+                    catalog.guests[nonce] = id
+                    answer.merge(["status_nonce": .string(nonce), "upload_job_id": .init(id)]) { $1 }
+                }
+                return answer
+            }
+            // What a refusal leaves behind is kept too.
             try save(catalog)
             return try answer.get()
         }
     }
 
-    private func file(
-        _ media: ReceivedMedia, _ fields: GigFields, in catalog: inout GigHiveCatalog, move: (FilePath) throws -> Void
-    ) throws -> UploadAnswer {
-        let event = try catalog.event(fields)
-        if let present = catalog.assets.first(where: { $0.sha256 == media.sha256 }) {
-            if catalog.items.contains(where: { $0.event == event.id && $0.asset == present.id }) {
-                throw GigHiveRefusal.duplicate(asset: present.id, sha256: media.sha256)
-            }
-            let item = try catalog.add(present, to: event, fields)
-            return UploadAnswer(present, media, item, fields, token: nil)
-        }
-        let token = [UInt8].unforeseeable(32).hex
-        let asset = GigHiveCatalog.Asset(
-            id: catalog.nextID(), sha256: media.sha256, fileExtension: media.fileExtension, kind: media.kind,
-            mimeType: media.mimeType, size: media.size, tokenHash: Self.hash(token))
-        try move(path(of: asset))
-        catalog.assets.append(asset)
-        let item = try catalog.add(asset, to: event, fields)
-        return UploadAnswer(asset, media, item, fields, token: token)
-    }
-
     /// Whether `token` is the one that was given for the asset.
     func isToken(_ token: String, of id: Int) -> Bool {
         guard let asset = asset(id) else { return false }
-        return SigningSecret.areEqual(asset.tokenHash, Self.hash(token))
+        return SigningSecret.areEqual(asset.tokenHash, SHA256.digest(of: token.utf8).hex)
     }
 
     /// - Returns: Whether there was such an asset.
     func delete(_ id: Int) throws -> Bool {
         try catalog.withLock { catalog in
-            guard let asset = catalog.assets.first(where: { $0.id == id }) else { return false }
-            catalog.remove(id)
+            guard let index = catalog.assets.firstIndex(where: { $0.id == id }) else { return false }
+            let asset = catalog.assets.remove(at: index)
             try save(catalog)
-            try FileManager.default.removeItem(atPath: path(of: asset).string)
+            try FileManager.default.removeItem(atPath: asset.place)
             return true
         }
     }
 
-    /// Notes an upload of a guest, which waits for somebody's approval.
-    func addGuest() throws -> GigHiveCatalog.GuestUpload {
-        try catalog.withLock { catalog in
-            let nonce = [UInt8].unforeseeable(16).hex
-            let guest = GigHiveCatalog.GuestUpload(id: catalog.nextID(), nonce: nonce)
-            catalog.guests.append(guest)
-            try save(catalog)
-            return guest
+    func isGuest(_ nonce: String) -> Bool { catalog.withLock { $0.guests[nonce] != nil } }
+
+    private func save(_ catalog: GigHiveCatalog) throws {
+        try FileMove.save(catalog, to: root.appending("catalog.json"))
+    }
+}
+
+// MARK: - Fields
+
+extension GigHiveAsset.Entry {
+    private static let eventTypes: Set<String> = ["band", "wedding", "other"]
+
+    /// The fields of an upload as the application reads them: trimmed, with its defaults and its limits.
+    ///
+    /// - Parameter given: Absent fields get the defaults; empty ones do not.
+    /// - Throws: 400 for a date of another shape and for a missing label.
+    init(_ given: [String: String]) throws(SandboxReply) {
+        func text(_ name: String, or fallback: String = "") -> String { (given[name] ?? fallback).trimmed }
+        let today = String(WallTime.now.rfc3339.prefix(10))
+        let digits = text("rating")
+        self.init(
+            eventDate: text("event_date", or: today), orgName: Self.normalized(text("org_name", or: "Band")),
+            eventType: text("event_type", or: "band"), label: text("label"), participants: text("participants"),
+            keywords: text("keywords"), location: text("location"),
+            rating: digits.wholeMatch(of: /[0-9]+/) == nil ? nil : Int(digits), notes: text("notes"))
+        guard eventDate.wholeMatch(of: /[0-9]{4}-[0-9]{2}-[0-9]{2}/) != nil else {
+            throw .badRequest("Invalid event_date format; expected YYYY-MM-DD")
+        }
+        guard !label.isEmpty else { throw .badRequest("Label is required") }
+    }
+
+    /// What the database refuses when the event is looked up, or made because it is new.
+    fileprivate func checkEvent(isNew: Bool) throws(SandboxReply) {
+        guard !eventDate.hasPrefix("0000"), WallTime(rfc3339: eventDate + "T00:00:00Z") != nil else {
+            throw .sql("22007", "Invalid datetime format: 1292 Incorrect date value: '\(eventDate)'")
+        }
+        try Self.check("org_name", orgName, atMost: 128)
+        guard isNew else { return }
+        guard Self.eventTypes.contains(eventType) else {
+            throw .sql("01000", "Warning: 1265 Data truncated for column 'event_type' at row 1")
+        }
+        try Self.check("location", location, atMost: 255)
+        guard rating ?? 0 < 10 else {
+            throw .sql("22003", "Numeric value out of range: 1264 Out of range value for column 'rating' at row 1")
         }
     }
 
-    func isGuest(_ nonce: String) -> Bool { catalog.withLock { $0.guests.contains { $0.nonce == nonce } } }
-
-    private func path(of asset: GigHiveCatalog.Asset) -> FilePath {
-        root.appending("media").appending(asset.kind.rawValue).appending(asset.fileName)
+    fileprivate static func check(_ column: String, _ text: String, atMost count: Int) throws(SandboxReply) {
+        guard text.count <= count else {
+            throw .sql("22001", "String data, right truncated: 1406 Data too long for column '\(column)' at row 1")
+        }
     }
 
-    private func save(_ catalog: GigHiveCatalog) throws {
-        try FileMove.write(JSONEncoder().encode(catalog), to: root.appending("catalog.json"))
+    /// NFC, and runs of blanks as one.
+    static func normalized(_ text: String) -> String {
+        text.precomposedStringWithCanonicalMapping.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }
 
-    private static func hash(_ text: String) -> String { SHA256.digest(of: text.utf8).hex }
+    /// As the answer to its upload tells of it.
+    fileprivate var told: [String: SandboxJSON] {
+        [
+            "event_id": .init(event), "event_item_id": .init(id), "position": .init(position),
+            "event_date": .string(eventDate), "org_name": .string(orgName), "event_type": .string(eventType),
+            "label": .string(label), "participants": .string(participants), "keywords": .string(keywords),
+        ]
+    }
+}
+
+extension String {
+    var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
+}
+
+// MARK: - Types of media
+
+extension GigHiveLibrary {
+    private static let audioExtensions: Set<String> = [
+        "mp3", "wav", "flac", "aac", "m4a", "m4p", "aif", "aifc", "aiff", "ogg", "oga", "au", "m2a", "wma",
+    ]
+    private static let videoExtensions: Set<String> = [
+        "mp4", "mov", "mkv", "webm", "m4v", "avi", "mpg", "mpeg", "ts", "m2t", "m2ts", "ogv", "mxf", "flv", "rm",
+        "rmvb", "rv", "wmv", "vob", "m2v", "bup", "ifo",
+    ]
+
+    /// A received file as the asset that it would be.
+    ///
+    /// - Parameters:
+    ///   - head: The first bytes.
+    ///   - declared: The type that the client gave; nil = the one that the bytes show.
+    /// - Throws: 400 for a file over the limit, and for what is neither audio nor video by type or extension.
+    func asset(
+        _ hash: ContentHash, head: [UInt8], declared: String?, name: String, limit: Int64
+    ) throws(SandboxReply) -> GigHiveAsset {
+        guard hash.size <= limit else { throw .badRequest("File too large (exceeds application limit)") }
+        let detected = Self.type(of: head)
+        let type = declared ?? detected
+        let suffix = name.lowercased().firstMatch(of: /\.([a-z0-9]{1,16})$/).map { String($0.1) } ?? ""
+        let byName =
+            Self.audioExtensions.contains(suffix) ? "audio" : Self.videoExtensions.contains(suffix) ? "video" : nil
+        let byType = ["audio", "video"].first { type.lowercased().hasPrefix($0 + "/") }
+        let isMedia = ["audio/", "video/", "application/ogg"].contains { detected.hasPrefix($0) }
+        guard byName != nil || isMedia, let kind = byType ?? byName else { throw .badRequest("Unsupported media type") }
+        let sha256 = Digest(.sha256, hash.finish().sha256)
+        let folder = root.appending("media").appending(kind)
+        return GigHiveAsset(
+            sha256: sha256, size: hash.size, mimeType: type, kind: kind,
+            place: folder.appending(suffix.isEmpty ? sha256.hex : "\(sha256.hex).\(suffix)").string)
+    }
+
+    /// The type that the first bytes of a file show; enough for the formats that a watch folder sees.
+    private static func type(of head: [UInt8]) -> String {
+        func holds(_ text: String, at offset: Int) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
+        if holds("ftyp", at: 4) {
+            if holds("qt  ", at: 8) { return "video/quicktime" }
+            return holds("M4A ", at: 8) ? "audio/mp4" : "video/mp4"
+        }
+        if holds("RIFF", at: 0) { return holds("WAVE", at: 8) ? "audio/x-wav" : "video/x-msvideo" }
+        if holds("ID3", at: 0) || head.starts(with: [0xFF, 0xFB]) { return "audio/mpeg" }
+        if holds("fLaC", at: 0) { return "audio/flac" }
+        if holds("OggS", at: 0) { return "application/ogg" }
+        if head.starts(with: [0x1A, 0x45, 0xDF, 0xA3]) { return "video/x-matroska" }
+        let isText = !head.isEmpty && head.allSatisfy { $0 >= 0x20 && $0 < 0x7F || (9...13).contains($0) }
+        return isText ? "text/plain" : "application/octet-stream"
+    }
 }

@@ -2,10 +2,6 @@ import Foundation
 package import InletCore
 
 extension RoboscopeSandbox {
-    package typealias Space = RoboscopeRecord
-    package typealias WorkSession = RoboscopeRecord
-    package typealias Marker = RoboscopeRecord
-
     /// A line of the audit trail.
     package struct Event: Sendable, Hashable {
         package var id: Int

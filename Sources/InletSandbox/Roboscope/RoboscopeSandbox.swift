@@ -35,7 +35,7 @@ package final class RoboscopeSandbox: LoopbackSandbox {
 
     /// Makes a space, as the web portal does it; a second one of the same key is made too.
     @discardableResult
-    package func addSpace(key: String, name: String? = nil) -> Space {
+    package func addSpace(key: String, name: String? = nil) -> RoboscopeRecord {
         service.addSpace(["key": .string(key), "name": .string(name ?? key)])
     }
 
@@ -46,9 +46,9 @@ package final class RoboscopeSandbox: LoopbackSandbox {
     }
 
     /// Oldest first, as are the others.
-    package func spaces() -> [Space] { service.records(.space) }
-    package func sessions() -> [WorkSession] { service.records(.session) }
-    package func markers() -> [Marker] { service.records(.marker) }
+    package func spaces() -> [RoboscopeRecord] { service.records(.space) }
+    package func sessions() -> [RoboscopeRecord] { service.records(.session) }
+    package func markers() -> [RoboscopeRecord] { service.records(.marker) }
     package func events() -> [Event] { service.state.withLock { $0.events } }
 
     /// Who is in a session now, sorted.
@@ -89,29 +89,24 @@ package struct RoboscopeRules: Sendable {
     /// Bytes of one request's body; 413 above.
     package var bodyLimit: Int
     /// Whether times are told with a fraction of a second.
-    package var tellsFractions: Bool
+    package var tellsFractions = true
     /// A PATCH of a session or marker without `version` is refused with 400; otherwise it counts without a check.
     package var needsVersion: Bool
     /// `meta` and `custom_props` of a PATCH are merged into what is there; otherwise they replace it.
-    package var mergesObjects: Bool
+    package var mergesObjects = false
     /// How long after its last sign of life somebody is present.
-    package var presenceLifetime: Duration
+    package var presenceLifetime: Duration = .seconds(30)
     /// Markers in one list; the others are there, and not shown.
-    package var longestList: Int
+    package var longestList: Int = .max
 
     package init(
         hasPresence: Bool = true, hasLocks: Bool = true, hasEvents: Bool = true, bodyLimit: Int = 2_097_152,
-        tellsFractions: Bool = true, needsVersion: Bool = false, mergesObjects: Bool = false,
-        presenceLifetime: Duration = .seconds(30), longestList: Int = .max
+        needsVersion: Bool = false
     ) {
         self.hasPresence = hasPresence
         self.hasLocks = hasLocks
         self.hasEvents = hasEvents
         self.bodyLimit = bodyLimit
-        self.tellsFractions = tellsFractions
         self.needsVersion = needsVersion
-        self.mergesObjects = mergesObjects
-        self.presenceLifetime = presenceLifetime
-        self.longestList = longestList
     }
 }

@@ -76,8 +76,8 @@ extension S3Service {
                     "Upload",
                     [
                         "Key": upload.key, "UploadId": upload.id,
-                        "StorageClass": upload.attributes?["x-amz-storage-class"] ?? "STANDARD",
-                        "Initiated": upload.created?.rfc3339,
+                        "StorageClass": upload.attributes["x-amz-storage-class"] ?? "STANDARD",
+                        "Initiated": upload.created.rfc3339,
                     ])
             })
     }

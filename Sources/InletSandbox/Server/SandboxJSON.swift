@@ -15,6 +15,8 @@ package enum SandboxJSON: Sendable, Hashable {
     package var fields: [String: SandboxJSON]? { if case .object(let fields) = self { fields } else { nil } }
     package var items: [SandboxJSON]? { if case .array(let items) = self { items } else { nil } }
 
+    init(_ number: Int) { self = .number(Double(number)) }
+
     static let empty = SandboxJSON.object([:])
 }
 
@@ -54,7 +56,7 @@ extension SandboxJSON: Codable {
 extension SandboxJSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral {
     package init(stringLiteral text: String) { self = .string(text) }
     package init(booleanLiteral flag: Bool) { self = .bool(flag) }
-    package init(integerLiteral number: Int) { self = .number(Double(number)) }
+    package init(integerLiteral number: Int) { self.init(number) }
 }
 
 extension SandboxJSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral {

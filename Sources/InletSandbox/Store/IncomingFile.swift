@@ -38,8 +38,23 @@ struct IncomingFile: ~Copyable {
     func move(to target: FilePath) throws { try FileMove.rename(path, to: target) }
 }
 
-/// Renaming and whole-file writing: nothing below the store is ever seen half made.
+/// Renaming and whole-file writing: nothing that a sandbox keeps is ever seen half made.
 enum FileMove {
+    /// With the folders above it; it may be there.
+    static func makeFolder(_ path: FilePath) throws {
+        try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
+    }
+
+    static func save(_ value: some Encodable, to target: FilePath) throws {
+        try write(JSONEncoder().encode(value), to: target)
+    }
+
+    /// What `save` wrote; nil where there is no such file.
+    static func load<Value: Decodable>(_ type: Value.Type = Value.self, from path: FilePath) throws -> Value? {
+        guard FileManager.default.fileExists(atPath: path.string) else { return nil }
+        return try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path.string)))
+    }
+
     /// `rename(2)`.
     static func rename(_ source: FilePath, to target: FilePath) throws {
         guard Foundation.rename(source.string, target.string) == 0 else {

@@ -10,9 +10,9 @@ import SystemPackage
 ///
 /// ```
 /// objects/<key>                 bytes of completed objects
-/// records/<sha256 of key>.json  ObjectRecord
+/// records/<sha256 of key>.json  StoredObject
 /// uploads/<id>/upload.json      UploadRecord; part-<number>-<etag> are its parts
-/// uploads/<id>/commit.json      ObjectRecord: the upload is complete, and the next start finishes moving it
+/// uploads/<id>/commit.json      StoredObject: the upload is complete, and the next start finishes moving it
 /// incoming/                     temporary; emptied at start
 /// ```
 /// Files are written on the caller's thread: this store serves one person's demo and tests, not a network.
@@ -25,7 +25,7 @@ final class ObjectStore: Sendable {
 
     struct State: Sendable {
         var uploads: [String: Upload] = [:]
-        var objects: [String: ObjectRecord] = [:]
+        var objects: [String: StoredObject] = [:]
     }
 
     let folders: StoreFolders
@@ -38,14 +38,11 @@ final class ObjectStore: Sendable {
     }
 
     /// The objects, by key.
-    func objects() -> [StoredObject] {
-        // One that has been deleted meanwhile is none.
-        state.withLock { Array($0.objects.values) }.sorted { $0.key < $1.key }.compactMap { try? stored($0) }
-    }
+    func objects() -> [StoredObject] { state.withLock { Array($0.objects.values) }.sorted { $0.key < $1.key } }
 
     func object(_ key: ObjectKey) throws(SandboxRefusal) -> StoredObject {
-        guard let record = state.withLock({ $0.objects[key.text] }) else { throw .noSuchKey(key.text) }
-        return try stored(record)
+        guard let object = state.withLock({ $0.objects[key.text] }) else { throw .noSuchKey(key.text) }
+        return object
     }
 
     /// The object or the range asked for (RFC 9110, section 14).
@@ -67,42 +64,35 @@ final class ObjectStore: Sendable {
             body: range.count > 0 ? ResponseBody(range, of: object.path) : ResponseBody())
     }
 
-    private func stored(_ record: ObjectRecord) throws(SandboxRefusal) -> StoredObject {
-        StoredObject(
-            key: record.key, size: record.size, md5: record.md5, sha256: record.sha256, etag: record.etag,
-            contentType: record.contentType, attributes: record.attributes ?? [:],
-            modified: record.modified ?? WallTime(milliseconds: 0),
-            path: folders.object(try ObjectKey(record.key)), versions: record.versions)
-    }
-
     /// Keeps a body that came in one piece.
     ///
     /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
     func keepSingle(
-        _ key: ObjectKey, contentType: String, attributes: [String: String]? = nil, isNew: Bool = false,
+        _ key: ObjectKey, contentType: String, attributes: [String: String] = [:], isNew: Bool = false,
         _ file: borrowing IncomingFile
     ) throws -> StoredObject {
         let etag = "\"\(file.hash.finish().md5.hex)\""
         return try state.withLock { state in
-            let record = try Self.record(
+            let object = try object(
                 key, file.hash, etag: etag, contentType: contentType, attributes, isNew: isNew, in: state)
             try file.move(to: try folders.makePlace(for: key))
-            try folders.save(record, key)
-            state.objects[key.text] = record
-            return try stored(record)
+            try folders.save(object, key)
+            state.objects[key.text] = object
+            return object
         }
     }
 
-    private static func record(
-        _ key: ObjectKey, _ hash: ContentHash, etag: String, contentType: String, _ attributes: [String: String]?,
+    private func object(
+        _ key: ObjectKey, _ hash: ContentHash, etag: String, contentType: String, _ attributes: [String: String],
         isNew: Bool, in state: State
-    ) throws(SandboxRefusal) -> ObjectRecord {
+    ) throws(SandboxRefusal) -> StoredObject {
         let present = state.objects[key.text]
         guard present == nil || !isNew else { throw .keyIsPresent }
         let (md5, sha256) = hash.finish()
-        return ObjectRecord(
+        return StoredObject(
             key: key.text, size: hash.size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256), etag: etag,
-            contentType: contentType, versions: (present?.versions ?? 0) + 1, attributes: attributes, modified: .now)
+            contentType: contentType, attributes: attributes, modified: .now, place: folders.object(key).string,
+            versions: (present?.versions ?? 0) + 1)
     }
 
     /// Refuses a body for a key that has an object, before the body is read.
@@ -132,7 +122,7 @@ extension ObjectStore {
     func uploads() -> [UploadRecord] {
         state.withLock { $0.uploads.values.map(\.record) }.sorted { left, right in
             left.key == right.key
-                ? (left.created?.milliseconds ?? 0, left.id) < (right.created?.milliseconds ?? 0, right.id)
+                ? (left.created, left.id) < (right.created, right.id)
                 : left.key.utf8.lexicographicallyPrecedes(right.key.utf8)
         }
     }
@@ -145,7 +135,7 @@ extension ObjectStore {
     }
 
     func createUpload(
-        key: ObjectKey, contentType: String?, partCount: Int, attributes: [String: String]? = nil
+        key: ObjectKey, contentType: String?, partCount: Int, attributes: [String: String] = [:]
     ) throws -> UploadRecord {
         guard (1...10_000).contains(partCount) else {
             throw SandboxRefusal.badRequest("An upload has 1 to 10,000 parts, not \(partCount).")
@@ -155,8 +145,8 @@ extension ObjectStore {
             id: id, key: key.text, contentType: contentType ?? "application/octet-stream", partCount: partCount,
             attributes: attributes, created: .now)
         let draft = folders.incoming.appending(id)
-        try FileManager.default.createDirectory(atPath: draft.string, withIntermediateDirectories: false)
-        try FileMove.write(JSONEncoder().encode(record), to: draft.appending("upload.json"))
+        try FileMove.makeFolder(draft)
+        try FileMove.save(record, to: draft.appending("upload.json"))
         try FileMove.rename(draft, to: folders.upload(id))
         state.withLock { $0.uploads[id] = Upload(record: record) }
         return record
@@ -274,15 +264,15 @@ extension ObjectStore {
         _ upload: UploadRecord, _ key: ObjectKey, etag: String, isNew: Bool, _ file: borrowing IncomingFile
     ) throws -> StoredObject {
         try state.withLock { state in
-            let record = try Self.record(
+            let object = try object(
                 key, file.hash, etag: etag, contentType: upload.contentType, upload.attributes, isNew: isNew, in: state)
             _ = try folders.makePlace(for: key)
             try file.move(to: folders.upload(upload.id).appending("object"))
-            try FileMove.write(JSONEncoder().encode(record), to: folders.upload(upload.id).appending("commit.json"))
+            try FileMove.save(object, to: folders.upload(upload.id).appending("commit.json"))
             state.uploads[upload.id] = nil
-            state.objects[key.text] = record
-            try folders.finish(record, key, upload: upload.id)
-            return try stored(record)
+            state.objects[key.text] = object
+            try folders.finish(object, key, upload: upload.id)
+            return object
         }
     }
 }

@@ -16,7 +16,7 @@ struct StoreFolders: Sendable {
         // Mostly there is none; one that stays is in nobody's way.
         try? FileManager.default.removeItem(atPath: root.appending("incoming").string)
         for folder in [objects, records, uploads, incoming] {
-            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            try FileMove.makeFolder(folder)
         }
     }
 
@@ -29,8 +29,7 @@ struct StoreFolders: Sendable {
     func makePlace(for key: ObjectKey) throws -> FilePath {
         let place = object(key)
         do {
-            try FileManager.default.createDirectory(
-                atPath: place.removingLastComponent().string, withIntermediateDirectories: true)
+            try FileMove.makeFolder(place.removingLastComponent())
         } catch {
             throw SandboxRefusal.conflict(
                 "Another object's key is a folder of \(key.text); the sandbox keeps keys as paths.")
@@ -42,12 +41,12 @@ struct StoreFolders: Sendable {
         return place
     }
 
-    func save(_ record: ObjectRecord, _ key: ObjectKey) throws {
-        try FileMove.write(JSONEncoder().encode(record), to: records.appending(key.recordName))
+    func save(_ record: StoredObject, _ key: ObjectKey) throws {
+        try FileMove.save(record, to: records.appending(key.recordName))
     }
 
     /// Brings a committed upload to its end; may be repeated after any part of it was done.
-    func finish(_ record: ObjectRecord, _ key: ObjectKey, upload id: String) throws {
+    func finish(_ record: StoredObject, _ key: ObjectKey, upload id: String) throws {
         let composed = upload(id).appending("object")
         if FileManager.default.fileExists(atPath: composed.string) {
             try FileMove.rename(composed, to: makePlace(for: key))
@@ -63,9 +62,9 @@ extension ObjectStore {
         var state = State()
         for id in try FileManager.default.contentsOfDirectory(atPath: folders.uploads.string) {
             let folder = folders.upload(id)
-            if let record = try read(ObjectRecord.self, folder.appending("commit.json")) {
+            if let record = try FileMove.load(StoredObject.self, from: folder.appending("commit.json")) {
                 try folders.finish(record, ObjectKey(record.key), upload: id)
-            } else if let record = try read(UploadRecord.self, folder.appending("upload.json")) {
+            } else if let record = try FileMove.load(UploadRecord.self, from: folder.appending("upload.json")) {
                 state.uploads[id] = Upload(record: record, parts: try parts(in: folder))
             } else {
                 // Killed while the folder of a finished upload was being removed.
@@ -73,15 +72,12 @@ extension ObjectStore {
             }
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: folders.records.string) {
-            guard let record = try read(ObjectRecord.self, folders.records.appending(name)) else { continue }
+            guard let record = try FileMove.load(StoredObject.self, from: folders.records.appending(name)) else {
+                continue
+            }
             state.objects[record.key] = record
         }
         return state
-    }
-
-    private static func read<Value: Decodable>(_ type: Value.Type, _ path: FilePath) throws -> Value? {
-        guard FileManager.default.fileExists(atPath: path.string) else { return nil }
-        return try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path.string)))
     }
 
     /// Parts by number; of two files for one number (killed between the two steps of replacing it) the newer.

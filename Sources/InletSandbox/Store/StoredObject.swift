@@ -1,8 +1,8 @@
 package import InletCore
 package import SystemPackage
 
-/// An object that the sandbox keeps, as a test or the demo may look at it.
-package struct StoredObject: Sendable, Hashable {
+/// An object that the sandbox keeps, as a test or the demo may look at it, and as one JSON file below `records/` holds it.
+package struct StoredObject: Codable, Sendable, Hashable {
     package var key: String
     /// Length in bytes.
     package var size: Int64
@@ -16,24 +16,12 @@ package struct StoredObject: Sendable, Hashable {
     package var attributes: [String: String]
     /// When it became visible.
     package var modified: WallTime
-    /// The file that holds the bytes.
-    package var path: FilePath
+    var place: String
     /// How many times this key was completed or put; more than 1 means that somebody sent it again.
     package var versions: Int
-}
 
-/// What is kept of an object beside its bytes: one JSON file below `records/`.
-struct ObjectRecord: Codable, Sendable {
-    var key: String
-    var size: Int64
-    var md5: Digest
-    var sha256: Digest
-    var etag: String
-    var contentType: String
-    var versions: Int
-    /// Of S3 objects only, like the moment below.
-    var attributes: [String: String]?
-    var modified: WallTime?
+    /// The file that holds the bytes.
+    package var path: FilePath { FilePath(place) }
 }
 
 /// An upload that was created and is not yet completed or aborted: `upload.json` in its folder.
@@ -42,9 +30,8 @@ struct UploadRecord: Codable, Sendable {
     var key: String
     var contentType: String
     var partCount: Int
-    /// Of S3 uploads only, like the moment below.
-    var attributes: [String: String]?
-    var created: WallTime?
+    var attributes: [String: String]
+    var created: WallTime
 }
 
 /// One stored part of an open upload.

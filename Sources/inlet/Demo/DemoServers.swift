@@ -45,7 +45,7 @@ struct DemoServers: Sendable {
             faults: trouble.plan(2))
         let password = Secret(Self.password)
         gigHive = try GigHiveSandbox(
-            directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+            directory: place.gigHive, passwords: ["admin": password, "uploader": password, "viewer": password],
             faults: trouble.plan(3))
         vopi = try VOPISandbox(
             directory: place.vopi, apiKey: Secret(Self.apiKey), credits: Self.credits, rules: rules,
@@ -95,7 +95,7 @@ struct DemoServers: Sendable {
     }
 
     /// The space of this key.
-    func space(_ key: String) -> RoboscopeSandbox.Space? { roboscope.spaces().last { $0.key == key } }
+    func space(_ key: String) -> RoboscopeRecord? { roboscope.spaces().last { $0.key == key } }
 
     /// The file that holds what a delivery to `destination` stored; nil where there is none.
     ///
