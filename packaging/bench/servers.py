@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import HERE, binary
+from process import end, until
 from report import Failed
 
 
@@ -45,6 +47,12 @@ def certificate() -> Path:
                     "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName = IP:127.0.0.1, DNS:localhost",
                     "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True)
     return path
+
+
+def closed_port() -> int:
+    """A port where nobody listens; a server can have it later."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 class Server:
@@ -114,24 +122,14 @@ class Sandbox:
             self.process = subprocess.Popen(
                 [binary(), "sandbox", "--dir", str(folder / "sandbox"), "--ready-file", str(ready), *faults],
                 stdout=subprocess.DEVNULL, stderr=errors)
-        while not ready.exists():
-            try:
-                self.process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                continue
-            raise Failed(f"the sandbox does not run: {(folder / 'sandbox.err').read_text()[-2000:]}")
+        until(ready.exists, 120, "sandbox", 0.02, self.process, (folder / "sandbox.err").read_text)
         self.place = json.loads(ready.read_text())
 
     def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process, 10)
 
     def s3(self, **more: Any) -> dict[str, Any]:
         """Its S3 store as a destination, with the smallest parts that there are."""

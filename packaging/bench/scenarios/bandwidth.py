@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from agent import Agent, command, configure, route, s3
 from loads import write_sparse
-from report import GIB, MIB, Failed, Row, bounded, none, percentile, table
+from process import until
+from report import GIB, MIB, Row, bounded, none, percentile, table
 from servers import Sink
 
 DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
@@ -25,7 +26,9 @@ CONNECTIONS = 64
 # What each destination has beside its part of them: an eighth is kept free for bodies of at most 256 KiB.
 KEPT_FREE = 8
 BODY = 3 << 20
-BIG_FILES, SMALL_RATE, SMALL = 8, "5MiB/s", 256 << 10
+BIG_FILES, SMALL_RATE, SMALL, SMALL_FILES = 8, "5MiB/s", 256 << 10, 30
+# By command, one after the other.
+RATES = ("100KiB/s", "1MiB/s", "20MiB/s", "100MiB/s")
 # Of the timetable: before its edge, after it, and for one destination after it.
 BEFORE, AFTER, AFTER_SECOND = "4MiB/s", "20MiB/s", "5MiB/s"
 UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
@@ -77,7 +80,6 @@ class Lab(contextlib.ExitStack):
                      for name, sink in self.sinks.items()},
             [route(name, name, path=f"{name}/**") for name in names], **more)
         self.agent = self.enter_context(Agent(self.config))
-        self.agent.wait_ready()
 
     def limit(self, *words: str) -> None:
         command("limit", *words, config=self.config)
@@ -96,9 +98,7 @@ class Lab(contextlib.ExitStack):
 
     def wait_sending(self, count: int, seconds: float = 30) -> None:
         """Until so many connections are in the middle of a body, or until `seconds` have passed."""
-        end = time.monotonic() + seconds
-        while sum(self.stats("sending").values()) < count and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: sum(self.stats("sending").values()) >= count, seconds, every=0.1)
 
     def measure(self, seconds: float) -> Measured:
         def taken() -> dict[str, tuple[float, float]]:
@@ -113,11 +113,7 @@ class Lab(contextlib.ExitStack):
 
     def arrived(self, to: str, name: str, seconds: float = 120) -> float:
         """When the sink has had all of this object, by the clock of the wall."""
-        end = time.monotonic() + seconds
-        while name not in self.sinks[to].objects():
-            if time.monotonic() > end:
-                raise Failed(f"{name} did not arrive within {seconds} s:\n{self.agent.tail()}")
-            time.sleep(0.004)
+        self.agent.wait_for(name, lambda: name in self.sinks[to].objects(), seconds, every=0.004)
         return time.time()
 
     def ended_row(self, by: str) -> Row:
@@ -146,7 +142,7 @@ def all_rows(rate: str, found: Measured) -> list[Row]:
 
 def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
     """Rates by command: for all, for one destination, none at all."""
-    lines, rows, rates = [], [], given.rates.split(",")
+    lines, rows = [], []
 
     def held(what: str, *limits: tuple[str, ...]) -> Measured:
         for words in limits:
@@ -157,11 +153,11 @@ def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]]
         return found
 
     with Lab(folder) as lab:
-        lab.limit(rates[0])
+        lab.limit(RATES[0])
         for name in DESTINATIONS:
-            lab.drop(name, f"many-{name}", count=files_for([*rates, "20MiB/s", "20MiB/s"], given.seconds))
+            lab.drop(name, f"many-{name}", count=files_for([*RATES, "20MiB/s", "20MiB/s"], given.seconds))
         lab.wait_sending(CONNECTIONS)
-        for rate in rates:
+        for rate in RATES:
             rows += all_rows(rate, held(f"{rate} for all", (rate,)))
         rows.append(none("0 for all: B/s sent", round(held("0 for all", ("0",)).all)))
         found = held(f"20MiB/s for all, 5MiB/s for {FIRST}", ("20MiB/s",), ("5MiB/s", "--to", FIRST))
@@ -200,7 +196,7 @@ def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], lis
         lab.drop(FIRST, "big", 4 * GIB, BIG_FILES)
         lab.wait_sending(1)
         time.sleep(2)
-        for number in range(given.files):
+        for number in range(SMALL_FILES):
             appeared = lab.drop(FIRST, f"small-{number:03}", SMALL)
             times.append((lab.arrived(FIRST, f"small-{number:03}-00000.bin") - appeared) * 1000)
         beside, ended = lab.measure(2), lab.ended_row("small files")
@@ -212,13 +208,7 @@ def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], lis
 
 PHASES = {"commands": by_command, "timetable": timetable, "small": small}
 
-
-OPTIONS = {
-    "--rates": "100KiB/s,1MiB/s,20MiB/s,100MiB/s",
-    "--seconds": (10, "of each measurement"),
-    "--files": (30, "small ones"),
-    "--only": list(PHASES),
-}
+OPTIONS = {"--seconds": (10, "of each measurement"), "--only": list(PHASES)}
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:

@@ -1,12 +1,11 @@
 """Calls on files fail by a seed while writers meddle; then what arrived is compared with the list that they kept.
 
-Of each seed two rounds are played: one as it comes, and one in which the agent has 64 descriptors. As root also with file systems
+Of the seed two rounds are played: one as it comes, and one in which the agent has 64 descriptors. As root also with file systems
 that are mounted meanwhile. Takes the debug build, for only that has failpoints; INLET_BINARY names another.
 """
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -15,9 +14,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent import Agent, command, configure, route, status
+from agent import Agent, configure, lines_of, route, status
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
+from process import until
 from report import SEED, Failed, Row, none, table
 from servers import Sandbox
 
@@ -29,14 +29,14 @@ POLICIES = ("keep", "archive", "delete")
 EVERY = 40
 # The writers stop when so many seconds have passed, though not all calls have failed; and so is what comes after them bounded.
 LONGEST, LONGEST_REST = 90, 900
+# Without any progress for so long, what is open is open.
+PATIENCE = 120
 # Of a job that says of its file that it is not delivered.
 OPEN = {"pending", "failed", "expired", "rejected", "cancelled"}
 
 OPTIONS = {
     "--seed": SEED,
-    "--seeds": (1, "how many, from --seed on"),
-    "--count": (600, "how many calls fail for each seed"),
-    "--seconds": (120, "without any progress, after which what is open is open"),
+    "--count": (600, "how many calls fail"),
 }
 
 
@@ -171,21 +171,18 @@ class Round:
 
     def meddle(self, agent: Agent) -> None:
         """Until all calls have failed that shall."""
-        end = time.monotonic() + LONGEST
         for writer in self.writers:
             writer.start()
-        while agent.process.poll() is None and time.monotonic() < end and len(self.failed()) < self.count:
-            time.sleep(0.2)
+        until(lambda: len(self.failed()) >= self.count, LONGEST, every=0.2, process=agent.process)
         for writer in self.writers:
-            writer.end()
+            writer.ended.set()
         for writer in self.writers:
-            writer.finish()
+            writer.stop()
 
     def scene(self, config: Path, sandbox: Sandbox) -> tuple[Scene, list[dict[str, Any]]]:
         """What is found now, and the jobs."""
         says, jobs = status(config), defaultdict(list)
-        lines = command("queue", "list", "--json", "--limit", 1_000_000, config=config).splitlines()
-        rows = sorted(map(json.loads, lines), key=lambda row: row["job"])
+        rows = sorted(lines_of("queue", "list", "--json", config=config), key=lambda row: row["job"])
         for row in rows:
             root = next(root for root in self.roots if row["path"].startswith(f"{root}/"))
             jobs[os.path.relpath(row["path"], root)].append(row["state"])
@@ -195,34 +192,32 @@ class Round:
         disk = {name: digest for root in self.roots for name, digest in digests(root).items()}
         return Scene(self.book, held, disk, jobs, says), rows
 
-    def settle(self, agent: Agent, sandbox: Sandbox, patience: float) -> tuple[Scene, list[dict[str, Any]]]:
-        """Until nothing is open, or for so long nothing went on. - Returns: what is found then."""
-        end, seen = time.monotonic() + LONGEST_REST, None
+    def settle(self, agent: Agent, sandbox: Sandbox) -> tuple[Scene, list[dict[str, Any]]]:
+        """Until nothing is open, or nothing went on for long. - Returns: what is found then."""
+        over, seen = time.monotonic() + LONGEST_REST, None
         while True:
             scene, rows = self.scene(agent.config, sandbox)
             now = (scene.status["files"], {name: held.total() for name, held in scene.held.items()})
             if now != seen:
                 seen, last = now, time.monotonic()
             is_quiet = scene.status["pending"] == 0 and not scene.undelivered()
-            if is_quiet or time.monotonic() > min(end, last + patience) or agent.process.poll() is not None:
+            if is_quiet or time.monotonic() > min(over, last + PATIENCE) or agent.process.poll() is not None:
                 return scene, rows
             time.sleep(1)
 
-    def play(self, limit: int | None, patience: float) -> tuple[Scene, list[dict[str, Any]], int]:
+    def play(self, limit: int | None) -> tuple[Scene, list[dict[str, Any]], int]:
         """- Returns: what is found at the end, the jobs, and the agent's exit code."""
         try:
             with Sandbox(self.folder) as sandbox:
                 config = self.configure(sandbox)
                 before, user = ("prlimit", f"--nofile={limit}:{limit}") if limit else (), {}
                 if os.geteuid() == 0:
-                    for folder, names, files in os.walk(self.folder):
-                        for name in ["", *names, *files]:
-                            shutil.chown(os.path.join(folder, name), USER)
+                    for path in [self.folder, *self.folder.rglob("*")]:
+                        shutil.chown(path, USER)
                     user = {"user": USER, "group": "nogroup", "extra_groups": []}
                 with Agent(config, self.environment, before, **user) as agent:
-                    agent.wait_ready()
                     self.meddle(agent)
-                    scene, rows = self.settle(agent, sandbox, patience)
+                    scene, rows = self.settle(agent, sandbox)
                     if (code := agent.stop()) != 0:
                         print(f"inlet ended with {code}:\n{agent.tail()}")
         finally:
@@ -252,16 +247,15 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     folder.chmod(0o755)
     if not has_disks:
         print("left  file systems that come and go: only root can mount them")
-    for seed, (title, limit) in itertools.product(range(given.seed, given.seed + given.seeds), ROUNDS):
-        place = folder / f"{seed}-{limit or 'plain'}"
-        one = Round(place, seed, given.count // len(ROUNDS), has_disks)
-        scene, rows, code = one.play(limit, given.seconds)
-        one.tell(f"seed {seed}, {title}", scene, rows)
+    for title, limit in ROUNDS:
+        one = Round(folder / f"{limit or 'plain'}", given.seed, given.count // len(ROUNDS), has_disks)
+        scene, rows, code = one.play(limit)
+        one.tell(title, scene, rows)
         found, files = judge(scene), scene.status["files"]
-        targets += [row._replace(what=f"{seed}, {title}: {row.what}") for row in [*found.rows(), none("exit code", code)]]
-        lines.append([seed, title, len(one.failed()), len(one.book.versions), scene.status["seen"], files["delivered"],
+        targets += [row._replace(what=f"{title}: {row.what}") for row in [*found.rows(), none("exit code", code)]]
+        lines.append([title, len(one.failed()), len(one.book.versions), scene.status["seen"], files["delivered"],
                       scene.status["pending"], files["failed"], files["gone"], sum(one.book.departures.values()),
                       len(scene.undelivered()), "good" if code == 0 and not found.counts else "WRONG"])
-    table("faults", ["seed", "round", "failed calls", "written", "seen", "delivered", "waiting", "failed", "gone", "left",
-                     "undelivered", ""], lines)
+    table(f"faults of seed {given.seed}", ["round", "failed calls", "written", "seen", "delivered", "waiting", "failed", "gone",
+                                           "left", "undelivered", ""], lines)
     return "what must not be", targets

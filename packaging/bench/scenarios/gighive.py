@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent import HERE, Agent, configure, route
+from agent import HERE, Agent, configure
 from loads import write_sparse
 from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end
 from report import GIB, Failed, Row, bounded, table
@@ -27,11 +27,8 @@ class Round(NamedTuple):
     growth: float = 0
     peak: Highest | None = None
 
-OPTIONS = {
-    "--rounds": 3,
-    "--gib": 6.0,
-    "--once": (False, "without the run in which inlet gives back no code"),
-}
+
+OPTIONS = {"--rounds": 3, "--gib": 6.0}
 
 
 def curl_round(sink: Server, source: Path) -> Round:
@@ -66,11 +63,9 @@ def measure(folder: Path, sink: Server, gib: float, rounds: int,
     def start(way: str) -> Agent:
         stage: dict[str, Any] = {"type": "gighive", "url": sink.url, "user": "uploader", "password": "bench", "transport": way,
                                  "max_upload_bytes": "64GiB"}
-        return Agent(configure(folder / way, {"stage": stage}, [route("all", "stage")]), environment)
+        return Agent(configure(folder / way, {"stage": stage}), environment)
 
     with start("multipart") as multipart, start("tus") as tus:
-        for agent in (multipart, tus):
-            agent.wait_ready()
         for number in range(rounds):
             if not environment:
                 found["curl -F"].append(curl_round(sink, source))
@@ -86,7 +81,7 @@ def highest(rounds: list[Round]) -> Highest:
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     with Server(sys.executable, "-B", HERE / "gighive_sink.py") as sink:
         found = measure(folder / "usual", sink, given.gib, given.rounds)
-        kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if not given.once and keeping_code() else {}
+        kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if keeping_code() else {}
     table(f"{given.gib:g} GiB, median of {given.rounds}", ["", "GiB/s", "CPU s/GiB", "over idle MiB"], [
         [way, f"{median(one.speed for one in rounds) / GIB:.2f}", f"{median(one.cpu for one in rounds) / given.gib:.2f}",
          f"{median(one.growth for one in rounds):.1f}" if rounds[0].peak else "-"] for way, rounds in found.items()])

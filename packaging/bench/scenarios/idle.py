@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from agent import Agent, configure, route, spiral
+from agent import Agent, configure, spiral
 from process import cpu_seconds, field, peak_mib
 from report import Row, bounded, none, table
 from servers import Sink
@@ -31,11 +31,10 @@ def counters(pid: int) -> dict[str, int]:
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     with Sink() as sink:
-        config = configure(folder, {"store": spiral(sink.url, verify="size")}, [route("all", "store")])
+        config = configure(folder, {"store": spiral(sink.url, verify="size")})
         for number in range(given.directories):
             (folder / "drop" / f"camera-{number:04}").mkdir()
         with Agent(config) as agent:
-            agent.wait_ready()
             # Start-up work (the scan, a first checkpoint) is not idling.
             time.sleep(10)
             cpu, before, disk = cpu_seconds(agent.pid), wake_ups(agent.pid), counters(agent.pid)

@@ -6,7 +6,7 @@ import random
 import time
 from pathlib import Path
 
-from agent import Agent, configure, route, spiral
+from agent import Agent, configure, spiral
 from report import Row, bounded, percentile, table
 from servers import Sink
 
@@ -29,8 +29,7 @@ def one_file(folder: Path, sink: Sink, name: str) -> float:
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     pause, times = random.Random(1), []
-    with Sink() as sink, Agent(configure(folder, {"store": spiral(sink.url, verify="size")}, [route("all", "store")])) as agent:
-        agent.wait_ready()
+    with Sink() as sink, Agent(configure(folder, {"store": spiral(sink.url, verify="size")})):
         # The first one also opens the connection and warms every path.
         first = one_file(folder, sink, "first.bin")
         for number in range(given.files):

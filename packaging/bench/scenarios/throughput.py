@@ -10,11 +10,11 @@ import itertools
 import json
 import os
 import platform
+import re
 import shutil
 import ssl
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +38,11 @@ KEPT = "Tests/Benchmarks/throughput.json"
 COUNTS = ("puts", "connections", "handshakes", "resumed")
 
 
-def some_of(allowed: list[str] | None) -> Callable[[str], list[str]]:
-    def read(text: str) -> list[str]:
-        words = text.split(",")
-        if allowed and (unknown := [word for word in words if word not in allowed]):
-            raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(allowed)}")
-        return words
-    return read
-
-
 OPTIONS = {
-    "--loads": (some_of(None), f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}"),
-    "--schemes": (some_of(SCHEMES), "http,https"),
-    "--verify": (some_of(CHECKS), ",".join(CHECKS)),
-    "--peers": (some_of(PEERS), "without it all that are there"),
+    "--loads": ([], f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}"),
+    "--schemes": SCHEMES,
+    "--verify": list(CHECKS),
+    "--peers": (PEERS, "without it all that are there"),
     "--rounds": 3,
     "--delay": (0, "holds back every answer"),
     "--all": (False, "every load, scheme, check and client: hours"),
@@ -197,11 +188,9 @@ def merged(old: list[Group], new: list[Group]) -> list[Group]:
 def save(run: dict[str, Any]) -> None:
     """Into the kept file. What an earlier run measured and this one did not stays, if the machine is the same."""
     path = ROOT / KEPT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if all(kept["machine"].get(key) == run["machine"][key] for key in ("cores", "cpu", "memory_gib")):
-            run |= {"groups": merged(kept["groups"], run["groups"]), "peers": kept["peers"] | run["peers"]}
+    kept = json.loads(path.read_text())
+    if all(kept["machine"].get(key) == run["machine"][key] for key in ("cores", "cpu", "memory_gib")):
+        run |= {"groups": merged(kept["groups"], run["groups"]), "peers": kept["peers"] | run["peers"]}
     for group in run["groups"]:
         group.setdefault("targets", [
             {"group": targets.title(group), "what": row.what, "measured": row.measured, "target": row.target,
@@ -216,10 +205,8 @@ def save(run: dict[str, Any]) -> None:
 
 def as_lines(run: dict[str, Any]) -> str:
     """JSON with a line for each round: a change of one is a change of one line."""
-    deep = "\n" + " " * 5
-    first, *pieces = json.dumps(run, indent=1).split(deep + "{")
-    cut = (piece.partition("}") for piece in pieces)
-    return first + "".join(f"{deep}{{{' '.join(inner.split())}}}{rest}" for inner, _, rest in cut) + "\n"
+    return re.sub(r"\n {5}{[^}]*}", lambda one: one[0][:7] + " ".join(one[0][7:-1].split()) + "}",
+                  json.dumps(run, indent=1)) + "\n"
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent import Agent, command, configure, route, status
+from agent import Agent, configure, lines_of, route, status
 from report import Failed, Row, bounded, table
 from servers import Sandbox
 
@@ -69,7 +69,6 @@ def begin_uploads(folder: Path, config: Path, parts: Any) -> None:
     """`gone` wait for a folder that cannot be made, `big` have sent a few parts when the process is killed."""
     fill(folder, "gone")
     with Agent(config) as agent:
-        agent.wait_ready()
         agent.wait_for("admission", lambda: status(config)["pending"] >= COUNTS["gone"])
         fill(folder, "big")
         agent.wait_for("parts of big files", lambda: len(parts()) >= 4)
@@ -80,7 +79,6 @@ def wait_for_a_hung_store(folder: Path, config: Path, store: Sandbox, parts: Any
     """The store hangs; all others are admitted, and what goes to the library arrives there."""
     library = folder / "library"
     with Agent(config) as agent:
-        agent.wait_ready()
         agent.wait_for("another part", lambda: len(parts()) >= 5)
         store.process.send_signal(signal.SIGSTOP)
         fill(folder, "small", "both", "archive")
@@ -99,7 +97,6 @@ def interrupt_finishing(folder: Path, config: Path) -> None:
         if query(folder, "SELECT 1 FROM file WHERE intent IS NOT NULL AND finished_at IS NULL"):
             return
         with Agent(config) as agent:
-            agent.wait_ready()
             time.sleep(random.uniform(0, 0.05))
             agent.kill()
 
@@ -134,7 +131,7 @@ def run(outer: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
         (folder / name).unlink()
     query(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
     table("deliveries", ["state", "count"], query(folder, "SELECT state, count(*) FROM delivery GROUP BY state"))
-    receipts = len(command("receipts", "--limit", 20_000, config=config).splitlines())
+    receipts = len(lines_of("receipts", config=config))
     pack(folder, {"commit": given.commit, "folder": str(folder), "port": port, "parts": len(parts()), "finished": receipts,
                   "counts": COUNTS} | {key: store.place[key] for key in ("bucket", "access_key", "secret_key")}, given.file)
     return str(given.file), [bounded("MB", given.file.stat().st_size / 1e6, 2, "", 2)]
