@@ -81,6 +81,29 @@ inlet_process() {
     done
 }
 
+# ends: SIGTERM ends it.
+ends() {
+    local id
+    id="$(inlet_process)"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 test ! -d "/proc/$id"
+}
+
+# make_folders FOLDER FILE: in the tree FOLDER/drop and FOLDER/library, and a configuration that delivers from one to the other.
+make_folders() {
+    mkdir -p -- "$TREE$1/drop" "$TREE$1/library"
+    cat >"$TREE$2" <<YAML
+destinations:
+  library: { type: folder, path: $1/library }
+watch:
+  - path: $1/drop
+    settle: 1s
+routes:
+  - name: all
+    key: "{dir}/{name}"
+    to: library
+YAML
+}
+
 # inside COMMAND…: in the tree, with an environment of its own.
 inside() {
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC \
