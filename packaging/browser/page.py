@@ -13,7 +13,9 @@ from selenium.webdriver.common.keys import Keys
 
 from station import until
 
-VIEWS = ["", "files", "destinations", "roots", "route", "log", "config"]
+# Their addresses, and what stands at the top of each.
+VIEWS = {"": "Overview", "files": "Files", "destinations": "Destinations", "roots": "Watch roots", "route": "Route tester",
+         "log": "Log", "config": "Configuration"}
 
 # What a script can see of accessibility: names, roles, order, and the contrast of each text to what is behind it.
 AUDIT = r"""
@@ -105,8 +107,16 @@ class Page:
         self.driver.get("about:blank")
         self.driver.get(url)
 
+    def read(self, url):
+        """Loads the page anew, until it has all that it shows."""
+        self.open(url)
+        self.shows("live", "#connection")
+        until(lambda: "Reading…" not in self.text(), what=f"{url} is read")
+
     def go(self, view):
+        """To a view, or to one file; `view` may have a query."""
         self.run("location.hash = arguments[0]", "#/" + view)
+        self.shows(VIEWS.get(view.partition("?")[0], "Job "), "h1")
 
     def find(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
@@ -118,10 +128,7 @@ class Page:
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def shows(self, text, selector="main", seconds=10):
-        try:
-            until(lambda: text in self.text(selector), seconds, f"'{text}' in {selector}")
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it says: {self.text(selector)[:1500]}") from None
+        until(lambda: text in self.text(selector), seconds, f"'{text}' in {selector}", words=lambda: self.text(selector)[:1500])
 
     def hides(self, text, selector="main", seconds=10):
         until(lambda: text not in self.text(selector), seconds, f"'{text}' gone from {selector}")
@@ -170,8 +177,10 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []})
 
-    def audit(self):
-        return self.run(AUDIT)
+    def audit(self, where=""):
+        """Fails where a script can see that it is not accessible."""
+        faults = self.run(AUDIT)
+        assert not faults, f"{where}: {faults}"
 
     def faults(self, allowed):
         """What the console holds of errors and warnings since the last call, without what a check provokes."""

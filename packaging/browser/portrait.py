@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from page import Page
-from station import Sandbox, Station, until
+from station import Sandbox, Station, process, until
 
 MIB = 1 << 20
 # Long enough for the rate's graph to have a line.
@@ -22,20 +22,16 @@ SECONDS = 40
 
 def settings(station, sandbox):
     """Its own configuration, beside what every station has."""
-    bucket = {
-        "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
-        "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
-    }
     return {
         "destinations": {
             "library": {"type": "folder", "path": str(station.library)},
             "r2": {
-                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
+                "type": "r2", "api": sandbox.place["spiral"], "dialect": "v1", "api_key": sandbox.place["api_key"],
                 "part_size": "5MiB", "bandwidth": "1536KiB/s",
             },
-            "archive": bucket | {"bandwidth": "900KiB/s"},
+            "archive": sandbox.s3(bandwidth="900KiB/s"),
             # Nothing listens there.
-            "stage": bucket | {"endpoint": "http://127.0.0.1:9"},
+            "stage": sandbox.s3(endpoint="http://127.0.0.1:9"),
         },
         "routes": [
             {"name": "gigs", "match": {"path": "gigs/**"}, "to": "r2"},
@@ -75,16 +71,15 @@ def main():
     # A run that was killed may have left it.
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
-    sandbox = Sandbox(binary, base)
-    station = Station(binary, base, sandbox.said, False)
+    sandbox = Sandbox(base)
+    station = Station(binary, base, sandbox, False)
     page = None
     try:
-        station.settings |= settings(station, sandbox.said)
+        station.settings |= settings(station, sandbox)
         station.start()
         page = Page(picture.parent)
         page.emulate("light")
-        page.open(station.url + "/")
-        page.shows("live", "#connection")
+        page.read(station.url + "/")
         work(station)
         page.shows("is down", ".health", 40)
         until(lambda: len(page.find("main progress")) >= 3, what="three bars")
@@ -94,7 +89,7 @@ def main():
         if page:
             page.quit()
         station.stop()
-        sandbox.stop()
+        process.end(sandbox.process)
         shutil.rmtree(base, ignore_errors=True)
 
 

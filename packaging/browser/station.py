@@ -2,13 +2,14 @@
 
 import json
 import os
-import signal
-import socket
 import subprocess
-import time
-import urllib.error
+import sys
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+import process  # noqa: E402
+from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
 READER = "a-reader-of-the-browser-test"
@@ -24,38 +25,9 @@ HOSTILE = [
 ]
 
 
-def until(true, seconds=20, what="it"):
+def until(true, seconds=20, what="it", **more):
     """Asks again until `true()` is; returns what it returned."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = true()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.05)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Sandbox:
-    """`inlet sandbox`: the loopback servers of the demo."""
-
-    def __init__(self, binary, base):
-        ready = base / "sandbox.json"
-        self.process = subprocess.Popen(
-            [binary, "sandbox", "--dir", str(base / "sandbox"), "--ready-file", str(ready)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(ready.exists, what="the sandbox listens")
-        self.said = json.loads(ready.read_text())
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(20)
+    return process.until(true, seconds, what, **more)
 
 
 class Agent:
@@ -66,7 +38,7 @@ class Agent:
         self.drop, self.library = base / "drop", base / "library"
         for folder in (self.drop, self.library):
             folder.mkdir(parents=True)
-        self.port = free_port()
+        self.port = closed_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
         self.settings = {
@@ -108,13 +80,12 @@ class Agent:
 
     def kill(self):
         """As the kernel or a power cut would."""
-        self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait(20)
 
     def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(60)
+        if self.process:
+            process.end(self.process)
 
     def put(self, name, content=b"some text\n"):
         """Drops a file; `name` is below the watched folder, as bytes or text."""
@@ -144,15 +115,12 @@ class Station(Agent):
         super().__init__(binary, base, secrets)
         # Where the route 'blocked' needs a folder.
         (self.library / "a-file").write_text("in the way\n")
-        archive = {
-            "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
-            "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
-            "public_url": f"{sandbox['s3']}/{sandbox['bucket']}",
-        }
+        place = sandbox.place
+        archive = sandbox.s3(public_url=f"{place['s3']}/{place['bucket']}")
         self.settings["destinations"] |= {
             "spiral": {
-                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
-                "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
+                "type": "r2", "api": place["spiral"], "dialect": "v1", "api_key": place["api_key"],
+                "public_url": place["spiral"] + "/public", "bandwidth": "128KiB/s",
             },
             "archive": archive,
             "steady": archive | {"bandwidth": "1MiB/s", "parallel_parts": 1},
