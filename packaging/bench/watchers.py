@@ -110,10 +110,8 @@ class Inlet(Watcher):
         return self.agent.process
 
     def wait_settled(self, seconds: float) -> float:
-        """Seconds from its start until it has looked at all that it found. It is asked only once it seems to rest: a
-        question about a million files takes time of what is measured."""
-        self.wait_ready(seconds)
-
+        """Seconds from its start until it, being ready, has looked at all that it found. It is asked only once it seems to rest:
+        a question about a million files takes time of what is measured."""
         def settled() -> float:
             busy, spent = time.monotonic(), cpu_seconds(self.pid)
             time.sleep(0.25)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agent import Agent, command, configure, route, s3
 from loads import write_sparse
 from process import until
-from report import GIB, MIB, Row, bounded, none, percentile, table
+from report import GIB, MIB, Row, bounded, none, percentile
 from servers import Sink
 
 DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
@@ -60,9 +60,9 @@ class Measured(NamedTuple):
     def all(self) -> float:
         return sum(self.rates.values())
 
-    def cells(self, name: str) -> list[str]:
-        return [name, *(f"{self.rates.get(one, 0) / MIB:.2f}" for one in DESTINATIONS), f"{self.all / MIB:.2f}",
-                f"{self.connections:.0f}"]
+    def row(self, name: str) -> Row:
+        each = " + ".join(f"{rate / MIB:.2f}" for rate in self.rates.values())
+        return Row(name, f"{each} MiB/s, {self.connections:.0f} connections within a body")
 
 
 class Lab(contextlib.ExitStack):
@@ -137,19 +137,19 @@ def all_rows(rate: str, found: Measured) -> list[Row]:
             bounded(f"{rate} for all: a destination's share, from the half", 100 * unfair, UNFAIR, " %")]
 
 
-# Phases: the lines of the first table, and the targets
+# Phases
 
 
-def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def by_command(folder: Path, given: argparse.Namespace) -> list[Row]:
     """Rates by command: for all, for one destination, none at all."""
-    lines, rows = [], []
+    rows = []
 
     def held(what: str, *limits: tuple[str, ...]) -> Measured:
         for words in limits:
             lab.limit(*words)
         time.sleep(1)
         found = lab.measure(given.seconds)
-        lines.append(found.cells(what))
+        rows.append(found.row(what))
         return found
 
     with Lab(folder) as lab:
@@ -166,10 +166,10 @@ def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]]
         found = held("5MiB/s for each", ("off",), ("5MiB/s", "--to", SECOND))
         rows += [rate_row(f"5MiB/s for {name} alone", "5MiB/s", found.rates[name]) for name in DESTINATIONS]
         rows.append(lab.ended_row("a command"))
-    return lines, rows
+    return rows
 
 
-def timetable(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def timetable(folder: Path, given: argparse.Namespace) -> list[Row]:
     """Rates by the clock: an edge of the timetable while the files are sent."""
     edge, clock = next_edge(time.time(), given.seconds + 12)
     hour = {"from": clock, "to": time.strftime("%H:%M", time.gmtime(edge + 3600))}
@@ -183,12 +183,13 @@ def timetable(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]],
         time.sleep(max(0, edge + 1 - time.time()))
         after = lab.measure(given.seconds)
         ended = lab.ended_row("the timetable")
-    return [before.cells(f"before the edge, {BEFORE}"), after.cells(f"after it, {AFTER}, {AFTER_SECOND} for {SECOND}")], [
+    return [
+        before.row(f"before the edge, {BEFORE}"), after.row(f"after it, {AFTER}, {AFTER_SECOND} for {SECOND}"),
         rate_row("timetable, before its edge", BEFORE, before.all), rate_row("timetable, after its edge", AFTER, after.all),
         rate_row(f"timetable of {SECOND}, after its edge", AFTER_SECOND, after.rates[SECOND]), ended]
 
 
-def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def small(folder: Path, given: argparse.Namespace) -> list[Row]:
     """Milliseconds from each small file's appearing to its being whole at the sink, one after the other beside big ones."""
     times = []
     with Lab(folder, (FIRST,), workers=BIG_FILES) as lab:
@@ -201,8 +202,8 @@ def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], lis
             times.append((lab.arrived(FIRST, f"small-{number:03}-00000.bin") - appeared) * 1000)
         beside, ended = lab.measure(2), lab.ended_row("small files")
     what = f"{len(times)} files of {SMALL >> 10} KiB beside {BIG_FILES} big ones at {SMALL_RATE}"
-    return [beside.cells(f"big files, {SMALL_RATE}")], [
-        bounded(f"{what}: p50", percentile(times, 0.5), SMALL_MS, " ms", 0),
+    return [
+        beside.row(f"big files, {SMALL_RATE}"), bounded(f"{what}: p50", percentile(times, 0.5), SMALL_MS, " ms", 0),
         bounded("the same: longest", max(times), 4 * SMALL_MS, " ms", 0), ended]
 
 
@@ -212,10 +213,5 @@ OPTIONS = {"--seconds": (10, "of each measurement"), "--only": list(PHASES)}
 
 
 def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
-    lines, rows = [], []
-    for name in given.only or PHASES:
-        more, targets = PHASES[name](folder / name, given)
-        lines, rows = lines + more, rows + targets
-    table(f"MiB/s at the sinks over {given.seconds} s each, bodies of {BODY >> 20} MiB",
-          ["", *DESTINATIONS, "together", "connections within a body"], lines)
-    return "targets", rows
+    rows = [row for name in given.only or PHASES for row in PHASES[name](folder / name, given)]
+    return f"at the sinks of {FIRST} and {SECOND} over {given.seconds} s each, bodies of {BODY >> 20} MiB", rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent import Agent, configure, spiral
 from process import cpu_seconds, field, peak_mib
-from report import Row, bounded, none, table
+from report import Row, bounded, figure, none, table
 from servers import Sink
 
 OPTIONS = {"seconds": 30, "--directories": 1000}
@@ -45,9 +45,8 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     rates = {thread: (count - before.get(thread, 0)) / given.seconds for thread, count in after.items()}
     table(f"wake-ups over {given.seconds} s", ["thread", "per second"],
           [[thread, f"{rate:.2f}"] for thread, rate in sorted(rates.items(), key=lambda one: -one[1])])
-    table(f"idle for {given.seconds} s, {given.directories:,} watched directories", ["", "measured"],
-          [*moved.items(), ["peak RSS MiB", f"{peak:.1f}"]])
-    share = 100 * cpu / given.seconds
-    return "targets", [Row("CPU", f"{share:.2f} %", "0.0 %", share < 0.05),
-                       bounded("busiest thread's wake-ups per second", max(rates.values()), 1, digits=2),
-                       none("read_bytes", moved["read_bytes"]), none("write_bytes", moved["write_bytes"])]
+    return f"idle for {given.seconds} s, {given.directories:,} watched directories", [
+        bounded("CPU", 100 * cpu / given.seconds, 0.05, " %", 2), figure("peak RSS", peak, " MiB"),
+        bounded("busiest thread's wake-ups per second", max(rates.values()), 1, digits=2),
+        *(none(name, moved[name]) for name in ("read_bytes", "write_bytes")),
+        *(Row(name, str(moved[name])) for name in ("rchar", "wchar"))]

@@ -24,7 +24,7 @@ from typing import Any
 from agent import Agent, command, configure, instant, s3
 from loads import write_random
 from process import cpu_seconds, peak_mib
-from report import GIB, MIB, Failed, Row, bounded, none, percentile, table
+from report import GIB, MIB, Failed, Row, bounded, figure, none, percentile, table
 from servers import Sink
 
 FIRST = 1000
@@ -145,14 +145,13 @@ def configure_scale(folder: Path, sink: Sink, workers: int = 4, parts: int = 4, 
     return configure(folder, {"archive": store}, workers=workers, **more)
 
 
-def spread(values: list[float], digits: int = 0) -> list[str]:
-    return [f"{median(values):.{digits}f}", f"{min(values):.{digits}f}-{max(values):.{digits}f}"]
-
-
-def ready_ms(config: Path) -> float:
-    """From the start of the process to agent.ready, in ms."""
-    with Agent(config) as agent:
-        return (agent.moment("agent.ready") - agent.began) * 1000
+def starts(what: str, config: Path, most: int) -> Row:
+    """From the start of the process to agent.ready."""
+    times = []
+    for _ in range(STARTS):
+        with Agent(config) as agent:
+            times.append((agent.moment("agent.ready") - agent.began) * 1000)
+    return bounded(what, times, most, " ms", 0)
 
 
 def answer_ms(config: Path) -> float:
@@ -170,15 +169,12 @@ def command_ms(config: Path) -> float:
 
 
 def start(journals: Journals, given: argparse.Namespace, _: Sink) -> list[Row]:
-    lines, rows = [], []
+    rows = []
     for kind, text, most in (("empty", "an empty journal", START_MS), ("finished", f"{given.rows:,} finished", START_FULL_MS),
                              ("queued", f"{given.rows:,} queued", START_FULL_MS)):
         journals.use(kind)
         # Queued files stay queued: the model's destination is paused.
-        times = [ready_ms(journals.config) for _ in range(STARTS)]
-        lines.append([text, *spread(times)])
-        rows.append(bounded(f"start to agent.ready, {text}", median(times), most, " ms", 0))
-    table(f"start to agent.ready, ms, {STARTS} starts", ["", "median", "spread"], lines)
+        rows.append(starts(f"start to agent.ready, {text}", journals.config, most))
     return rows
 
 
@@ -187,11 +183,9 @@ def status(journals: Journals, given: argparse.Namespace, _: Sink) -> list[Row]:
     with Agent(journals.config) as agent:
         answers = [answer_ms(agent.config) for _ in range(50)]
         commands = [command_ms(agent.config) for _ in range(10)]
-    table(f"status with {given.rows:,} queued, ms", ["", "p50", "p99"],
-          [[name, f"{median(times):.1f}", f"{percentile(times, 0.99):.1f}"]
-           for name, times in (("the agent's answer", answers), ("inlet status, as a process", commands))])
-    return [bounded("status answers, p50", median(answers), STATUS_MS, " ms"),
-            bounded("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms")]
+    return [bounded("status answers, p50", answers, STATUS_MS, " ms"),
+            bounded("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms"),
+            figure("inlet status, as a process", commands, " ms")]
 
 
 def first_rate(journals: Journals, sink: Sink) -> float:
@@ -215,11 +209,9 @@ def claims(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Ro
         for length, found in rates.items():
             journals.use("queued", length)
             found.append(first_rate(journals, sink))
-    best, most = median(rates[FIRST]), max(rates)
-    table(f"the first {FIRST:,} deliveries, median of {given.rounds}", ["queued", "files/s", "spread", "of the first"],
-          [[f"{length:,}", *spread(found), f"{median(found) / best:.2f}"] for length, found in rates.items()])
-    return [bounded(f"claims with {most:,} queued, of {FIRST:,}", median(rates[most]) / best, LEAST_OF_FIRST, "", 2,
-                    is_least=True)]
+    ratio = median(rates[max(rates)]) / median(rates[FIRST])
+    return [*(figure(f"the first {FIRST:,} deliveries of {length:,}", found, " files/s", 0) for length, found in rates.items()),
+            bounded(f"claims with {max(rates):,} queued, of {FIRST:,}", ratio, LEAST_OF_FIRST, "", 2, is_least=True)]
 
 
 def history(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Row]:
@@ -240,15 +232,12 @@ def history(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[R
     used = (pages - free) * page
     with Agent(configure_scale(journals.config.parent, sink)) as agent:
         answers.append(answer_ms(agent.config))
-    starts = [ready_ms(journals.config) for _ in range(STARTS)]
-    table(f"{given.rows:,} finished files go to the history", ["", ""], [
-        ["files/s, its rests included", f"{given.rows / seconds:,.0f}"], ["journal before, MiB", f"{before / MIB:.1f}"],
-        ["afterwards, pages in use, MiB", f"{used / MIB:.1f}"],
-        ["status meanwhile, ms, p50 / longest", f"{median(answers):.1f} / {max(answers):.1f}"]])
-    return [none("finished files that are no history after it", left),
-            bounded("status answers meanwhile, p50", median(answers), STATUS_MS, " ms"),
+    return [figure("to the history, its rests included", given.rows / seconds, " files/s", 0),
+            figure("journal before", before / MIB, " MiB"), figure("its pages in use afterwards", used / MIB, " MiB"),
+            none("finished files that are no history after it", left),
+            bounded("status answers meanwhile, p50", answers, STATUS_MS, " ms"),
             bounded("journal's pages in use, of before", used / before, 0.5, "", 2),
-            bounded(f"start to agent.ready, {given.rows:,} in the history", median(starts), START_FULL_MS, " ms", 0)]
+            starts(f"start to agent.ready, {given.rows:,} in the history", journals.config, START_FULL_MS)]
 
 
 def send_round(folder: Path, files: list[Path], sink: Sink, **numbers: int) -> tuple[float, float, float]:
@@ -290,8 +279,8 @@ def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> lis
     columns = {step: list(zip(*found)) for step, found in results.items()}
     ratios = of_best({step: median(speeds) for step, (speeds, _, _) in columns.items()})
     table(f"{FILES} x {given.mib} MiB by {key}, median of {given.rounds}",
-          [key, "GiB/s", "spread", "of the best before", "CPU s", "peak RSS MiB"],
-          [[step, *spread(speeds, 2), f"{ratios[step]:.2f}", f"{median(cpu):.2f}", f"{median(rss):.1f}"]
+          [key, "GiB/s", "of the best before", "CPU s", "peak RSS MiB"],
+          [[step, figure("", list(speeds), "", 2).measured, f"{ratios[step]:.2f}", f"{median(cpu):.2f}", f"{median(rss):.1f}"]
            for step, (speeds, cpu, rss) in columns.items()])
     step, worst = min(ratios.items(), key=lambda one: one[1])
     return [bounded(f"{key} 1 to 64: the worst ({step}), of the best of fewer", worst, LEAST_OF_BEST, "", 2, is_least=True)]

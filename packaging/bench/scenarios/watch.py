@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from process import Highest, cpu_seconds, field, held, peak_mib
-from report import MIB, Row, bounded, percentile, table, verdict
+from report import MIB, Row, bounded, figure, percentile, table, verdict
 from watchers import Inlet, Lsyncd, MarkedInlet, Watcher, installed
 
 # The paced stream: files a second, seconds, and folders that it writes to in turn.
@@ -87,11 +87,11 @@ class Results:
     def add(self, what: str, found: Any, bound: float | None = None, digits: int = 0, is_least: bool = False) -> None:
         """`found` is inlet's value, or {name: value}."""
         values = found if isinstance(found, dict) else {"inlet": found}
-        row = bounded(what, values["inlet"], bound, "", digits, is_least=is_least)
-        target, said = ("", "") if bound is None else (row.target, verdict(row))
-        self._lines.append([what, row.measured, target, said, *(
+        row = figure(what, values["inlet"], "", digits) if bound is None else bounded(
+            what, values["inlet"], bound, "", digits, is_least=is_least)
+        self._lines.append([what, row.measured, row.target, verdict(row), *(
             f"{values[name]:,.{digits}f}" if name in values else "" for name in self.names)])
-        self.rows += [row._replace(what=f"{self.part}: {what}")] if target else []
+        self.rows += [row._replace(what=f"{self.part}: {what}")] if row.target else []
 
     def held(self, most: dict[str, float]) -> None:
         """What may not grow with files or folders: far below the 1,024 descriptors that a process gets by default."""
@@ -174,6 +174,7 @@ def scan(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds
     results.add("listed by name, files/s (all ignored)", rates | {"inlet": count / seconds}, 250_000, is_least=True)
     results.add("its CPU with the start, us a file", 1e6 * cpu / count, digits=1)
     with Inlet(folder / "skipping", root, existing="skip") as inlet:
+        inlet.wait_ready()
         results.add("looked at, files/s (existing: skip)", count / inlet.wait_settled(600))
     admission(results, count, folder, root, peaks)
     restart(results, count, folder, root)
