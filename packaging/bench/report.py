@@ -7,6 +7,7 @@
 With --report a missed target, or one that was not measured, leaves 0. Inlet's failures never do.
 """
 
+import argparse
 import time
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 
 MISSED, UNMEASURED = 1, 3
 MIB, GIB = 1 << 20, 1 << 30
+# What a scenario's OPTIONS have become.
+Given = argparse.Namespace
 # What random choices begin with where no other is given.
 SEED = int(time.time())
 

@@ -25,17 +25,14 @@ def prepare(station):
     """Files of every kind: delivered, refused, failed, waiting for a store that is away, being sent; hostile names."""
     for name in HOSTILE:
         station.put(name)
-    station.put("photos/harbour.jpg", b"\xff\xd8\xff" + bytes(4000))
-    station.put("papers/setup.exe", b"MZ")
-    station.put("away/waits.mov", bytes(5000))
-    station.put("away/waits too.mov", bytes(5000))
-    station.put("blocked/lost.mov", bytes(5000))
-    station.put("slow/interview.mov", os.urandom(24 << 20))
-    station.put("films/parts.mov", os.urandom(12 << 20))
-    station.ends("harbour.jpg", "delivered")
-    station.ends("parts.mov", "delivered")
-    station.ends("setup.exe", "rejected")
-    station.ends("lost.mov", "failed")
+    for name, content in {
+        "photos/harbour.jpg": b"\xff\xd8\xff" + bytes(4000), "papers/setup.exe": b"MZ", "away/waits.mov": bytes(5000),
+        "away/waits too.mov": bytes(5000), "blocked/lost.mov": bytes(5000), "slow/interview.mov": os.urandom(24 << 20),
+        "films/parts.mov": os.urandom(12 << 20),
+    }.items():
+        station.put(name, content)
+    for name, state in {"harbour.jpg": "delivered", "parts.mov": "delivered", "setup.exe": "rejected", "lost.mov": "failed"}.items():
+        station.ends(name, state)
     until(lambda: station.job("waits.mov") and station.job("waits too.mov"), what="the waiting files are taken in")
 
 
@@ -107,29 +104,23 @@ def run(checks, page, station):
     return failed
 
 
-def with_station(binary, base, sandbox, secrets, pictures, checks):
-    station = Station(binary, base / ("closed" if secrets else "open"), sandbox, secrets)
-    page = None
-    try:
-        station.start()
-        prepare(station)
-        page = Page(pictures)
-        return run(checks, page, station)
-    finally:
-        if page:
-            page.quit()
-        station.stop()
-
-
 def main():
-    binary = os.environ["INLET_BINARY"]
-    pictures = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else None
+    pictures, failed = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else None, 0
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
     base = Path(tempfile.mkdtemp(prefix="inlet-browser-"))
     with Sandbox(base) as sandbox:
-        failed = with_station(binary, base, sandbox, True, pictures, CHECKS)
-        failed += with_station(binary, base, sandbox, False, pictures, OPEN_CHECKS)
+        for secrets, checks in ((True, CHECKS), (False, OPEN_CHECKS)):
+            station, page = Station(base / ("closed" if secrets else "open"), sandbox, secrets), None
+            try:
+                station.start()
+                prepare(station)
+                page = Page(pictures)
+                failed += run(checks, page, station)
+            finally:
+                if page:
+                    page.quit()
+                station.stop()
     if failed:
         print(f"{failed} checks failed; what the agent said is in {base}")
         sys.exit(1)

@@ -4,7 +4,6 @@ Several destinations, three transfers that a limit slows down, a file that faile
 is away. What is seen is the overview, 1280 pixels wide, in the light theme.
 """
 
-import os
 import random
 import shutil
 import sys
@@ -64,7 +63,6 @@ def work(station):
 
 
 def main():
-    binary = os.environ["INLET_BINARY"]
     picture = Path(sys.argv[1]).absolute()
     # Its name is in the picture.
     base = Path(tempfile.gettempdir()) / "inlet-demo"
@@ -72,7 +70,7 @@ def main():
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
     sandbox = Sandbox(base)
-    station = Station(binary, base, sandbox, False)
+    station = Station(base, sandbox, False)
     page = None
     try:
         station.settings |= settings(station, sandbox)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import process  # noqa: E402
+from agent import binary  # noqa: E402
 from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
@@ -33,8 +34,8 @@ def until(true, seconds=20, what="it", **more):
 class Agent:
     """A running `inlet run` with a folder to watch and one to send to."""
 
-    def __init__(self, binary, base, secrets):
-        self.binary, self.base = binary, base
+    def __init__(self, base, secrets):
+        self.base = base
         self.drop, self.library = base / "drop", base / "library"
         for folder in (self.drop, self.library):
             folder.mkdir(parents=True)
@@ -59,7 +60,7 @@ class Agent:
     def start(self):
         self.write()
         self.process = subprocess.Popen(
-            [self.binary, "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
+            [binary(), "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
             stderr=(self.base / "inlet.err").open("a"))
         until(self.answers, what=f"the agent answers on {self.url} (see {self.base}/inlet.err)")
 
@@ -111,8 +112,8 @@ class Agent:
 class Station(Agent):
     """One agent that sends to a slow store and to a store that is not there, too."""
 
-    def __init__(self, binary, base, sandbox, secrets):
-        super().__init__(binary, base, secrets)
+    def __init__(self, base, sandbox, secrets):
+        super().__init__(base, secrets)
         # Where the route 'blocked' needs a folder.
         (self.library / "a-file").write_text("in the way\n")
         place = sandbox.place

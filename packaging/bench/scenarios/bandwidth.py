@@ -4,7 +4,6 @@
 change their rates. What is measured is what the sinks took, from one second after each change on.
 """
 
-import argparse
 import contextlib
 import os
 import time
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from agent import Agent, command, configure, route, s3
 from loads import write_sparse
 from process import until
-from report import GIB, MIB, Row, bounded, none, percentile
+from report import GIB, MIB, Given, Row, bounded, none, percentile
 from servers import Sink
 
 DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
@@ -140,7 +139,7 @@ def all_rows(rate: str, found: Measured) -> list[Row]:
 # Phases
 
 
-def by_command(folder: Path, given: argparse.Namespace) -> list[Row]:
+def by_command(folder: Path, given: Given) -> list[Row]:
     """Rates by command: for all, for one destination, none at all."""
     rows = []
 
@@ -169,7 +168,7 @@ def by_command(folder: Path, given: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def timetable(folder: Path, given: argparse.Namespace) -> list[Row]:
+def timetable(folder: Path, given: Given) -> list[Row]:
     """Rates by the clock: an edge of the timetable while the files are sent."""
     edge, clock = next_edge(time.time(), given.seconds + 12)
     hour = {"from": clock, "to": time.strftime("%H:%M", time.gmtime(edge + 3600))}
@@ -189,7 +188,7 @@ def timetable(folder: Path, given: argparse.Namespace) -> list[Row]:
         rate_row(f"timetable of {SECOND}, after its edge", AFTER_SECOND, after.rates[SECOND]), ended]
 
 
-def small(folder: Path, given: argparse.Namespace) -> list[Row]:
+def small(folder: Path, given: Given) -> list[Row]:
     """Milliseconds from each small file's appearing to its being whole at the sink, one after the other beside big ones."""
     times = []
     with Lab(folder, (FIRST,), workers=BIG_FILES) as lab:
@@ -212,6 +211,6 @@ PHASES = {"commands": by_command, "timetable": timetable, "small": small}
 OPTIONS = {"--seconds": (10, "of each measurement"), "--only": list(PHASES)}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     rows = [row for name in given.only or PHASES for row in PHASES[name](folder / name, given)]
     return f"at the sinks of {FIRST} and {SECOND} over {given.seconds} s each, bodies of {BODY >> 20} MiB", rows

@@ -4,7 +4,6 @@ Deliveries go to all kinds of destinations: `inlet sandbox`, and the sink, which
 in four comes while inlet recovers, some of them twice in a row.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,7 +20,7 @@ from agent import ROOT, Agent, Event, binary, lines_of, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
 from judge import Source
 from process import Worker, until
-from report import MIB, SEED, Failed, Row, bounded, none
+from report import MIB, SEED, Failed, Given, Row, bounded, none
 from servers import Sandbox, Sink
 
 FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
@@ -125,7 +124,7 @@ def wait_for_the_moment(agent: Agent, moments: random.Random, is_early: bool) ->
     time.sleep(pause / 8 if has_come_early else pause)
 
 
-def kill_again_and_again(config: Path, filler: Filler, given: argparse.Namespace) -> tuple[list[list[Event]], int]:
+def kill_again_and_again(config: Path, filler: Filler, given: Given) -> tuple[list[list[Event]], int]:
     """- Returns: the events of each run, and how many ended by themselves."""
     moments, runs, again = random.Random(given.seed), [], False
     for _ in range(given.cycles):
@@ -191,7 +190,7 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
     return rows
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     # A release build of bench.sh's own is one for people.
     if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
         raise Failed("the release binary has failpoints")

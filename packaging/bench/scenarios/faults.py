@@ -4,7 +4,6 @@ Of the seed two rounds are played: one as it comes, and one in which the agent h
 that are mounted meanwhile. Takes the debug build, for only that has failpoints; INLET_BINARY names another.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -18,7 +17,7 @@ from agent import Agent, configure, lines_of, route, status
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
 from process import until
-from report import SEED, Failed, Row, none, table
+from report import SEED, Failed, Given, Row, none, table
 from servers import Sandbox
 
 # What a round is called, and how many descriptors the agent has in it.
@@ -242,7 +241,7 @@ class Round:
             "departures": self.book.departures, "versions": self.book.versions, "present": self.book.present}))
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     has_disks, lines, targets = Disk.is_possible(), [], []
     folder.chmod(0o755)
     if not has_disks:

@@ -4,7 +4,6 @@ The file is sparse: reading costs as much as from the page cache, and 6 GiB need
 real server and its client do; curl hashes nothing.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from agent import HERE, Agent, configure
 from loads import write_sparse
 from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end
-from report import GIB, Failed, Row, bounded, table
+from report import GIB, Failed, Given, Row, bounded, table
 from servers import Server, keeping_code
 
 MOST_RSS, MOST_GROWTH, LEAST_SPEED = 40, 20, 0.8
@@ -78,7 +77,7 @@ def highest(rounds: list[Round]) -> Highest:
     return max((one.peak for one in rounds), key=lambda peak: peak.most["VmHWM"])
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Server(sys.executable, "-B", HERE / "gighive_sink.py") as sink:
         found = measure(folder / "usual", sink, given.gib, given.rounds)
         kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if keeping_code() else {}

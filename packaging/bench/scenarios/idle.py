@@ -1,12 +1,11 @@
 """What inlet costs while nothing happens: CPU, wake-ups of each thread, disk."""
 
-import argparse
 import time
 from pathlib import Path
 
 from agent import Agent, configure, spiral
 from process import cpu_seconds, field, peak_mib
-from report import Row, bounded, figure, none, table
+from report import Given, Row, bounded, figure, none, table
 from servers import Sink
 
 OPTIONS = {"seconds": 30, "--directories": 1000}
@@ -29,7 +28,7 @@ def counters(pid: int) -> dict[str, int]:
     return {name: field(f"/proc/{pid}/io", name) for name in ("rchar", "wchar", "read_bytes", "write_bytes")}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Sink() as sink:
         config = configure(folder, {"store": spiral(sink.url, verify="size")})
         for number in range(given.directories):

@@ -6,7 +6,6 @@ hung answers and the slow one is slow no more. Nothing may be claimed that nobod
 may fail as `agent_crashed`, and everything must be everywhere, whole.
 """
 
-import argparse
 import contextlib
 import random
 import socket
@@ -20,7 +19,7 @@ from typing import Any
 from agent import Agent, command, configure, instant, route, spiral
 from judge import digest_of
 from loads import drop_together
-from report import MIB, SEED, Row, bounded, none
+from report import MIB, SEED, Given, Row, bounded, none
 from servers import Sink
 
 # Files that are measured at a time, and those that are killed with the small ones.
@@ -82,7 +81,7 @@ def seconds_of(agent: Agent, folder: Path, prefix: str, count: int) -> float:
     return agent.wait_for(f"{prefix} in the folder", delivered, 300, every=0.01) - begun
 
 
-def folder_seconds(folder: Path, config: Path, given: argparse.Namespace) -> tuple[float, float]:
+def folder_seconds(folder: Path, config: Path, given: Given) -> tuple[float, float]:
     """The medians of the folder's times alone and beside the others."""
     with Agent(config) as agent:
         seconds_of(agent, folder, "warm", BIG_COUNT)
@@ -92,7 +91,7 @@ def folder_seconds(folder: Path, config: Path, given: argparse.Namespace) -> tup
     return median(alone), median(beside)
 
 
-def kill_again_and_again(folder: Path, config: Path, given: argparse.Namespace) -> tuple[dict[str, str], int]:
+def kill_again_and_again(folder: Path, config: Path, given: Given) -> tuple[dict[str, str], int]:
     """- Returns: the sums of the files, and how many runs ended by themselves."""
     moments, sums, died, drop = random.Random(given.seed), {}, 0, folder / "drop"
     small, big = given.small // given.kills + 1, max(1, given.kills // BIG_KILLED)
@@ -130,7 +129,7 @@ def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[R
     return rows
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     hanging, times, kills = Hanging(), folder / "times", folder / "kills"
     with Sink(etag="md5") as slow:
         alone, beside = folder_seconds(times, configure_lanes(times, slow.url, hanging.url, bandwidth=SLOW), given)

@@ -1,13 +1,12 @@
 """Close of a small file to the first byte of its PUT at the server, at `settle: 0s`."""
 
-import argparse
 import os
 import random
 import time
 from pathlib import Path
 
 from agent import Agent, configure, spiral
-from report import Row, bounded, figure, percentile
+from report import Given, Row, bounded, figure, percentile
 from servers import Sink
 
 LIMIT_MS = 20
@@ -27,7 +26,7 @@ def one_file(folder: Path, sink: Sink, name: str) -> float:
     return (first - closed) / 1e6
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     pause, times = random.Random(1), []
     with Sink() as sink, Agent(configure(folder, {"store": spiral(sink.url, verify="size")})):
         # The first one also opens the connection and warms every path.

@@ -4,7 +4,6 @@ VmHWM is what the kernel counts at most, and what the target is held against. In
 not run again; how high it is without that is measured too, in a second run, and what memory is of its own is told beside it.
 """
 
-import argparse
 import os
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from agent import Agent, configure, spiral
 from loads import write_sparse
 from process import Highest, memory, reset_peak
-from report import GIB, Row, bounded, table
+from report import GIB, Given, Row, bounded, table
 from servers import Sink, closed_port, keeping_code
 
 LIMIT_MIB = 40
@@ -52,7 +51,7 @@ def many_small_files(folder: Path, count: int, environment: dict[str, str] | Non
         return waiting, sending, time.monotonic() - began
 
 
-def measure(folder: Path, given: argparse.Namespace, environment: dict[str, str] | None = None) -> dict[str, Highest]:
+def measure(folder: Path, given: Given, environment: dict[str, str] | None = None) -> dict[str, Highest]:
     huge = huge_file(folder / "huge", int(given.gib * GIB), environment)
     waiting, sending, seconds = many_small_files(folder / "small", given.files, environment)
     return {f"sending {given.gib:g} GiB (sparse, verify: md5)": huge,
@@ -60,7 +59,7 @@ def measure(folder: Path, given: argparse.Namespace, environment: dict[str, str]
             f"{given.files:,} small files are sent ({seconds:.0f} s, the probe's wait included)": sending}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     found = measure(folder / "usual", given)
     kept = measure(folder / "kept", given, keeping_code()) if keeping_code() else {}
     for title, peaks in (("peak memory, MiB", found), ("the same, MiB, if inlet gave back no code", kept)):

@@ -9,7 +9,6 @@
 Each journal is a small one that inlet has written, with its rows multiplied by SQL.
 """
 
-import argparse
 import contextlib
 import os
 import shutil
@@ -24,7 +23,7 @@ from typing import Any
 from agent import Agent, command, configure, instant, s3
 from loads import write_random
 from process import cpu_seconds, peak_mib
-from report import GIB, MIB, Failed, Row, bounded, figure, none, percentile, table
+from report import GIB, MIB, Failed, Given, Row, bounded, figure, none, percentile, table
 from servers import Sink
 
 FIRST = 1000
@@ -168,7 +167,7 @@ def command_ms(config: Path) -> float:
     return (time.monotonic() - before) * 1000
 
 
-def start(journals: Journals, given: argparse.Namespace, _: Sink) -> list[Row]:
+def start(journals: Journals, given: Given, _: Sink) -> list[Row]:
     rows = []
     for kind, text, most in (("empty", "an empty journal", START_MS), ("finished", f"{given.rows:,} finished", START_FULL_MS),
                              ("queued", f"{given.rows:,} queued", START_FULL_MS)):
@@ -178,7 +177,7 @@ def start(journals: Journals, given: argparse.Namespace, _: Sink) -> list[Row]:
     return rows
 
 
-def status(journals: Journals, given: argparse.Namespace, _: Sink) -> list[Row]:
+def status(journals: Journals, given: Given, _: Sink) -> list[Row]:
     journals.use("queued")
     with Agent(journals.config) as agent:
         answers = [answer_ms(agent.config) for _ in range(50)]
@@ -203,7 +202,7 @@ def first_rate(journals: Journals, sink: Sink) -> float:
     return (many - few) / (after - before) if after > before else 0.0
 
 
-def claims(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Row]:
+def claims(journals: Journals, given: Given, sink: Sink) -> list[Row]:
     rates: dict[int, list[float]] = {length: [] for length in sorted({FIRST, max(FIRST, given.rows // 10), given.rows})}
     for _ in range(given.rounds):
         for length, found in rates.items():
@@ -214,7 +213,7 @@ def claims(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Ro
             bounded(f"claims with {max(rates):,} queued, of {FIRST:,}", ratio, LEAST_OF_FIRST, "", 2, is_least=True)]
 
 
-def history(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Row]:
+def history(journals: Journals, given: Given, sink: Sink) -> list[Row]:
     """Finished files that go to the compact history, while `status` is asked; and a start with all of them there."""
     journals.use("finished")
     answers, before = [], os.stat(journals.journal).st_size
@@ -263,7 +262,7 @@ def of_best(speeds: dict[int, float]) -> dict[int, float]:
     return {step: speed / max(best for few, best in speeds.items() if few <= step) for step, speed in speeds.items()}
 
 
-def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> list[Row]:
+def sweep(folder: Path, given: Given, sink: Sink, name: str) -> list[Row]:
     """More workers, or parts at once: never slower than with fewer."""
     key = {"workers": "workers", "parts": "parallel_parts"}[name]
     (source := folder / "big").mkdir(exist_ok=True)
@@ -286,7 +285,7 @@ def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> lis
     return [bounded(f"{key} 1 to 64: the worst ({step}), of the best of fewer", worst, LEAST_OF_BEST, "", 2, is_least=True)]
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     if given.rows < 10 * FIRST:
         raise Failed(f"--rows: from {10 * FIRST:,}")
     rows: list[Row] = []

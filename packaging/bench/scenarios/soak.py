@@ -1,7 +1,6 @@
 """inlet for minutes or days beside servers that fail now and then, while files come without end: in the profiles by which
 Litestream soaks: constant, wave, burst. What has arrived is made to go, so that the disk stays as it is."""
 
-import argparse
 import math
 import os
 import random
@@ -15,7 +14,7 @@ from agent import Agent, status
 from aftermath import files
 from everywhere import KINDS, configure_everywhere
 from process import Worker, field, held
-from report import MIB, SEED, Row, none
+from report import MIB, SEED, Given, Row, none
 from servers import Sandbox
 
 INTERVAL = 5
@@ -166,7 +165,7 @@ def growth_rows(readings: dict[str, Points]) -> list[Row]:
     return rows if is_long else [*rows, Row("too short to judge growth", f"less than {LEAST_MINUTES} minutes")]
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     readings: dict[str, Points] = {name: [] for name in ("memory", "descriptors", "threads", "journal")}
     with Sandbox(folder, TROUBLE, given.seed) as sandbox:
         config = configure_everywhere(folder, sandbox, retry={"attempts": 50, "backoff": "200ms"})

@@ -3,7 +3,6 @@
 Rounds are interleaved, medians are told; after every round each object's name, size and, of small ones, MD5 are compared.
 """
 
-import argparse
 import datetime
 import hashlib
 import itertools
@@ -22,7 +21,7 @@ import chart
 import targets
 from agent import ROOT, binary
 from clients import CHECKS, Client, Load, clients
-from report import GIB, Failed, Row, table
+from report import GIB, Failed, Given, Row, table
 from servers import Sink
 from targets import Group, speed_text, summary
 
@@ -50,7 +49,7 @@ OPTIONS = {
 }
 
 
-def plan(given: argparse.Namespace) -> list[tuple[str, str, str]]:
+def plan(given: Given) -> list[tuple[str, str, str]]:
     """(load, scheme, verify) in the order of the loads, so that each is made once."""
     if given.all:
         chosen = list(itertools.product(LOADS, SCHEMES, CHECKS))
@@ -65,7 +64,7 @@ def plan(given: argparse.Namespace) -> list[tuple[str, str, str]]:
 class Measurement:
     """Groups of rounds, one after the other, and what inlet failed at."""
 
-    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+    def __init__(self, folder: Path, given: Given) -> None:
         self.folder, self.given, self.failures = folder, given, []
         self.clients = [one for one in clients() if one.name.startswith("inlet") or given.peers is None
                         or {one.name, one.name.partition("-")[0]} & set(given.peers)]
@@ -209,7 +208,7 @@ def as_lines(run: dict[str, Any]) -> str:
                   json.dumps(run, indent=1)) + "\n"
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     measurement = Measurement(folder, given)
     groups, facts = measurement.run(), machine()
     used = {name for group in groups for name in group["clients"]}

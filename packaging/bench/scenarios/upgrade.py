@@ -6,7 +6,6 @@ killed; `big` are half uploaded; `gone` are parked, because the configuration ha
 delivered and cannot be put away; `library` have been delivered and were not finished with when the process ended.
 """
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import Agent, configure, lines_of, route, status
-from report import Failed, Row, bounded, table
+from report import Failed, Given, Row, bounded, table
 from servers import Sandbox
 
 # Bytes of the folder's path: whoever unpacks it makes one that is as long, and puts its name into the journal.
@@ -107,7 +106,7 @@ def pack(folder: Path, about: dict[str, Any], target: Path) -> None:
         archive.add(folder, arcname=".", filter=lambda entry: None if entry.name.endswith(("-wal", "-shm")) else entry)
 
 
-def run(outer: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(outer: Path, given: Given) -> tuple[str, list[Row]]:
     folder = outer / "upgrade".ljust(LENGTH - len(str(outer)) - 1, "-")
     (folder / "library").mkdir(parents=True)
     # Nothing can be put below a file.

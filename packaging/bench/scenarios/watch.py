@@ -12,7 +12,6 @@ inlet's files count when they are in its journal, complete and durable; the peer
 rsync has copied them). The peers neither admit nor remember. Files are called f<number>.bin, and empty or of one byte.
 """
 
-import argparse
 import concurrent.futures
 import os
 import signal
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from process import Highest, cpu_seconds, field, held, peak_mib
-from report import MIB, Row, bounded, figure, percentile, table, verdict
+from report import MIB, Given, Row, bounded, figure, percentile, table, verdict
 from watchers import Inlet, Lsyncd, MarkedInlet, Watcher, installed
 
 # The paced stream: files a second, seconds, and folders that it writes to in turn.
@@ -122,7 +121,7 @@ def marked() -> Kinds:
 # The parts
 
 
-def storm(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds) -> None:
+def storm(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     def runs(kind: type[Watcher], place: Path, root: Path) -> tuple[int]:
         seen = []
         with kind(place / "watcher", root) as watcher:
@@ -138,7 +137,7 @@ def storm(results: Results, given: argparse.Namespace, folder: Path, peers: Kind
     results.add(f"the least of 1,000, {RUNS} runs", least, 1000, is_least=True)
 
 
-def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds) -> None:
+def overflow(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     def flooded(kind: type[Watcher], place: Path, root: Path) -> tuple[int, float]:
         with kind(place / "watcher", root) as watcher:
             watcher.wait_ready()
@@ -153,7 +152,7 @@ def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: K
     results.add("seconds until the last", seconds, digits=1)
 
 
-def scan(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds) -> None:
+def scan(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     root, count = folder / "tree", given.files
     make_tree(root, count, given.folders)
     listed = time.monotonic()
@@ -211,7 +210,7 @@ def restart(results: Results, count: int, folder: Path, root: Path) -> None:
     results.add(f"CPU % in {IDLE} s after it", share, 0.05, 2)
 
 
-def directories(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds) -> None:
+def directories(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     full, most = folder / "full", {}
     make_tree(full, 0, given.directories)
 
@@ -234,7 +233,7 @@ def directories(results: Results, given: argparse.Namespace, folder: Path, peers
     results.held(most["inlet"])
 
 
-def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Kinds) -> None:
+def latency(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     count = STREAM * RATE
 
     def times(kind: type[Watcher], place: Path, root: Path) -> tuple[float, ...]:
@@ -269,7 +268,7 @@ OPTIONS = {
 }
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     given.files = given.files or (1_000_000 if given.big else 100_000)
     given.folders = given.folders or max(1, given.files // 100)
     given.directories = given.directories or (100_000 if given.big else 20_000)
