@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from report import Failed
+from report import Failed, table
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 1800
@@ -143,8 +143,10 @@ class Highest(Worker):
         self.stop()
         self._look()
 
-    def cells(self) -> list[str]:
-        return [f"{value:.1f}" for value in self.most.values()]
+
+def show_peaks(title: str, peaks: dict[str, Highest]) -> None:
+    table(title, ["", *next(iter(peaks.values())).most],
+          [[what, *(f"{value:.1f}" for value in peak.most.values())] for what, peak in peaks.items()])
 
 
 def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None,

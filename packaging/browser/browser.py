@@ -39,7 +39,7 @@ def prepare(station):
 def log_in(page, station):
     """Login: a wrong secret is refused in words, a right one opens the page."""
     page.open(station.url + "/")
-    page.shows("Log in", "h1")
+    page.shows("Log in", within="h1")
     page.log_in("not the secret")
     until(lambda: page.text("#fault"), what="a refusal in words")
     assert page.find("#secret"), "a wrong secret let somebody in"
@@ -47,8 +47,8 @@ def log_in(page, station):
     page.audit()
     page.picture("login")
     page.log_in(TOKEN)
-    page.shows("Overview", "h1")
-    page.shows("live", "#connection")
+    page.shows("Overview", within="h1")
+    page.shows("live", within="#connection")
     cookies = page.run("return document.cookie")
     assert cookies == "", f"a script can read the session: {cookies}"
 
@@ -59,7 +59,7 @@ def read_only(page, station):
     page.one("#secret")
     page.log_in(READER)
     page.shows("You may look, not act")
-    page.shows("read only", ".tools")
+    page.shows("read only", within=".tools")
     for view in ("files", "destinations", "config"):
         page.go(view)
         page.shows("You may look, not act")
@@ -72,7 +72,7 @@ def read_only(page, station):
     page.press("Log out", ".tools")
     page.one("#secret")
     page.log_in(TOKEN)
-    page.shows("live", "#connection")
+    page.shows("live", within="#connection")
 
 
 CHECKS = [

@@ -38,12 +38,9 @@ def story(page, station):
     """One file's story: deliveries, events, receipt."""
     job = station.ends("harbour.jpg", "delivered")["job"]
     page.go(f"files/{job}")
-    page.shows("harbour.jpg")
-    page.shows("verified by")
-    page.shows("job.delivered")
-    page.shows("Receipt")
+    page.shows("harbour.jpg", "verified by", "job.delivered", "Receipt")
     page.go("files/999999999")
-    page.shows("999999999", ".banner.bad")
+    page.shows("999999999", within=".banner.bad")
 
 
 def confirm(page, action):
@@ -62,17 +59,17 @@ def one_action(page, station):
     """An action asks first; no means no, yes is done and seen at once."""
     job = station.job("waits.mov")["job"]
     page.go(f"files/{job}")
-    page.shows("pending", ".head")
+    page.shows("pending", within=".head")
     page.press("Cancel…")
-    page.shows(f"Cancel job {job}?", "dialog")
+    page.shows(f"Cancel job {job}?", within="dialog")
     page.picture("confirmation")
     page.press("Keep as it is", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "pending", "it was done without a yes"
     confirm(page, "Cancel")
-    page.shows("cancelled", ".head")
+    page.shows("cancelled", within=".head")
     assert station.get(f"jobs/{job}")["state"] == "cancelled"
     confirm(page, "Retry")
-    page.shows("pending", ".head")
+    page.shows("pending", within=".head")
 
 
 def many(page, station):
@@ -82,11 +79,10 @@ def many(page, station):
     page.run("arguments[0].click()", page.one("#all"))
     page.shows("2 files selected")
     page.press("Cancel…")
-    page.shows("Cancel 2 files, 9.8 KiB?", "dialog")
-    page.shows("waits too.mov", "dialog")
+    page.shows("Cancel 2 files, 9.8 KiB?", "waits too.mov", within="dialog")
     page.picture("selection")
     page.press("Cancel", "dialog")
-    page.shows("2 files done", "#toast")
+    page.shows("2 files done", within="#toast")
     until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
     page.shows("Select all shown")
     page.run("arguments[0].click()", page.one("#all"))
@@ -126,9 +122,9 @@ def limit(page, station):
     """A limit is set and shown; what is no limit is refused in words."""
     page.go("destinations")
     set_limit(page, "fast")
-    page.shows("fast", "#toast")
+    page.shows("fast", within="#toast")
     set_limit(page, "700KiB/s")
-    page.shows("700 KiB/s", "main section")
+    page.shows("700 KiB/s", within="main section")
     set_limit(page, "auto")
     page.hides("700 KiB/s", "main section")
 
@@ -153,8 +149,7 @@ def roots(page, station):
         exact = page.run("""return [...document.querySelectorAll('.facts > div')]
             .find((row) => row.textContent.startsWith('Last event'))?.querySelector('time')?.title""")
         assert exact and exact.startswith("20") and "T" in exact, f"not the exact time: {exact}"
-        page.shows("still open.mov")
-        page.shows("a program has it open for writing")
+        page.shows("still open.mov", "a program has it open for writing")
         page.picture("settling")
     station.ends("still open.mov", "delivered")
 
@@ -164,40 +159,38 @@ def tester(page, station):
     page.go("route")
     page.type("#path", "slow/next.mov")
     page.press("Test")
-    page.shows("Route slow takes it")
-    page.shows("spiral")
+    page.shows("Route slow takes it", "spiral")
     page.picture("route-answer")
     page.type("#path", "photos/<b>.jpg")
     page.press("Test")
-    page.shows("Route rest takes it")
-    page.shows("<b>.jpg")
+    page.shows("Route rest takes it", "<b>.jpg")
     assert not page.find("main b"), "a path became markup"
 
 
 def log(page, station):
     """The log's tail follows, is filtered, paused, and leads to the file."""
     page.go("log")
-    page.shows("job.delivered", "#lines")
+    page.shows("job.delivered", within="#lines")
     page.choose("#level", "warning")
     page.hides("job.delivered", "#lines")
-    page.shows("warning", "#lines")
+    page.shows("warning", within="#lines")
     page.choose("#level", "info")
     page.type("#find", "harbour")
-    page.shows("harbour.jpg", "#lines")
+    page.shows("harbour.jpg", within="#lines")
     page.hides("setup.exe", "#lines")
     page.go("log")
-    page.shows("setup.exe", "#lines")
+    page.shows("setup.exe", within="#lines")
     page.press("Pause")
     station.put("photos/quiet.jpg", bytes(1000))
     station.ends("quiet.jpg", "delivered")
     page.shows("new event")
     assert "quiet.jpg" not in page.text("#lines"), "it is not paused"
     page.press("Follow")
-    page.shows("quiet.jpg", "#lines")
+    page.shows("quiet.jpg", within="#lines")
     page.run("""[...document.querySelectorAll('#lines a')]
         .findLast((node) => node.textContent.includes('quiet')).click()""")
-    page.shows("Job ", "h1")
-    page.shows("quiet.jpg", ".head")
+    page.shows("Job ", within="h1")
+    page.shows("quiet.jpg", within=".head")
 
 
 def faulty(page, station):
@@ -209,7 +202,7 @@ def faulty(page, station):
     column = lines[number].index('"many"')
     confirm(page, "Reload")
     page.shows("not done")
-    page.shows(f"{station.file}:{number + 1}:{column + 1}: ", "main [role=alert]")
+    page.shows(f"{station.file}:{number + 1}:{column + 1}: ", within="main [role=alert]")
     excerpt = page.run("return document.querySelector('main [role=alert] pre')?.textContent ?? ''").split("\n")
     at = next(index for index, line in enumerate(excerpt) if '"many"' in line)
     assert excerpt[at + 1].index("^") == excerpt[at].index('"many"'), excerpt
@@ -221,9 +214,9 @@ def faulty(page, station):
 def configuration(page, station):
     """The configuration is shown without its secrets; a reload says what changed, or what is wrong."""
     page.go("config")
-    page.shows("queue_warning", "pre")
+    page.shows("queue_warning", within="pre")
     assert TOKEN not in page.text(), "the page shows a secret"
-    page.shows("***", "pre")
+    page.shows("***", within="pre")
     station.settings["limits"]["queue_warning"] = 30
     station.write()
     confirm(page, "Reload")

@@ -17,15 +17,14 @@ def says_health(page, health):
 def overview(page, station):
     """The overview says what needs somebody, what moves and how fast, and its sum holds."""
     page.go("")
-    page.shows("away is down", "main", 40)
-    page.shows("needs you", ".health")
+    page.shows("away is down", seconds=40)
+    page.shows("needs you", within=".health")
     until(lambda: says_health(page, station.get("status")["health"]), what="what the agent says of its health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")
     first = float(bar.get_attribute("value"))
     until(lambda: float(page.one("progress").get_attribute("value")) > first, 15, "the bar moves")
-    page.shows("KiB/s", ".progress", 15)
-    page.shows("left", ".progress", 15)
+    page.shows("KiB/s", "left", within=".progress", seconds=15)
     label = page.one(".graph svg").get_attribute("aria-label")
     assert label.startswith("Rate of the last hour"), label
     status = station.get("status")
@@ -39,7 +38,7 @@ def hostile_names(page, station):
     """Names that would be markup are text, on every page that has names."""
     for view in ("files", "log"):
         page.go(view)
-        page.shows("img src=x onerror", "main")
+        page.shows("img src=x onerror")
         assert not page.find("main img, main script"), f"a name became markup in {view}"
     page.go("files")
     page.one("a.job")
@@ -58,7 +57,7 @@ def every_page(page, station):
         held.flush()
         for view in [*VIEWS, f"files/{job}"]:
             page.read(f"{station.url}/#/{view}")
-            page.shows(VIEWS.get(view, f"Job {job}"), "h1")
+            page.shows(VIEWS.get(view, f"Job {job}"), within="h1")
             for scheme in ("light", "dark"):
                 page.emulate(scheme)
                 page.audit(f"{view or 'overview'}, {scheme}")
@@ -97,7 +96,7 @@ def themes(page, station):
     page.press("System", ".tools")
     assert back() == light, "Light is not light"
     page.open(station.url + "/")
-    page.shows("Light", ".tools")
+    page.shows("Light", within=".tools")
     assert back() == light, "the choice is forgotten"
     page.press("Light", ".tools")
     page.press("Dark", ".tools")
@@ -114,7 +113,7 @@ def keyboard(page, station):
     page.keys(Keys.ENTER)
     assert page.run(focus).get_attribute("id") == "main", "the skip link leads elsewhere"
     page.keys("gf")
-    page.shows("Files", "h1")
+    page.shows("Files", within="h1")
     page.one("a.job")
     page.keys("j")
     first = page.run(focus).text
@@ -128,19 +127,19 @@ def keyboard(page, station):
     page.keys("x")
     page.shows("1 file selected")
     page.keys("x", Keys.ENTER)
-    page.shows("Job ", "h1")
+    page.shows("Job ", within="h1")
     page.keys(Keys.ESCAPE)
-    page.shows("Files", "h1")
+    page.shows("Files", within="h1")
     page.keys("/")
     assert page.run(focus).get_attribute("id") == "q", "/ does not search"
     page.keys(Keys.ESCAPE, "?")
-    page.shows("Keys", "dialog")
+    page.shows("Keys", within="dialog")
     page.picture("keys")
     page.keys(Keys.ESCAPE)
     until(lambda: not page.find("dialog[open]"), what="Esc closes the help")
     for key, view in (("d", "destinations"), ("w", "roots"), ("r", "route"), ("l", "log"), ("c", "config"), ("o", "")):
         page.keys("g" + key)
-        page.shows(VIEWS[view], "h1")
+        page.shows(VIEWS[view], within="h1")
 
 
 CHECKS = [(check, None) for check in (overview, hostile_names, every_page, phone, themes, keyboard)]

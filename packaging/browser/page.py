@@ -110,13 +110,13 @@ class Page:
     def read(self, url):
         """Loads the page anew, until it has all that it shows."""
         self.open(url)
-        self.shows("live", "#connection")
+        self.shows("live", within="#connection")
         until(lambda: "Reading…" not in self.text(), what=f"{url} is read")
 
     def go(self, view):
         """To a view, or to one file; `view` may have a query."""
         self.run("location.hash = arguments[0]", "#/" + view)
-        self.shows(VIEWS.get(view.partition("?")[0], "Job "), "h1")
+        self.shows(VIEWS.get(view.partition("?")[0], "Job "), within="h1")
 
     def find(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
@@ -127,8 +127,9 @@ class Page:
     def text(self, selector="main"):
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
-    def shows(self, text, selector="main", seconds=10):
-        until(lambda: text in self.text(selector), seconds, f"'{text}' in {selector}", words=lambda: self.text(selector)[:1500])
+    def shows(self, *texts, within="main", seconds=10):
+        for text in texts:
+            until(lambda: text in self.text(within), seconds, f"'{text}' in {within}", words=lambda: self.text(within)[:1500])
 
     def hides(self, text, selector="main", seconds=10):
         until(lambda: text not in self.text(selector), seconds, f"'{text}' gone from {selector}")

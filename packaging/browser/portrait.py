@@ -79,9 +79,9 @@ def main():
         page.emulate("light")
         page.read(station.url + "/")
         work(station)
-        page.shows("is down", ".health", 40)
+        page.shows("is down", within=".health", seconds=40)
         until(lambda: len(page.find("main progress")) >= 3, what="three bars")
-        page.shows("left", ".progress", 15)
+        page.shows("left", within=".progress", seconds=15)
         page.picture(picture.stem)
     finally:
         if page:

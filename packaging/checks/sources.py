@@ -70,14 +70,8 @@ ALL_KINDS = ("Sources/InletPipelines/DestinationKind.swift", "Sources/InletSandb
 KIND_COMMAND = re.compile(r"^ *\w+\.self,$")
 
 # In code (comments and strings taken out) these end a promise: structured concurrency, no crash, no blocked thread.
-FORBIDDEN = [
-    (re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{"), "Task {"),
-    (re.compile(r"\bTask\.detached\b"), "Task.detached"),
-    (re.compile(r"\btry!"), "try!"),
-    (re.compile(r"\bfatalError\s*\("), "fatalError("),
-    (re.compile(r"\bThread\.sleep\b"), "Thread.sleep"),
-    (re.compile(r"\busleep\s*\("), "usleep("),
-]
+FORBIDDEN = re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{|\bTask\.detached\b|\btry!"
+                       r"|\bfatalError\s*\(|\bThread\.sleep\b|\busleep\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
 SWALLOWED = re.compile(r"\btry\?")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
@@ -150,13 +144,10 @@ def kinds_at_home():
         yield f"Sources/InletPipelines/{missing}/{missing}.swift is missing: has the kind another name now?"
 
 
-def forbidden_words():
-    for name in SOURCES:
-        for pattern, words in FORBIDDEN:
-            for match in pattern.finditer(CODE[name]):
-                yield f"{name}:{line_of(CODE[name], match.start())}: {words}"
-        for match in UNFINISHED.finditer(TEXT[name]):
-            yield f"{name}:{line_of(TEXT[name], match.start())}: {match[1]}"
+def without(pattern, files, texts, words=""):
+    """The check that a pattern stands in none of these files."""
+    return lambda: (f"{name}:{line_of(texts[name], match.start())}: {match[0]}{words}" for name in files
+                    for match in pattern.finditer(texts[name]))
 
 
 def reasons_for_unsafe():
@@ -240,12 +231,6 @@ def page_format():
                 yield f"{name}:{number}: {match[0].strip()}"
 
 
-def local_paths():
-    for name in FILES:
-        for match in LOCAL_PATH.finditer(TEXT[name]):
-            yield f"{name}:{line_of(TEXT[name], match.start())}: a path of one machine: {match[0]}…"
-
-
 def debug_only():
     named = set()
     for name in SOURCES:
@@ -262,12 +247,6 @@ def debug_only():
         yield f"{missing} is read nowhere: has it another name now?"
 
 
-def skipped_tests():
-    for name in TESTS:
-        for match in SKIPPED_TEST.finditer(CODE[name]):
-            yield f"{name}:{line_of(CODE[name], match.start())}: {match[0]}: a test that does not count"
-
-
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
     if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
@@ -280,14 +259,15 @@ def names_in_pages():
 CHECKS = [
     ("one dependency, one door", one_door),
     ("what is particular to a kind of destination is in its folder", kinds_at_home),
-    ("no forbidden words", forbidden_words),
+    ("no forbidden words", without(FORBIDDEN, SOURCES, CODE)),
+    ("nothing is left to do", without(UNFINISHED, SOURCES, TEXT)),
     ("unsafe annotations give their reason", reasons_for_unsafe),
     (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),
     (f"files have at most {FILE_LINES} lines", file_lengths),
     (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
     ("the page's files are formatted", page_format),
-    ("no paths of one machine", local_paths),
-    ("no skipped tests", skipped_tests),
+    ("no paths of one machine", without(LOCAL_PATH, FILES, TEXT)),
+    ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
     ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
     ("what tests arm is in debug builds only", debug_only),

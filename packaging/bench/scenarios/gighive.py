@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from agent import HERE, Agent, configure
 from loads import write_sparse
-from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end
-from report import GIB, Failed, Given, Row, bounded, table
+from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end, show_peaks
+from report import GIB, Failed, Given, Row, bounded, figure
 from servers import Server, keeping_code
 
 MOST_RSS, MOST_GROWTH, LEAST_SPEED = 40, 20, 0.8
@@ -81,13 +81,13 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Server(sys.executable, "-B", HERE / "gighive_sink.py") as sink:
         found = measure(folder / "usual", sink, given.gib, given.rounds)
         kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if keeping_code() else {}
-    table(f"{given.gib:g} GiB, median of {given.rounds}", ["", "GiB/s", "CPU s/GiB", "over idle MiB"], [
-        [way, f"{median(one.speed for one in rounds) / GIB:.2f}", f"{median(one.cpu for one in rounds) / given.gib:.2f}",
-         f"{median(one.growth for one in rounds):.1f}" if rounds[0].peak else "-"] for way, rounds in found.items()])
     peaks = {way: highest(found[way]) for way in WAYS}
-    peaks |= {f"{way}, if inlet gave back no code": highest(kept[way]) for way in WAYS if kept}
-    table("peak memory, MiB", ["", *peaks["tus"].most], [[way, *peak.cells()] for way, peak in peaks.items()])
-    base, rows = median(one.speed for one in found["curl -F"]), []
+    show_peaks("peak memory, MiB", peaks | {f"{way}, if inlet gave back no code": highest(kept[way]) for way in WAYS if kept})
+    rows = []
+    for way, rounds in found.items():
+        rows += [figure(f"{way}, {given.gib:g} GiB", [one.speed / GIB for one in rounds], " GiB/s", 2),
+                 figure(f"{way}, CPU", [one.cpu / given.gib for one in rounds], " s/GiB", 2)]
+    base = median(one.speed for one in found["curl -F"])
     for way in WAYS:
         rows += [bounded(f"{way}, of curl -F's bytes/s", median(one.speed for one in found[way]) / base, LEAST_SPEED, "", 2,
                          is_least=True),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agent import Agent, configure, spiral
 from loads import write_sparse
-from process import Highest, memory, reset_peak
-from report import GIB, Given, Row, bounded, table
+from process import Highest, memory, reset_peak, show_peaks
+from report import GIB, Given, Row, bounded
 from servers import Sink, closed_port, keeping_code
 
 LIMIT_MIB = 40
@@ -61,8 +61,7 @@ def measure(folder: Path, given: Given, environment: dict[str, str] | None = Non
 
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     found = measure(folder / "usual", given)
-    kept = measure(folder / "kept", given, keeping_code()) if keeping_code() else {}
-    for title, peaks in (("peak memory, MiB", found), ("the same, MiB, if inlet gave back no code", kept)):
-        if peaks:
-            table(title, ["", *next(iter(peaks.values())).most], [[what, *peak.cells()] for what, peak in peaks.items()])
+    show_peaks("peak memory, MiB", found)
+    if environment := keeping_code():
+        show_peaks("the same, MiB, if inlet gave back no code", measure(folder / "kept", given, environment))
     return "targets", [bounded(what, peak.most["VmHWM"], LIMIT_MIB, " MiB") for what, peak in found.items()]

@@ -71,13 +71,13 @@ def multiply(database: sqlite3.Connection, total: int) -> None:
         return
     copies = f"""(WITH RECURSIVE copy(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < {total // count - 1})
         SELECT n FROM copy)"""
-    for table, kept in KEPT.items():
-        columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})") if row[1] not in kept]
-        values = ", ".join("key || '-' || n" if name == "key" else name for name in columns)
+    for name, kept in KEPT.items():
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})") if row[1] not in kept]
+        values = ", ".join("key || '-' || n" if column == "key" else column for column in columns)
         key = kept[-1]
         database.execute(f"""
-            INSERT INTO {table} ({key}, {", ".join(columns)})
-            SELECT n * {count} + {key}, {values} FROM {copies}, {table} WHERE {key} <= {last} ORDER BY 1""")
+            INSERT INTO {name} ({key}, {", ".join(columns)})
+            SELECT n * {count} + {key}, {values} FROM {copies}, {name} WHERE {key} <= {last} ORDER BY 1""")
 
 
 def pause(journal: Path, is_paused: int = 1) -> None:
