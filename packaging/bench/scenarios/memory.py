@@ -26,7 +26,9 @@ def huge_file(folder: Path, size: int, environment: dict[str, str] | None) -> Hi
     """While a sparse file of `size` bytes is sent."""
     with Sink(etag="md5") as sink:
         config = configure(folder, {"store": spiral(sink.url, verify="md5")})
-        with Agent(config, environment) as agent, Highest(memory, agent.pid) as peak:
+        # From the start of the process on.
+        with Agent(config, environment, is_awaited=False) as agent, Highest(memory, agent.pid) as peak:
+            agent.wait_count("agent.ready", 1, 30)
             os.rename(write_sparse(folder / "huge.bin", size), folder / "drop" / "huge.bin")
             agent.wait_count("job.delivered", 1, 1800)
         return peak
@@ -36,8 +38,9 @@ def many_small_files(folder: Path, count: int, environment: dict[str, str] | Non
     """While they wait, while they are sent, and the seconds that the sending took."""
     port = closed_port()
     config = configure(folder, {"store": spiral(f"http://127.0.0.1:{port}", verify="size")})
-    with Agent(config, environment) as agent:
+    with Agent(config, environment, is_awaited=False) as agent:
         with Highest(memory, agent.pid) as waiting:
+            agent.wait_count("agent.ready", 1, 30)
             for number in range(count):
                 (folder / "drop" / f"small-{number:05}.bin").write_bytes(os.urandom(4096))
             agent.wait_count("job.admitted", count, every=0.5)
