@@ -268,7 +268,7 @@ def failures() -> None:
             ((1, 1, "no"), (1, 1, 1), (1, 2, 2), 1, 1), ((1, 9, 9), (1, 1, 1), (1, 2, 2), 0, 1)):
         run = throughput.Measurement(Path(), options(["--rounds", "2", "--peers", "curl"]))
         rounds = {S3: list(ours), "inlet send s3": list(sent), "s5cmd": list(s5cmd)}
-        run.clients = [clients.Client(name, None, "always") for name in rounds]
+        run.clients = [clients.Client(name, None) for name in rounds]
         run.one_round = one_round
         with contextlib.redirect_stdout(io.StringIO()):
             found = run.measure(Load("2x16KiB"), Load("2x16KiB"), "http", "size")

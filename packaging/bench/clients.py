@@ -78,13 +78,13 @@ def differences(wanted: Wanted, found: Wanted) -> list[str]:
 
 @dataclass
 class Client:
-    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round, or in
-    every one of big files; others, which are slower, in the first one."""
+    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round; others,
+    which are slower, in the first one."""
 
     name: str
     # Of a sink, a load, an empty folder and the check that is asked for.
     send: Callable[[Sink, Load, Path, str], Figures]
-    compared: str = "never"
+    is_compared: bool = True
     checks: tuple[str, ...] = CHECKS
     note: str = ""
     version: tuple[Any, ...] = ()
@@ -103,9 +103,6 @@ class Client:
             return "it sends big files only"
         is_long = load.count > self.most_files and not is_all
         return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
-
-    def is_in_round(self, number: int, load: Load) -> bool:
-        return self.compared == "always" or self.compared == "big" and load.is_big or number == 0
 
     def asked_version(self) -> str:
         done = subprocess.run(self.version, capture_output=True, text=True, timeout=60)
@@ -211,17 +208,17 @@ def peer(name: str, program: str | None, command: Callable[..., Command], note: 
 
 def clients() -> list[Client]:
     return [
-        Client("inlet run r2", functools.partial(run, "r2"), "always", ("size", "md5")),
-        Client("inlet run s3", functools.partial(run, "s3"), "always"),
-        Client("inlet send r2", functools.partial(send, "r2"), "big", ("size", "md5")),
-        Client("inlet send s3", functools.partial(send, "s3"), "big"),
+        Client("inlet run r2", functools.partial(run, "r2"), checks=("size", "md5")),
+        Client("inlet run s3", functools.partial(run, "s3")),
+        Client("inlet send r2", functools.partial(send, "r2"), checks=("size", "md5")),
+        Client("inlet send s3", functools.partial(send, "s3")),
         peer("curl", found("curl"), curl, "`curl -T`: no signature, no checksum; one file after another on one connection", "-V",
-             compared="always", has_only_big=True),
-        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version", compared="always"),
+             has_only_big=True),
+        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version"),
         peer("rclone", found("rclone"), rclone,
-             "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files"),
+             "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files", is_compared=False),
         peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
-             most_files=10_000),
+             most_files=10_000, is_compared=False),
         # Its Python interface takes a host without a port.
         peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)",
-             ports=(80, 443))]
+             ports=(80, 443), is_compared=False)]

@@ -47,10 +47,6 @@ class Filler(Worker):
         self._drop, self._staging, self._random = folder / "drop", folder / "staging", random.Random(seed)
         self._permits: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self.sources: list[Source] = []
-        self._staging.mkdir()
-        for kind in [*KINDS, "units"]:
-            for policy in POLICIES:
-                (self._drop / kind / policy).mkdir(parents=True)
 
     def allow(self, count: int) -> None:
         """Paces the filler by kills, so that the disk it needs does not depend on their speed."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent import Agent, configure, lines_of, route, status
+from everywhere import POLICIES
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
 from process import until
@@ -22,8 +23,6 @@ from servers import Sandbox
 
 # What a round is called, and how many descriptors the agent has in it.
 ROUNDS = (("plain", None), ("64 descriptors", 64))
-# By the first folder of a file: what becomes of a source that is delivered.
-POLICIES = ("keep", "archive", "delete")
 # About one call in so many begins a fault.
 EVERY = 40
 # The writers stop when so many seconds have passed, though not all calls have failed; and so is what comes after them bounded.
@@ -155,15 +154,6 @@ class Round:
         self.environment = os.environ | {"INLET_FAULTS": f"{places};seed={seed};count={count};every={EVERY}",
                                          "INLET_FAULTS_LOG": str(self.failed_calls)}
 
-    def configure(self, sandbox: Sandbox) -> Path:
-        (self.folder / "library").mkdir()
-        # So many attempts that what passes ends no file.
-        retry = {"attempts": 100, "backoff": "200ms", "max_backoff": "2s"}
-        return configure(
-            self.folder, {"s3": sandbox.s3(), "library": {"type": "folder", "path": f"{self.folder}/library"}},
-            [route(policy, "library", "s3", key="{dir}/{name}", path=f"{policy}/**", on_success=policy, retry=retry)
-             for policy in POLICIES], {"settle": "100ms", "poll": "1s"}, self.roots)
-
     def failed(self) -> list[str]:
         """CALL ERRNO PATH of each call that did not go through."""
         return self.failed_calls.read_text(errors="replace").splitlines() if self.failed_calls.exists() else []
@@ -208,7 +198,13 @@ class Round:
         """- Returns: what is found at the end, the jobs, and the agent's exit code."""
         try:
             with Sandbox(self.folder) as sandbox:
-                config = self.configure(sandbox)
+                (self.folder / "library").mkdir()
+                # So many attempts that what passes ends no file.
+                retry = {"attempts": 100, "backoff": "200ms", "max_backoff": "2s"}
+                config = configure(
+                    self.folder, {"s3": sandbox.s3(), "library": {"type": "folder", "path": f"{self.folder}/library"}},
+                    [route(policy, "library", "s3", key="{dir}/{name}", path=f"{policy}/**", on_success=policy, retry=retry)
+                     for policy in POLICIES], {"settle": "100ms", "poll": "1s"}, self.roots)
                 before, user = ("prlimit", f"--nofile={limit}:{limit}") if limit else (), {}
                 if os.geteuid() == 0:
                     for path in [self.folder, *self.folder.rglob("*")]:

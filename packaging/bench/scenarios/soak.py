@@ -77,10 +77,6 @@ class Stream(Worker):
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__()
         self._folder, self._random, self.count = folder, random.Random(seed), 0
-        (folder / "staging").mkdir()
-        for kind in KINDS:
-            for policy in ("archive", "delete"):
-                (folder / "drop" / kind / policy).mkdir(parents=True)
 
     def work(self) -> None:
         begin = before = time.monotonic()

@@ -117,7 +117,7 @@ class Measurement:
         able = self.able(load, probe, group)
         rounds = group["clients"] = {client.name: [] for client in able}
         for number, client in itertools.product(range(self.given.rounds), able):
-            if client.name not in group["left_out"] and client.is_in_round(number, load):
+            if client.name not in group["left_out"] and (client.is_compared or number == 0):
                 if figures := self.tried(client, load, group):
                     rounds[client.name].append(figures)
         return group
