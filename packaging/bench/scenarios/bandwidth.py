@@ -110,11 +110,6 @@ class Lab(contextlib.ExitStack):
         rates = {name: (count - before[name][1]) / (now - before[name][0]) for name, (now, count) in taken().items()}
         return Measured(rates, median(sending))
 
-    def arrived(self, to: str, name: str, seconds: float = 120) -> float:
-        """When the sink has had all of this object, by the clock of the wall."""
-        self.agent.wait_for(name, lambda: name in self.sinks[to].objects(), seconds, every=0.004)
-        return time.time()
-
     def ended_row(self, by: str) -> Row:
         """Bodies that a sink saw break off, and deliveries that inlet had to begin again."""
         return none(f"transfers that {by} ended", int(sum(self.stats("cut").values())) + self.agent.count("job.retry"))
@@ -198,7 +193,9 @@ def small(folder: Path, given: Given) -> list[Row]:
         time.sleep(2)
         for number in range(SMALL_FILES):
             appeared = lab.drop(FIRST, f"small-{number:03}", SMALL)
-            times.append((lab.arrived(FIRST, f"small-{number:03}-00000.bin") - appeared) * 1000)
+            lab.agent.wait_for(f"small file {number}", lambda: f"small-{number:03}-00000.bin" in lab.sinks[FIRST].objects(), 120,
+                               every=0.004)
+            times.append((time.time() - appeared) * 1000)
         beside, ended = lab.measure(2), lab.ended_row("small files")
     what = f"{len(times)} files of {SMALL >> 10} KiB beside {BIG_FILES} big ones at {SMALL_RATE}"
     return [

@@ -67,60 +67,40 @@ class Scene(NamedTuple):
 
 
 def judge(scene: Scene) -> Findings:
-    found = Findings("gone", "twice", "torn", "no proof", "missed", "well")
-    for part in (gone, copies, sources, missed, well):
-        part(found, scene)
-    return found
-
-
-def gone(found: Findings, scene: Scene) -> None:
-    """No more files are called gone than went."""
+    found, left = Findings("gone", "twice", "torn", "no proof", "missed", "well"), scene.undelivered()
+    # No more files are called gone than went.
     for path, states in scene.jobs.items():
         count, most = states.count("gone"), scene.book.departures[path]
         if count > most:
             found.note("gone", path, f"{count} times, and it left {most} times")
-    for now in scene.undelivered():
-        if scene.jobs.get(now.path, [""])[-1] == "gone":
-            found.note("gone", now.path, "and it is there, undelivered")
-
-
-def copies(found: Findings, scene: Scene) -> None:
-    """A content is nowhere under more names than it had, and nothing is a mixture of two."""
+    # A content is nowhere under more names than it had, and nothing is a mixture of two.
     names = Counter(version.sha256 for version in scene.book.versions)
-    for destination, held in scene.held.items():
-        for digest, count in held.items():
-            if not names[digest]:
-                found.note("torn", digest[:12], f"{destination}: no file ever had these bytes")
-            elif count > names[digest]:
-                path = next(one.path for one in scene.book.versions if one.sha256 == digest)
-                found.note("twice", path, f"{destination}: {count} times, and {names[digest]} files had it")
-
-
-def sources(found: Findings, scene: Scene) -> None:
-    """What its writer did not take is somewhere on the disk, or at every destination."""
+    for destination, digest, count in ((name, *one) for name, held in scene.held.items() for one in held.items()):
+        if not names[digest]:
+            found.note("torn", digest[:12], f"{destination}: no file ever had these bytes")
+        elif count > names[digest]:
+            path = next(one.path for one in scene.book.versions if one.sha256 == digest)
+            found.note("twice", path, f"{destination}: {count} times, and {names[digest]} files had it")
+    # What its writer did not take is somewhere on the disk, or at every destination.
     kept = set(scene.disk.values())
     for path, now in scene.book.present.items():
         if now.sha256 not in kept and not scene.has(now.sha256):
             where = [name for name, held in scene.held.items() if held[now.sha256]]
             found.note("no proof", path, f"gone from the disk, and only at {where}" if where else "gone altogether")
-
-
-def missed(found: Findings, scene: Scene) -> None:
-    """Of what is not delivered a job says so, or its watched folder does."""
+    # What is there and not delivered is not called gone, and a job says so of it, or its watched folder does.
     is_said = any(one["about"] == "root" for one in scene.status["health"].get("findings", []))
-    for now in scene.undelivered():
+    for now in left:
         states = scene.jobs.get(now.path, [])
+        if states[-1:] == ["gone"]:
+            found.note("gone", now.path, "and it is there, undelivered")
         if not is_said and not OPEN & set(states):
             found.note("missed", now.path, ", ".join(states) or "nobody saw it")
-
-
-def well(found: Findings, scene: Scene) -> None:
-    """Status calls nothing well while something is open."""
+    # Status calls nothing well while something is open.
     sentence = scene.status["health"]["sentence"]
     counts = {name: count for name, count in scene.status["files"].items() if count and name in OPEN}
-    left, surplus = len(scene.undelivered()), found.counts["gone"]
-    if sentence.startswith("All is well") and (counts or left or surplus):
-        found.note("well", sentence, f"{left} undelivered, {surplus} wrongly gone, {counts}")
+    if sentence.startswith("All is well") and (counts or left or found.counts["gone"]):
+        found.note("well", sentence, f"{len(left)} undelivered, {found.counts['gone']} wrongly gone, {counts}")
+    return found
 
 
 # A round

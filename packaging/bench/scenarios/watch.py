@@ -41,14 +41,6 @@ def touch(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
 
 
-def make_storm(root: Path, count: int, first: int) -> None:
-    for number in range(first, first + count):
-        folder = f"{root}/{number}/DCIM/100CANON"
-        os.makedirs(folder)
-        with open(f"{folder}/f{number}.bin", "wb", buffering=0) as file:
-            file.write(b"x")
-
-
 def make_tree(root: Path, files: int, directories: int) -> None:
     """`files` empty files, spread over `directories` folders, a hundred of these in each folder above them."""
     number = 0
@@ -129,7 +121,10 @@ def storm(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
             for run in range(RUNS if kind is Inlet else PEERS_RUNS):
                 before = watcher.noticed()
                 (root / str(run)).mkdir()
-                make_storm(root / str(run), 1000, 1000 * run)
+                for number in range(1000 * run, 1000 * (run + 1)):
+                    os.makedirs(folder := f"{root}/{run}/{number}/DCIM/100CANON")
+                    with open(f"{folder}/f{number}.bin", "wb", buffering=0) as file:
+                        file.write(b"x")
                 seen.append(watcher.wait_noticed(before + 1000, QUIET)[0] - before)
         return (min(seen),)
 
