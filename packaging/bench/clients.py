@@ -65,15 +65,11 @@ class Load:
 
 def differences(wanted: Wanted, found: Wanted) -> list[str]:
     """What is wrong with what arrived. MD5s are compared where both sides know one."""
-    lines = [f"{name} is missing" for name in wanted if name not in found]
-    lines += [f"{name} was never sent" for name in found if name not in wanted]
-    for name in wanted.keys() & found.keys():
-        (size, md5), (got, got_md5) = wanted[name], found[name]
-        if size != got:
-            lines.append(f"{name} has {got:,} bytes of {size:,}")
-        elif "-" not in (md5, got_md5) and md5 != got_md5:
-            lines.append(f"{name} has the MD5 {got_md5}, not {md5}")
-    return lines
+    def is_same(sent: tuple[int, str], got: tuple[int, str]) -> bool:
+        return sent[0] == got[0] and ("-" in (sent[1], got[1]) or sent[1] == got[1])
+
+    return [f"{name}: {found.get(name, 'nothing')} of {wanted.get(name, 'nothing')}" for name in wanted | found
+            if name not in wanted or name not in found or not is_same(wanted[name], found[name])]
 
 
 @dataclass

@@ -8,20 +8,17 @@ MIRROR="${INLET_MIRROR:-http://deb.debian.org/debian}"
 
 # try_package SCRIPT [FILE.deb]: how both scripts begin. Sets `package` to the file, or to one that is built; opens a tree.
 try_package() {
-    own_mounts "$@"
+    ((EUID == 0)) || die "$EX_UNAVAILABLE" "$1 needs root: it mounts and changes into a Debian tree"
     (($# <= 2)) || die 64 "usage: ${1##*/} [FILE.deb]"
+    # Once more, with mounts that nobody else sees and that end with the script.
+    if [[ -z ${INLET_OWN_MOUNTS:-} ]]; then
+        export INLET_OWN_MOUNTS=1
+        exec unshare --mount --propagation private -- "$@"
+    fi
     export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
     package="${2:-}"
     [[ -n $package ]] || package="$(packaging/deb/build.sh)"
     open_tree
-}
-
-# own_mounts "$0" "$@": begins again with mounts that nobody else sees and that end with the script.
-own_mounts() {
-    ((EUID == 0)) || die "$EX_UNAVAILABLE" "$1 needs root: it mounts and changes into a Debian tree"
-    [[ -z ${INLET_OWN_MOUNTS:-} ]] || return 0
-    export INLET_OWN_MOUNTS=1
-    exec unshare --mount --propagation private -- "$@"
 }
 
 # The base tree, made once. The mark is made last: a tree that was left half done is made again.
