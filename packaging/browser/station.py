@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+import agent  # noqa: E402
 import process  # noqa: E402
-from agent import binary  # noqa: E402
 from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
@@ -44,14 +43,14 @@ class Agent:
         self.secrets = secrets
         self.settings = {
             "state_dir": str(base / "state"),
-            "log": {"level": "info", "output": str(base / "inlet.log")},
+            "log": {"level": "info", "output": "stderr", "format": "json"},
             "dashboard": {"listen": f"127.0.0.1:{self.port}"}
                          | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
             "watch": [{"path": str(self.drop), "settle": "0s"}],
         }
         self.file = base / "inlet.yaml"
-        self.process = None
+        self.agent = None
 
     def write(self):
         # JSON is YAML.
@@ -59,14 +58,10 @@ class Agent:
 
     def start(self):
         self.write()
-        self.process = subprocess.Popen(
-            [binary(), "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
-            stderr=(self.base / "inlet.err").open("a"))
-        until(self.answers, what=f"the agent answers on {self.url} (see {self.base}/inlet.err)")
+        self.agent = agent.Agent(self.file)
+        until(self.answers, what="answer of the agent", process=self.agent.process, words=self.agent.tail)
 
     def answers(self):
-        if self.process.poll() is not None:
-            raise AssertionError("the agent ended: " + (self.base / "inlet.err").read_text()[-2000:])
         try:
             return self.get("session")
         except OSError:
@@ -81,12 +76,11 @@ class Agent:
 
     def kill(self):
         """As the kernel or a power cut would."""
-        self.process.kill()
-        self.process.wait(20)
+        self.agent.kill()
 
     def stop(self):
-        if self.process:
-            process.end(self.process)
+        if self.agent:
+            self.agent.stop()
 
     def put(self, name, content=b"some text\n"):
         """Drops a file; `name` is below the watched folder, as bytes or text."""

@@ -41,8 +41,7 @@ class Described(Agent):
     def is_well(self):
         """The same process still answers, and nothing happened that was not to happen."""
         until(lambda: self.answers() and self.get("status")["running"], 30, "it is still ready")
-        said = "".join((self.base / name).read_text() for name in ("inlet.log", "inlet.err"))
-        found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', said)
+        found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', self.agent.log.read_text())
         if found:
             sys.exit("its log tells of what was not to happen: " + found[0][:2000])
 
