@@ -92,30 +92,20 @@ def many(page, station):
 
 def pause(page, station):
     """A paused destination gets nothing, says so, and goes on when resumed."""
-    def card():
-        return page.run("""return [...document.querySelectorAll('.card')].find((card) =>
-            card.querySelector('h2 a').textContent === 'library')""")
-
-    def press(word):
-        until(lambda: page.run("""const found = [...arguments[0].querySelectorAll('button')]
-            .find((node) => node.textContent === arguments[1]); found?.click(); return Boolean(found)""", card(), word),
-            what=word)
-
+    card = ".card:has(h2 a[href$='library'])"
     page.go("destinations")
-    until(card, what="the card of 'library'")
-    press("Pause…")
+    page.press("Pause…", card)
     page.press("Pause", "dialog")
-    until(lambda: "paused" in card().text, what="it says that it is paused")
+    page.shows("paused", within=card)
     station.put("photos/later.jpg", bytes(2000))
     until(lambda: station.job("later.jpg"), what="the file is taken in all the same")
     assert station.job("later.jpg")["state"] == "pending"
     page.go("")
     page.shows("library is paused")
     page.go("destinations")
-    until(card, what="the card of 'library'")
-    press("Resume")
+    page.press("Resume", card)
     station.ends("later.jpg", "delivered")
-    until(lambda: "paused" not in card().text, what="it says that it goes on")
+    page.hides("paused", card)
 
 
 def limit(page, station):
