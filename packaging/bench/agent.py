@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from process import end, until
+from process import Child, end, until
 from report import Failed
 
 HERE = Path(__file__).resolve().parent
@@ -115,7 +115,7 @@ class Tail:
         return piece[:whole]
 
 
-class Agent:
+class Agent(Child):
     """As a context it has started when that begins, and is stopped at its end. Its log goes to a file: a pipe that nobody empties
     would stop what is measured; `output` is another place. `before` is a command that runs another in its own process, as
     `prlimit` does. Who kills it before it is ready says so (`is_awaited`)."""
@@ -141,9 +141,6 @@ class Agent:
                 self.kill()
                 raise
         return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.stop()
 
     def stop(self) -> int:
         """- Returns: its exit code."""

@@ -42,6 +42,18 @@ def end(process: subprocess.Popen, seconds: float = 60) -> int:
         return process.wait()
 
 
+class Child:
+    """A process that ends with its context."""
+
+    process: subprocess.Popen
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        end(self.process)
+
+
 def cpu_seconds(pid: int) -> float:
     """User and system time; the kernel counts in ticks of 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

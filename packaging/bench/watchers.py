@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import Agent, Tail, configure, route, spiral, status
-from process import cpu_seconds, end, until
+from process import Child, cpu_seconds, end, until
 from report import Failed
 from servers import closed_port
 
@@ -20,7 +20,7 @@ from servers import closed_port
 NAME = rb"f(\d+)\.bin"
 
 
-class Watcher:
+class Watcher(Child):
     """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller empties.
     `is_idle`: it only watches."""
 
@@ -48,8 +48,9 @@ class Watcher:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        for process in filter(None, (self.process, self.server)):
-            end(process)
+        super().__exit__()
+        if self.server:
+            end(self.server)
 
     def wait_ready(self, seconds: float = 900) -> float:
         """Seconds from its start until it watches the whole tree."""

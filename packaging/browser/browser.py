@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+from contextlib import closing
 from pathlib import Path
 
 import checks_action
@@ -111,16 +112,11 @@ def main():
     base = Path(tempfile.mkdtemp(prefix="inlet-browser-"))
     with Sandbox(base) as sandbox:
         for secrets, checks in ((True, CHECKS), (False, OPEN_CHECKS)):
-            station, page = Station(base / ("closed" if secrets else "open"), sandbox, secrets), None
-            try:
+            with closing(Station(base / ("closed" if secrets else "open"), sandbox, secrets)) as station:
                 station.start()
                 prepare(station)
-                page = Page(pictures)
-                failed += run(checks, page, station)
-            finally:
-                if page:
-                    page.quit()
-                station.stop()
+                with closing(Page(pictures)) as page:
+                    failed += run(checks, page, station)
     if failed:
         print(f"{failed} checks failed; what the agent said is in {base}")
         sys.exit(1)

@@ -1,6 +1,7 @@
 """Checks of what the page says when the agent is gone, and back."""
 
 import time
+from contextlib import closing
 
 from page import Page
 from station import TOKEN, until
@@ -98,8 +99,7 @@ def compare(page, station):
 
 def without_a_stream(page, station):
     """Where the stream does not come through, the page asks every two seconds and says so."""
-    other = Page(page.pictures)
-    try:
+    with closing(Page(page.pictures)) as other:
         other.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/v1/events"]})
         other.open(station.url + "/#/files")
         other.shows("asked every 2 s", within="#connection", seconds=20)
@@ -109,5 +109,3 @@ def without_a_stream(page, station):
         assert other.run("return window.marker") == 1, "the page was loaded again"
         faults = other.faults(r"api/v1/events")
         assert not faults, f"the console says {faults}"
-    finally:
-        other.quit()

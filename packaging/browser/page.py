@@ -38,7 +38,7 @@ class Page:
         self.pictures = pictures
         self.hosts = set()
 
-    def quit(self):
+    def close(self):
         self.driver.quit()
 
     def run(self, script, *arguments):

@@ -9,10 +9,11 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from page import Page
-from station import Sandbox, Station, process, until
+from station import Sandbox, Station, until
 
 MIB = 1 << 20
 # Long enough for the rate's graph to have a line.
@@ -69,26 +70,18 @@ def main():
     # A run that was killed may have left it.
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
-    sandbox = Sandbox(base)
-    station = Station(base, sandbox, False)
-    page = None
-    try:
+    with Sandbox(base) as sandbox, closing(Station(base, sandbox, False)) as station:
         station.settings |= settings(station, sandbox)
         station.start()
-        page = Page(picture.parent)
-        page.emulate("light")
-        page.read(station.url + "/")
-        work(station)
-        page.shows("is down", within=".health", seconds=40)
-        until(lambda: len(page.find("main progress")) >= 3, what="three bars")
-        page.shows("left", within=".progress", seconds=15)
-        page.picture(picture.stem)
-    finally:
-        if page:
-            page.quit()
-        station.stop()
-        process.end(sandbox.process)
-        shutil.rmtree(base, ignore_errors=True)
+        with closing(Page(picture.parent)) as page:
+            page.emulate("light")
+            page.read(station.url + "/")
+            work(station)
+            page.shows("is down", within=".health", seconds=40)
+            until(lambda: len(page.find("main progress")) >= 3, what="three bars")
+            page.shows("left", within=".progress", seconds=15)
+            page.picture(picture.stem)
+    shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Agent:
         """As the kernel or a power cut would."""
         self.agent.kill()
 
-    def stop(self):
+    def close(self):
         if self.agent:
             self.agent.stop()
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -92,16 +93,13 @@ def main():
         (True, {"read", "full"}, max(1, questions // 10), "refused",
          {"SCHEMATHESIS_HOOKS": "strangers", "INLET_REFUSALS": REFUSALS}, "questions of a stranger: all refused"),
     ):
-        with tempfile.TemporaryDirectory(prefix="inlet-api-", ignore_cleanup_errors=True) as base:
-            agent = Described(Path(base), has_secrets)
-            try:
-                agent.start()
-                agent.fill()
-                document = asked(agent.get("openapi.json"), needs)
-                count = ask(agent, document, each, checks, environment)
-                agent.is_well()
-            finally:
-                agent.stop()
+        with tempfile.TemporaryDirectory(prefix="inlet-api-", ignore_cleanup_errors=True) as base, \
+                closing(Described(Path(base), has_secrets)) as agent:
+            agent.start()
+            agent.fill()
+            document = asked(agent.get("openapi.json"), needs)
+            count = ask(agent, document, each, checks, environment)
+            agent.is_well()
         print(f"ok    {len(document['paths'])} paths, {count} {said}")
 
 
