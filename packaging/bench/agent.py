@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from process import Child, end, until
 from report import Failed
 
 HERE = Path(__file__).resolve().parent
@@ -49,27 +50,19 @@ def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: An
     return {"name": name, "match": {"path": path.split(",")}, "to": list(to), "key": key, **more}
 
 
-def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]],
+def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]] | None = None,
               watch: dict[str, Any] | None = None, roots: Sequence[Path] = (), **more: Any) -> Path:
-    """`inlet.yaml` below `folder`, with the root `drop` unless there are others. Values are JSON, which is YAML."""
+    """`inlet.yaml` below `folder`, with the root `drop` and one route to all destinations unless there are others. Values are
+    JSON, which is YAML."""
     roots = list(roots) or [folder / "drop"]
     for root in roots:
         root.mkdir(parents=True, exist_ok=True)
     settings = {
         "state_dir": f"{folder}/state", "log": {"level": "info", "output": "stderr", "format": "json"},
-        "destinations": destinations, "routes": routes,
+        "destinations": destinations, "routes": routes or [route("all", *destinations)],
         "watch": [{"path": str(root), "settle": "0s"} | (watch or {}) for root in roots]} | more
-    lines = []
-    for key, value in settings.items():
-        match value:
-            case list():
-                lines += [f"{key}:", *(f"  - {json.dumps(one)}" for one in value)]
-            case dict():
-                lines += [f"{key}:", *(f"  {name}: {json.dumps(one)}" for name, one in value.items())]
-            case _:
-                lines.append(f"{key}: {json.dumps(value)}")
     path = folder / "inlet.yaml"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items()))
     path.chmod(0o600)
     return path
 
@@ -88,6 +81,11 @@ def command(*words: Any, config: Path) -> str:
     if done.returncode != 0:
         raise Failed(f"inlet {' '.join(map(str, words))}: exit {done.returncode}: {done.stderr.strip()}")
     return done.stdout
+
+
+def lines_of(*words: Any, config: Path) -> list[dict[str, Any]]:
+    """All that a command lists."""
+    return [json.loads(line) for line in command(*words, "--limit", 1_000_000, config=config).splitlines()]
 
 
 def status(config: Path) -> dict[str, Any]:
@@ -117,14 +115,15 @@ class Tail:
         return piece[:whole]
 
 
-class Agent:
-    """Its log goes to a file: a pipe that nobody empties would stop what is measured; `output` is another place. `before` is a
-    command that runs another in its own process, as `prlimit` does."""
+class Agent(Child):
+    """As a context it has started when that begins, and is stopped at its end. Its log goes to a file: a pipe that nobody empties
+    would stop what is measured; `output` is another place. `before` is a command that runs another in its own process, as
+    `prlimit` does. Who kills it before it is ready says so (`is_awaited`)."""
 
     def __init__(self, config: Path, environment: dict[str, str] | None = None, before: Sequence[str] = (),
-                 output: int | None = None, **popen: Any) -> None:
+                 output: int | None = None, is_awaited: bool = True, **popen: Any) -> None:
         self.config, self.log = config, config.with_name("inlet.log")
-        self._tail = Tail(self.log)
+        self._tail, self._is_awaited = Tail(self.log), is_awaited
         self._counts: Counter[str] = Counter()
         self._last: dict[str, bytes] = {}
         self._events: list[Event] = []
@@ -135,20 +134,17 @@ class Agent:
         self.pid = self.process.pid
 
     def __enter__(self) -> "Agent":
+        if self._is_awaited:
+            try:
+                self.wait_count("agent.ready", 1, 30)
+            except BaseException:
+                self.kill()
+                raise
         return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.stop()
 
     def stop(self) -> int:
         """- Returns: its exit code."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            return self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return self.process.returncode
+        return end(self.process)
 
     def kill(self) -> None:
         self.process.kill()
@@ -177,17 +173,7 @@ class Agent:
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 600, every: float = 0.05) -> Any:
         """The first true value of `condition`."""
-        deadline = time.monotonic() + seconds
-        while not (result := condition()):
-            if self.process.poll() is not None:
-                raise Failed(f"inlet ended with {self.process.returncode} while waiting for {what}:\n{self.tail()}")
-            if time.monotonic() > deadline:
-                raise Failed(f"no {what} within {seconds} s:\n{self.tail()}")
-            time.sleep(every)
-        return result
-
-    def wait_ready(self, seconds: float = 30) -> None:
-        self.wait_for("agent.ready", lambda: self.count("agent.ready"), seconds)
+        return until(condition, seconds, what, every, self.process, self.tail)
 
     def wait_count(self, event: str, count: int, seconds: float = 600, every: float = 0.05) -> float:
         """- Returns: when the last of so many lines was written."""
@@ -196,13 +182,14 @@ class Agent:
 
     def wait_idle(self, seconds: float, condition: Callable[[], bool] = lambda: True) -> int:
         """Until nothing is pending and `condition` holds, or time is up. - Returns: how many files are pending."""
-        deadline = time.monotonic() + seconds
-        while (pending := status(self.config)["pending"]) or not condition():
-            if self.process.poll() is not None:
-                raise Failed(f"inlet ended with {self.process.returncode}:\n{self.tail()}")
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.5)
+        over, pending = time.monotonic() + seconds, 0
+
+        def is_idle() -> bool:
+            nonlocal pending
+            pending = status(self.config)["pending"]
+            return not pending and condition() or time.monotonic() > over
+
+        self.wait_for("rest", is_idle, 2 * seconds, every=0.5)
         return pending
 
     def tail(self, lines: int = 15) -> str:

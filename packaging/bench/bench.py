@@ -4,15 +4,26 @@ import argparse
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import agent
 from report import Failed, conclude
 
 
+def some_of(allowed: list[str]) -> Callable[[str], list[str]]:
+    """Words with commas between."""
+    def read(text: str) -> list[str]:
+        words = text.split(",")
+        if allowed and (unknown := set(words) - set(allowed)):
+            raise argparse.ArgumentTypeError(f"{min(unknown)} is none of {', '.join(allowed)}")
+        return words
+    return read
+
+
 def parse(scenario: ModuleType, words: list[str]) -> argparse.Namespace:
-    """By the scenario's OPTIONS: {name: default, or (default, help)}. The default False is a flag, a list are choices that can be
-    given again and again, and a type is that of an option without a default."""
+    """By the scenario's OPTIONS: {name: default, or (default, help)}. The default False is a flag, a list are choices of which
+    some can be given, with commas between (any, if it is empty), and a type is that of an option without a default."""
     parser = argparse.ArgumentParser(f"{scenario.__name__.rpartition('.')[2]}.sh", description=scenario.__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in {**scenario.OPTIONS, "--report": (False, "exit 0 also when a target is missed or not measured")}.items():
@@ -21,7 +32,7 @@ def parse(scenario: ModuleType, words: list[str]) -> argparse.Namespace:
         if default is False:
             more = {"action": "store_true"}
         elif isinstance(default, list):
-            more = {"action": "append", "choices": default} if is_option else {"nargs": "*"}
+            more = {"type": some_of(default), "metavar": ",".join(default) or None} if is_option else {"nargs": "*"}
         elif callable(default):
             more = {"type": default}
         else:

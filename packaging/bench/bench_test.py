@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sqlite3
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -52,6 +53,28 @@ def outcome() -> None:
         expect(words, words in said.getvalue(), True)
     expect("at most", [report.bounded("a", value, 40).reached for value in (40.0, 40.1, None)], [True, False, None])
     expect("at least", [report.bounded("a", value, 40, is_least=True).reached for value in (40.0, 39.9)], [True, False])
+
+
+def failure(call: Any) -> str:
+    try:
+        call()
+        return "none"
+    except (Failed, argparse.ArgumentTypeError) as error:
+        return str(error)
+
+
+def waiting() -> None:
+    values, ended = iter([0, "", 7]), subprocess.Popen(["true"])
+    expect("the first true value", process.until(lambda: next(values), 9, "value", 0), 7)
+    expect("the last one", process.until(lambda: 0, 0, every=0), 0)
+    expect("time is up", failure(lambda: process.until(list, 0, "end", 0, words=lambda: "why")), "no end within 0 s:\nwhy")
+    expect("it ended", failure(lambda: process.until(list, 60, "end", process=ended)), "no end before it ended with 0:\n")
+    expect("ended by SIGTERM", process.end(subprocess.Popen(["sleep", "60"])), -15)
+    worker = process.Worker()
+    worker.work = lambda: worker.ended.wait() and bench.some_of(["a"])("b,a")
+    worker.start()
+    expect("what a worker failed with", failure(worker.stop), "b is none of a")
+    expect("a spread", report.figure("", [3.0, 1.0, 2.0], " s").measured, "2.0 s (1.0-3.0)")
 
 
 # crash
@@ -268,7 +291,7 @@ def failures() -> None:
             ((1, 1, "no"), (1, 1, 1), (1, 2, 2), 1, 1), ((1, 9, 9), (1, 1, 1), (1, 2, 2), 0, 1)):
         run = throughput.Measurement(Path(), options(["--rounds", "2", "--peers", "curl"]))
         rounds = {S3: list(ours), "inlet send s3": list(sent), "s5cmd": list(s5cmd)}
-        run.clients = [clients.Client(name, None, "always") for name in rounds]
+        run.clients = [clients.Client(name, None) for name in rounds]
         run.one_round = one_round
         with contextlib.redirect_stdout(io.StringIO()):
             found = run.measure(Load("2x16KiB"), Load("2x16KiB"), "http", "size")
@@ -375,7 +398,7 @@ def texts() -> None:
 
 
 if __name__ == "__main__":
-    for test in (scenarios, outcome, stores, services, books, logs, meddling, speed_targets, resource_targets, figures, failures,
+    for test in (scenarios, outcome, waiting, stores, services, books, logs, meddling, speed_targets, resource_targets, figures, failures,
                  loads, rates, growth, memory, journals, texts):
         test()
         print(f"ok    {test.__name__}")

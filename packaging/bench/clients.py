@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent import HERE, Agent, binary, configure, route, s3, spiral
+from agent import HERE, Agent, binary, configure, s3, spiral
 from loads import write_random
 from process import PATIENCE, cpu_seconds, peak_mib, run_to_end
 from report import Failed
@@ -23,6 +23,8 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 BIG = 4 << 20
 CHECKS = ("size", "md5", "crc32c", "sha256")
 SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
+# Where curl, rclone and the others look for the certificate that they are to trust.
+TRUSTED = ("CURL_CA_BUNDLE", "RCLONE_CA_CERT", "AWS_CA_BUNDLE")
 Figures = tuple[float, float, float]
 # Words and environment.
 Command = tuple[list[Any], dict[str, str]]
@@ -63,26 +65,22 @@ class Load:
 
 def differences(wanted: Wanted, found: Wanted) -> list[str]:
     """What is wrong with what arrived. MD5s are compared where both sides know one."""
-    lines = [f"{name} is missing" for name in wanted if name not in found]
-    lines += [f"{name} was never sent" for name in found if name not in wanted]
-    for name in wanted.keys() & found.keys():
-        (size, md5), (got, got_md5) = wanted[name], found[name]
-        if size != got:
-            lines.append(f"{name} has {got:,} bytes of {size:,}")
-        elif "-" not in (md5, got_md5) and md5 != got_md5:
-            lines.append(f"{name} has the MD5 {got_md5}, not {md5}")
-    return lines
+    def is_same(sent: tuple[int, str], got: tuple[int, str]) -> bool:
+        return sent[0] == got[0] and ("-" in (sent[1], got[1]) or sent[1] == got[1])
+
+    return [f"{name}: {found.get(name, 'nothing')} of {wanted.get(name, 'nothing')}" for name in wanted | found
+            if name not in wanted or name not in found or not is_same(wanted[name], found[name])]
 
 
 @dataclass
 class Client:
-    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round, or in
-    every one of big files; others, which are slower, in the first one."""
+    """`send` gives seconds, CPU seconds and peak RSS in MiB of a load. What targets compare takes part in every round; others,
+    which are slower, in the first one."""
 
     name: str
     # Of a sink, a load, an empty folder and the check that is asked for.
     send: Callable[[Sink, Load, Path, str], Figures]
-    compared: str = "never"
+    is_compared: bool = True
     checks: tuple[str, ...] = CHECKS
     note: str = ""
     version: tuple[Any, ...] = ()
@@ -102,9 +100,6 @@ class Client:
         is_long = load.count > self.most_files and not is_all
         return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
 
-    def is_in_round(self, number: int, load: Load) -> bool:
-        return self.compared == "always" or self.compared == "big" and load.is_big or number == 0
-
     def asked_version(self) -> str:
         done = subprocess.run(self.version, capture_output=True, text=True, timeout=60)
         line = (done.stdout or done.stderr).strip().partition("\n")[0]
@@ -118,7 +113,7 @@ class Client:
 def prepared(kind: str, sink: Sink, place: Path, verify: str) -> Path:
     trust = {"ca_file": str(sink.authority)} if sink.authority else {}
     store = {"s3": s3, "r2": spiral}[kind](sink.url, verify=verify, **trust)
-    return configure(place, {"store": store}, [route("everything", "store")])
+    return configure(place, {"store": store})
 
 
 def run(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
@@ -130,7 +125,6 @@ def run(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     for name in load.wanted:
         os.link(load.folder / name, staged / name)
     with Agent(config) as agent:
-        agent.wait_ready()
         spent, began = cpu_seconds(agent.pid), time.time()
         # A folder that is renamed into the watched one: all files are there at once, and complete.
         os.rename(staged, place / "drop" / "batch")
@@ -167,15 +161,16 @@ def crt_program() -> str | None:
     return python if subprocess.run([python, "-c", "import awscrt"], capture_output=True).returncode == 0 else None
 
 
+# Their commands: words, and environment beside SECRETS and the sink's certificate
+
+
 def curl(program: str, sink: Sink, load: Load) -> Command:
-    trust = ["--cacert", sink.authority] if sink.authority else []
-    return [program, "-sS", "--fail", *trust, "-T", f"f[{0:06d}-{load.count - 1:06d}].bin", "-o", "/dev/null",
+    return [program, "-sS", "--fail", "-T", f"f[{0:06d}-{load.count - 1:06d}].bin", "-o", "/dev/null",
             f"{sink.url}/bench/curl/"], {}
 
 
 def s5cmd(program: str, sink: Sink, load: Load) -> Command:
-    trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
-    return [program, "--log", "error", "--endpoint-url", sink.url, "cp", f"{load.folder}/*", "s3://bench/s5cmd/"], SECRETS | trust
+    return [program, "--log", "error", "--endpoint-url", sink.url, "cp", f"{load.folder}/*", "s3://bench/s5cmd/"], {}
 
 
 def rclone(program: str, sink: Sink, load: Load) -> Command:
@@ -183,17 +178,15 @@ def rclone(program: str, sink: Sink, load: Load) -> Command:
               "ACCESS_KEY_ID": "bench", "SECRET_ACCESS_KEY": "bench", "NO_HEAD": "true"}
     sized = ["--transfers", "4", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"] if load.is_big else [
         "--transfers", "32", "--checkers", "32"]
-    trust = ["--ca-cert", sink.authority] if sink.authority else []
-    return [program, "copy", "--config", "", "--no-traverse", *sized, *trust, load.folder, "sink:bench/rclone"], {
+    return [program, "copy", "--config", "", "--no-traverse", *sized, load.folder, "sink:bench/rclone"], {
         f"RCLONE_CONFIG_SINK_{name}": value for name, value in values.items()}
 
 
 def aws(program: str, sink: Sink, load: Load) -> Command:
-    trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.authority else {}
-    quiet = {"AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
-             "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required", "AWS_EC2_METADATA_DISABLED": "true"}
     return [program, "--endpoint-url", sink.url, "s3", "cp", "--recursive", "--only-show-errors", load.folder,
-            "s3://bench/aws"], SECRETS | quiet | trust
+            "s3://bench/aws"], {
+        "AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+        "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
 def crt(program: str, sink: Sink, load: Load) -> Command:
@@ -202,24 +195,26 @@ def crt(program: str, sink: Sink, load: Load) -> Command:
 
 def peer(name: str, program: str | None, command: Callable[..., Command], note: str, *version: str, **more: Any) -> Client:
     def send_as_peer(sink: Sink, load: Load, place: Path, verify: str) -> Figures:
-        return run_to_end(*command(program, sink, load), load.folder)[:3]
+        words, own = command(program, sink, load)
+        trust = {key: str(sink.authority) for key in TRUSTED} if sink.authority else {}
+        return run_to_end(words, SECRETS | trust | own, load.folder)[:3]
 
     return Client(name, send_as_peer, checks=("size", "md5"), note=note, version=(program, *(version or ["--version"])), **more)
 
 
 def clients() -> list[Client]:
     return [
-        Client("inlet run r2", functools.partial(run, "r2"), "always", ("size", "md5")),
-        Client("inlet run s3", functools.partial(run, "s3"), "always"),
-        Client("inlet send r2", functools.partial(send, "r2"), "big", ("size", "md5")),
-        Client("inlet send s3", functools.partial(send, "s3"), "big"),
+        Client("inlet run r2", functools.partial(run, "r2"), checks=("size", "md5")),
+        Client("inlet run s3", functools.partial(run, "s3")),
+        Client("inlet send r2", functools.partial(send, "r2"), checks=("size", "md5")),
+        Client("inlet send s3", functools.partial(send, "s3")),
         peer("curl", found("curl"), curl, "`curl -T`: no signature, no checksum; one file after another on one connection", "-V",
-             compared="always", has_only_big=True),
-        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version", compared="always"),
+             has_only_big=True),
+        peer("s5cmd", s5cmd_program(), s5cmd, "SHA-256 for its signature over HTTP, MD5 of parts", "version"),
         peer("rclone", found("rclone"), rclone,
-             "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files"),
+             "MD5 of files and parts; no lookups (--s3-no-head, --no-traverse), 32 transfers of small files", is_compared=False),
         peer("aws-cli", found("aws"), aws, "its own transfer code; checksums only where the store requires them",
-             most_files=10_000),
+             most_files=10_000, is_compared=False),
         # Its Python interface takes a host without a port.
         peer("aws-crt", crt_program(), crt, "unsigned", "-c", "import awscrt; print('awscrt', awscrt.__version__)",
-             ports=(80, 443))]
+             ports=(80, 443), is_compared=False)]

@@ -17,15 +17,14 @@ AHEAD = 500
 
 
 def connect(authority: str | None) -> S3Client:
-    events = EventLoopGroup()
-    bootstrap = ClientBootstrap(events, DefaultHostResolver(events))
-    if not authority:
-        return S3Client(bootstrap=bootstrap, region="us-east-1", tls_mode=S3RequestTlsMode.DISABLED)
-    options = TlsContextOptions()
-    options.override_default_trust_store_from_path(ca_filepath=authority)
-    connection = ClientTlsContext(options).new_connection_options()
-    connection.set_server_name(HOST)
-    return S3Client(bootstrap=bootstrap, region="us-east-1", tls_mode=S3RequestTlsMode.ENABLED,
+    events, connection = EventLoopGroup(), None
+    if authority:
+        options = TlsContextOptions()
+        options.override_default_trust_store_from_path(ca_filepath=authority)
+        connection = ClientTlsContext(options).new_connection_options()
+        connection.set_server_name(HOST)
+    return S3Client(bootstrap=ClientBootstrap(events, DefaultHostResolver(events)), region="us-east-1",
+                    tls_mode=S3RequestTlsMode.ENABLED if authority else S3RequestTlsMode.DISABLED,
                     tls_connection_options=connection)
 
 

@@ -40,8 +40,9 @@ def destinations(folder: Path, sandbox: Sandbox, other: str | None) -> dict[str,
 def configure_everywhere(folder: Path, sandbox: Sandbox, other: str | None = None, evidence: bool = False,
                          **more: Any) -> Path:
     """`other` is the URL of a second Spiral store, `more` what every route says besides. Units, with sidecars and a marker, go
-    to the library and to S3."""
-    (folder / "library").mkdir(exist_ok=True)
+    to the library and to S3. All folders are made, and one, `staging`, from which files can be renamed into them."""
+    for path in ("library", "staging", *(f"drop/{kind}/{policy}" for kind in (*KINDS, "units") for policy in POLICIES)):
+        (folder / path).mkdir(parents=True)
     routes = []
     for kind, (ending, own) in [*KINDS.items(), ("units", ("mp4", UNITS))]:
         if kind == "other" and not other:

@@ -7,12 +7,12 @@ import pwd
 import random
 import shutil
 import subprocess
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from process import Worker
 from report import MIB
 
 RENAME_EXCHANGE, AT_FDCWD = 2, -100
@@ -87,7 +87,7 @@ def run(*words: object) -> str:
     return subprocess.run(list(map(str, words)), check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-class Meddler(threading.Thread):
+class Meddler(Worker):
     """One writer, who alone changes the files of its folder: `place`, called `name` in the list. What a delivered file left
     behind is no longer there to be changed, which is no failure. A `disk` is taken off and put back."""
 
@@ -96,38 +96,26 @@ class Meddler(threading.Thread):
         "remove", "move", "lock_folder", "lock_file")
 
     def __init__(self, place: Path, name: str, seed: int, book: Book, disk: Disk | None = None) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.place, self.name, self.book, self._disk = place, name, book, disk
-        self.random, self._ended, self._count = random.Random(f"{seed} {name}"), threading.Event(), 0
-        self.failure: Exception | None = None
+        self.random, self._count = random.Random(f"{seed} {name}"), 0
         place.mkdir(parents=True, exist_ok=True)
 
-    def run(self) -> None:
+    def work(self) -> None:
         acts = self.ACTS + (("take_off",) * 2 if self._disk else ())
-        try:
-            if os.geteuid() == 0:
-                # Of this thread alone: what it does to files, it does as USER; what it starts is root's.
-                LIBC.setfsgid(pwd.getpwnam(USER).pw_gid)
-                LIBC.setfsuid(pwd.getpwnam(USER).pw_uid)
-            while not self._ended.is_set():
-                act = self.random.choice(acts)
-                self.book.acts[act] += 1
-                try:
-                    getattr(self, act)()
-                except FileNotFoundError:
-                    # Delivered, and disposed of.
-                    pass
-                self._ended.wait(self.random.uniform(0, 0.15))
-        except Exception as error:  # A writer that dies unseen would leave a run that proves nothing.
-            self.failure = error
-
-    def end(self) -> None:
-        self._ended.set()
-
-    def finish(self) -> None:
-        self.join()
-        if self.failure:
-            raise self.failure
+        if os.geteuid() == 0:
+            # Of this thread alone: what it does to files, it does as USER; what it starts is root's.
+            LIBC.setfsgid(pwd.getpwnam(USER).pw_gid)
+            LIBC.setfsuid(pwd.getpwnam(USER).pw_uid)
+        while not self.ended.is_set():
+            act = self.random.choice(acts)
+            self.book.acts[act] += 1
+            try:
+                getattr(self, act)()
+            except FileNotFoundError:
+                # Delivered, and disposed of.
+                pass
+            self.ended.wait(self.random.uniform(0, 0.15))
 
     # What it does
 
@@ -135,44 +123,41 @@ class Meddler(threading.Thread):
         if len(self._own()) < self.MOST:
             name, size = self._fresh(), self._size()
             if self.random.random() < 0.5:
-                self._write(name, size, os.O_CREAT | os.O_EXCL)
+                self._write(name, size, flags=os.O_CREAT | os.O_EXCL)
             else:
                 self._put(name, size)
 
     def edit(self) -> None:
         """In place; half the time under the former size and time, as `exiftool -P` does it."""
-        if name := self._any():
+        for name in self._any():
             self._write(name, *self._former(name))
 
     def replace(self) -> None:
         """By another file; half the time of the former size and time, as `cp -p` and `rsync -t` do it."""
-        if name := self._any():
-            size, _, modified = self._former(name)
-            self._put(name, size, modified)
+        for name in self._any():
+            self._put(name, *self._former(name))
             self.book.left(self._path(name))
 
     def exchange(self) -> None:
         """`mv --exchange`"""
-        names = self._own()
-        if len(names) > 1:
-            one, other = self.random.sample(names, 2)
-            paths = (os.fsencode(self.place / name) for name in (one, other))
-            if LIBC.renameat2(AT_FDCWD, next(paths), AT_FDCWD, next(paths), RENAME_EXCHANGE) != 0:
+        if names := self._any(2):
+            one, other = (os.fsencode(self.place / name) for name in names)
+            if LIBC.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) != 0:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), one)
             # A version holds the content's digest, so that nothing is read that may be moved away meanwhile.
-            held = {one: self._held(one), other: self._held(other)}
-            for name, former in ((one, other), (other, one)):
-                self.book.left(self._path(name))
-                self.book.wrote(held[former]._replace(path=self._path(name)))
+            paths = [self._path(name) for name in names]
+            for path, former in zip(paths, [self.book.present[path] for path in reversed(paths)]):
+                self.book.left(path)
+                self.book.wrote(former._replace(path=path))
 
     def remove(self) -> None:
-        if name := self._any():
+        for name in self._any():
             os.unlink(self.place / name)
             self.book.left(self._path(name), is_gone=True)
 
     def move(self) -> None:
-        if name := self._any():
-            target, former = self._fresh(), self._held(name)
+        for name in self._any():
+            target, former = self._fresh(), self.book.present[self._path(name)]
             os.rename(self.place / name, self.place / target)
             self.book.left(self._path(name), is_gone=True)
             self.book.wrote(former._replace(path=self._path(target)))
@@ -181,14 +166,14 @@ class Meddler(threading.Thread):
         self._lock(self.place, 0o755)
 
     def lock_file(self) -> None:
-        if name := self._any():
+        for name in self._any():
             self._lock(self.place / name, 0o644)
 
     def take_off(self) -> None:
         for name in self._own():
             self.book.left(self._path(name))
         self._disk.unmount()
-        self._ended.wait(self.random.uniform(0, 2))
+        self.ended.wait(self.random.uniform(0, 2))
         self._disk.mount()
 
     # How
@@ -196,22 +181,20 @@ class Meddler(threading.Thread):
     def _lock(self, path: Path, mode: int) -> None:
         """For a moment nobody but root may. That it is moved to an archive or deleted meanwhile needs no right to read."""
         os.chmod(path, 0)
-        self._ended.wait(self.random.uniform(0.05, 1))
+        self.ended.wait(self.random.uniform(0.05, 1))
         os.chmod(path, mode)
 
     def _own(self) -> list[str]:
         """What is there of its files, in an order that depends on nothing else."""
         return sorted(name for name in os.listdir(self.place) if self._path(name) in self.book.present)
 
-    def _any(self) -> str | None:
+    def _any(self, count: int = 1) -> list[str]:
+        """So many of them, or none where there are fewer."""
         names = self._own()
-        return self.random.choice(names) if names else None
+        return self.random.sample(names, count) if len(names) >= count else []
 
     def _path(self, name: str) -> str:
         return f"{self.name}/{name}"
-
-    def _held(self, name: str) -> Version:
-        return self.book.present[self._path(name)]
 
     def _fresh(self) -> str:
         self._count += 1
@@ -220,23 +203,23 @@ class Meddler(threading.Thread):
     def _size(self) -> int:
         return self.random.randrange(1, 64 << 10) if self.random.random() < 0.97 else self.random.randrange(5 * MIB, 7 * MIB)
 
-    def _former(self, name: str) -> tuple[int, int, int | None]:
-        """Size, no flags, and time of what comes next: half the time those that are there."""
+    def _former(self, name: str) -> tuple[int, int | None]:
+        """Size and time of what comes next: half the time those that are there."""
         before = os.lstat(self.place / name)
-        return (before.st_size, 0, before.st_mtime_ns) if self.random.random() < 0.5 else (self._size(), 0, None)
+        return (before.st_size, before.st_mtime_ns) if self.random.random() < 0.5 else (self._size(), None)
 
     def _put(self, name: str, size: int, modified: int | None = None) -> None:
         """A whole file gets its name, as from rsync, whatever has it now."""
         staged = self.place / ".staged.part"
-        version = self._fill(staged, name, size, os.O_CREAT | os.O_TRUNC, modified)
+        version = self._fill(staged, name, size, modified, os.O_CREAT | os.O_TRUNC)
         os.rename(staged, self.place / name)
         self.book.wrote(version)
 
-    def _write(self, name: str, size: int, flags: int, modified: int | None = None) -> None:
+    def _write(self, name: str, size: int, modified: int | None = None, flags: int = 0) -> None:
         """A file in its place, which nobody may take while it is written."""
-        self.book.wrote(self._fill(self.place / name, name, size, flags, modified, longest=0.05))
+        self.book.wrote(self._fill(self.place / name, name, size, modified, flags, longest=0.05))
 
-    def _fill(self, path: Path, name: str, size: int, flags: int, modified: int | None, longest: float = 0) -> Version:
+    def _fill(self, path: Path, name: str, size: int, modified: int | None, flags: int, longest: float = 0) -> Version:
         """In up to four pieces, with pauses of at most `longest`. - Returns: what it holds, closed."""
         content, pieces = os.urandom(size), self.random.randrange(1, 5)
         with open(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags, 0o644), "wb", buffering=0) as file:

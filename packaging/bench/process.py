@@ -1,4 +1,4 @@
-"""What a process costs: CPU, memory, wake-ups, disk and descriptors, read from /proc."""
+"""Processes: how they are awaited and ended, and what they cost: CPU, memory and descriptors, read from /proc."""
 
 import os
 import resource
@@ -10,10 +10,48 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from report import Failed
+from report import Failed, table
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 1800
+
+
+def until(condition: Callable[[], Any], seconds: float, what: str = "", every: float = 0.05,
+          process: subprocess.Popen | None = None, words: Callable[[], str] = str) -> Any:
+    """The first true value of `condition`. When time is up, or `process` has ended, there is none: in the name of `what` that is
+    a failure, with `words`; without it what came last is returned."""
+    over = time.monotonic() + seconds
+    while not (value := condition()):
+        code = process.poll() if process else None
+        if code is not None or time.monotonic() > over:
+            if what:
+                why = f"within {seconds} s" if code is None else f"before it ended with {code}"
+                raise Failed(f"no {what} {why}:\n{words()}")
+            break
+        time.sleep(every)
+    return value
+
+
+def end(process: subprocess.Popen, seconds: float = 60) -> int:
+    """Asked to end, and made to after so long. - Returns: its exit code."""
+    process.terminate()
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+class Child:
+    """A process that ends with its context."""
+
+    process: subprocess.Popen
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        end(self.process)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -22,20 +60,17 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def fields(path: str, *names: str) -> list[int]:
-    """0 for one that is not there, as memory is of a process that is ending."""
+def field(path: str, *names: str) -> Any:
+    """Numbers of a file of /proc; 0 for one that is not there, as memory is of a process that is ending."""
     found = dict(line.split(":", 1) for line in Path(path).read_text().splitlines() if ":" in line)
-    return [int(found.get(name, "0").split()[0]) for name in names]
-
-
-def field(path: str, name: str) -> int:
-    return fields(path, name)[0]
+    values = [int(found.get(name, "0").split()[0]) for name in names]
+    return values if len(names) > 1 else values[0]
 
 
 def memory(pid: int) -> dict[str, float]:
     """MiB: the kernel's peak since the start or since it was reset, and what is there now: own, of mapped files, both."""
     hwm, own, files, shared = (
-        count / 1024 for count in fields(f"/proc/{pid}/status", "VmHWM", "RssAnon", "RssFile", "RssShmem"))
+        count / 1024 for count in field(f"/proc/{pid}/status", "VmHWM", "RssAnon", "RssFile", "RssShmem"))
     return {"VmHWM": hwm, "seen at most": own + files + shared, "own memory (RssAnon)": own,
             "mapped files (RssFile)": files + shared}
 
@@ -63,13 +98,37 @@ def held(pid: int, state: Path) -> dict[str, float]:
             "journal": sum(sizes.values()), "log": sizes.get("journal.sqlite-wal", 0)}
 
 
-class Highest(threading.Thread):
+class Worker(threading.Thread):
+    """Works beside the scenario until it is stopped. What it fails with is raised then: one that died unseen would leave a run that
+    proves nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.failure: Exception | None = None
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.join()
+        if self.failure:
+            raise self.failure
+
+
+class Highest(Worker):
     """The most of each figure that `read` gives, looking again and again while this is a context."""
 
     def __init__(self, read: Callable[..., dict[str, float]], *arguments: Any, every: float = 0.01) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._read, self._arguments, self._every = read, arguments, every
-        self._over = threading.Event()
         self.most: dict[str, float] = {}
 
     def _look(self) -> bool:
@@ -81,10 +140,10 @@ class Highest(threading.Thread):
             return False
         return True
 
-    def run(self) -> None:
+    def work(self) -> None:
         # Some processes end within milliseconds.
         pause = 0.001
-        while not self._over.wait(pause) and self._look():
+        while not self.ended.wait(pause) and self._look():
             pause = min(self._every, 1.5 * pause)
 
     def __enter__(self) -> "Highest":
@@ -93,12 +152,13 @@ class Highest(threading.Thread):
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._over.set()
-        self.join()
+        self.stop()
         self._look()
 
-    def cells(self) -> list[str]:
-        return [f"{value:.1f}" for value in self.most.values()]
+
+def show_peaks(title: str, peaks: dict[str, Highest]) -> None:
+    table(title, ["", *next(iter(peaks.values())).most],
+          [[what, *(f"{value:.1f}" for value in peak.most.values())] for what, peak in peaks.items()])
 
 
 def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None,

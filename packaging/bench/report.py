@@ -7,12 +7,16 @@
 With --report a missed target, or one that was not measured, leaves 0. Inlet's failures never do.
 """
 
+import argparse
 import time
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
 MISSED, UNMEASURED = 1, 3
 MIB, GIB = 1 << 20, 1 << 30
+# What a scenario's OPTIONS have become.
+Given = argparse.Namespace
 # What random choices begin with where no other is given.
 SEED = int(time.time())
 
@@ -31,10 +35,18 @@ class Row(NamedTuple):
     is_failure: bool = False
 
 
-def bounded(what: str, value: float | None, bound: float | None, unit: str = "", digits: int = 1, *,
+def figure(what: str, value: float | list[float], unit: str = "", digits: int = 1) -> Row:
+    """Of several values the median, and their spread."""
+    many = value if isinstance(value, list) else [value]
+    spread = f" ({min(many):,.{digits}f}-{max(many):,.{digits}f})" if len(many) > 1 else ""
+    return Row(what, f"{median(many):,.{digits}f}{unit}{spread}")
+
+
+def bounded(what: str, value: float | list[float] | None, bound: float | None, unit: str = "", digits: int = 1, *,
             is_least: bool = False) -> Row:
     """`bound` is the most that may be, or the least; either is None when it was not measured."""
-    said = "-" if value is None else f"{value:,.{digits}f}{unit}"
+    said = "-" if value is None else figure(what, value, unit, digits).measured
+    value = median(value) if isinstance(value, list) else value
     limit = "?" if bound is None else f"{bound:,.{digits if bound % 1 else 0}f}{unit}"
     reached = None if None in (value, bound) else value >= bound if is_least else value <= bound
     return Row(what, said, f"{'>=' if is_least else '<='} {limit}", reached)

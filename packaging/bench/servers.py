@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import HERE, binary
+from process import Child, until
 from report import Failed
 
 
@@ -47,7 +49,13 @@ def certificate() -> Path:
     return path
 
 
-class Server:
+def closed_port() -> int:
+    """A port where nobody listens; a server can have it later."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Server(Child):
     """A program that prints `listening PORT`, on a port of the system's choice, or on `port`."""
 
     def __init__(self, *words: Any, port: int = 0, scheme: str = "http", trust: ssl.SSLContext | None = None) -> None:
@@ -58,13 +66,6 @@ class Server:
             raise Failed(f"{Path(str(words[0])).name}: {self.process.communicate()[1].strip()}")
         self.port = int(announced[1])
         self.url, self._trust = f"{scheme}://127.0.0.1:{self.port}", trust
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.process.kill()
-        self.process.communicate()
 
     def _open(self, path: str, data: bytes | None = None) -> bytes:
         with urllib.request.urlopen(self.url + path, data=data, timeout=120, context=self._trust) as answer:
@@ -104,7 +105,7 @@ class Sink(Server):
         return json.loads(self._open(f"/_/first?key={key}"))["ns"]
 
 
-class Sandbox:
+class Sandbox(Child):
     """`inlet sandbox`, which keeps what it receives below `folder`."""
 
     def __init__(self, folder: Path, trouble: float = 0.0, seed: int = 1) -> None:
@@ -114,24 +115,8 @@ class Sandbox:
             self.process = subprocess.Popen(
                 [binary(), "sandbox", "--dir", str(folder / "sandbox"), "--ready-file", str(ready), *faults],
                 stdout=subprocess.DEVNULL, stderr=errors)
-        while not ready.exists():
-            try:
-                self.process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                continue
-            raise Failed(f"the sandbox does not run: {(folder / 'sandbox.err').read_text()[-2000:]}")
+        until(ready.exists, 120, "sandbox", 0.02, self.process, (folder / "sandbox.err").read_text)
         self.place = json.loads(ready.read_text())
-
-    def __enter__(self) -> "Sandbox":
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
     def s3(self, **more: Any) -> dict[str, Any]:
         """Its S3 store as a destination, with the smallest parts that there are."""

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from agent import Agent, Tail, configure, route, spiral, status
-from process import cpu_seconds
+from process import Child, cpu_seconds, end, until
 from report import Failed
+from servers import closed_port
 
 # The names of watch.py's files.
 NAME = rb"f(\d+)\.bin"
 
 
-class Watcher:
+class Watcher(Child):
     """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller empties.
     `is_idle`: it only watches."""
 
@@ -32,6 +33,8 @@ class Watcher:
         self.folder, self.root, self.piped, self.is_idle = folder, root, piped, is_idle
         folder.mkdir(parents=True, exist_ok=True)
         self.said, self.numbers = folder / "inlet.log", set()
+        # What watches, where that is not the process that reports.
+        self.server: subprocess.Popen | None = None
 
     def start(self, output: Any) -> subprocess.Popen:
         raise NotImplementedError
@@ -41,24 +44,18 @@ class Watcher:
         self._tail, self.began = Tail(self.said), time.monotonic()
         with open(self.said, "ab") as file:
             self.process = self.start(subprocess.PIPE if self.piped else file)
-        self.pid = self.process.pid
+        self.pid = (self.server or self.process).pid
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        super().__exit__()
+        if self.server:
+            end(self.server)
 
     def wait_ready(self, seconds: float = 900) -> float:
         """Seconds from its start until it watches the whole tree."""
-        deadline = time.monotonic() + seconds
-        while not self.is_ready.search(self._tail.new("ready")):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"{self.name} is not ready:\n{self.said.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.01)
+        until(lambda: self.is_ready.search(self._tail.new("ready")), seconds, f"{self.name} that is ready", 0.01, self.process,
+              lambda: self.said.read_text(errors="replace")[-2000:])
         return time.monotonic() - self.began
 
     def noticed(self) -> int:
@@ -80,8 +77,8 @@ class Watcher:
         """{number: when its report came through the pipe}, until all `count` are there."""
         seen: dict[int, int] = {}
         pipe, rest = self.process.stdout.fileno(), b""
-        deadline = time.monotonic() + seconds
-        while len(seen) < count and time.monotonic() < deadline:
+        over = time.monotonic() + seconds
+        while len(seen) < count and time.monotonic() < over:
             if not select.select([pipe], [], [], 0.5)[0]:
                 continue
             piece, now = os.read(pipe, 1 << 20), time.monotonic_ns()
@@ -99,34 +96,23 @@ class Inlet(Watcher):
 
     name = "inlet"
     report = re.compile(rb'"event":"job\.admitted","job":\d+,"path":"[^"]*' + NAME)
+    is_ready = re.compile(rb'"event":"watch\.added"')
     # Keys that this kind of it always has. Most files are empty here, which is not to be waited for.
     always: dict[str, Any] = {"settle_empty": "0s"}
 
-    def __init__(self, folder: Path, root: Path, piped: bool = False, **more: Any) -> None:
-        super().__init__(folder, root, piped)
+    def __init__(self, folder: Path, root: Path, piped: bool = False, is_idle: bool = False, **more: Any) -> None:
+        super().__init__(folder, root, piped, is_idle)
         self._watch = self.always | more
 
     def start(self, output: Any) -> subprocess.Popen:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            nobody = listener.getsockname()[1]
-        config = configure(self.folder, {"nobody": spiral(f"http://127.0.0.1:{nobody}", verify="size")},
+        config = configure(self.folder, {"nobody": spiral(f"http://127.0.0.1:{closed_port()}", verify="size")},
                            [route("everything", "nobody", key="{dir}/{name}")], self._watch, [self.root])
         self.agent = Agent(config, output=output if self.piped else None)
         return self.agent.process
 
-    def wait_ready(self, seconds: float = 900) -> float:
-        self.agent.wait_for("watch.added", lambda: self.agent.count("watch.added"), seconds, every=0.01)
-        return time.monotonic() - self.began
-
-    def scan_seconds(self) -> float:
-        """By its own clock."""
-        return self.agent.moment("watch.added") - self.agent.moment("agent.started")
-
     def wait_settled(self, seconds: float) -> float:
-        """Seconds from its start until it has looked at all that it found. It is asked only once it seems to rest: a
-        question about a million files takes time of what is measured."""
-        self.wait_ready(seconds)
-
+        """Seconds from its start until it, being ready, has looked at all that it found. It is asked only once it seems to rest:
+        a question about a million files takes time of what is measured."""
         def settled() -> float:
             busy, spent = time.monotonic(), cpu_seconds(self.pid)
             time.sleep(0.25)
@@ -159,48 +145,29 @@ class Watchman(Watcher):
     name = "watchman"
     is_ready = re.compile(rb'"subscribe":"bench"')
 
-    def _client(self, question: list[Any], *options: str, **popen: Any) -> subprocess.Popen:
+    def _client(self, *question: Any, options: tuple[str, ...] = (), output: Any = subprocess.DEVNULL) -> subprocess.Popen:
         # Without stdbuf it collects 4 KiB before it says anything to a file.
         client = subprocess.Popen(["stdbuf", "-oL", "watchman", f"--sockname={self.folder}/sock", "--no-spawn", "-j", *options],
-                                  stdin=subprocess.PIPE, **popen)
+                                  stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL)
         client.stdin.write(json.dumps(question).encode() + b"\n")
         client.stdin.close()
         return client
-
-    def _ask(self, *question: Any) -> None:
-        if self._client(list(question), stdout=subprocess.DEVNULL).wait() != 0:
-            raise Failed(f"watchman: {question}")
-
-    def _is_up(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as client:
-            return client.connect_ex(f"{self.folder}/sock") == 0
 
     def start(self, output: Any) -> subprocess.Popen:
         files = {"sockname": "sock", "logfile": "server.log", "pidfile": "pid", "statefile": "state"}
         self.server = subprocess.Popen(
             ["watchman", "--foreground", "--no-save-state", *(f"--{name}={self.folder}/{file}" for name, file in files.items())],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not self._is_up():
-            if self.server.poll() is not None or time.monotonic() > self.began + 20:
-                raise Failed(f"watchman does not start: {(self.folder / 'server.log').read_text()[-1000:]}")
-            time.sleep(0.02)
-        self.began = time.monotonic()
-        self._ask("watch", str(self.root))
-        # Answered when the tree has been crawled.
-        self._ask("query", str(self.root), {"expression": ["false"], "sync_timeout": 600_000})
+        with socket.socket(socket.AF_UNIX) as client:
+            until(lambda: client.connect_ex(f"{self.folder}/sock") == 0, 20, "watchman", 0.02, self.server)
+        self.began, root = time.monotonic(), str(self.root)
+        # The query is answered when the tree has been crawled.
+        for question in (["watch", root], ["query", root, {"expression": ["false"], "sync_timeout": 600_000}]):
+            if self._client(*question).wait() != 0:
+                raise Failed(f"watchman: {question}")
         wanted = {"expression": ["type", "f"], "fields": ["name"], "empty_on_fresh_instance": True}
-        return self._client(["subscribe", str(self.root), "bench", wanted], "-p", "--no-pretty", "--server-encoding=json",
-                            stdout=output, stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        super().__enter__()
-        self.pid = self.server.pid
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        super().__exit__(*failure)
-        self.process = self.server
-        super().__exit__(*failure)
+        return self._client("subscribe", root, "bench", wanted, options=("-p", "--no-pretty", "--server-encoding=json"),
+                            output=output)
 
 
 class Lsyncd(Watcher):

@@ -11,10 +11,9 @@ def parts_and_links(page, station):
     """A file that went in parts says so, how it was proved, and where it can be read."""
     job = station.ends("parts.mov", "delivered")
     page.go(f"files/{job['job']}")
-    page.shows("parts.mov", ".head")
-    page.shows("in 3 parts of up to 5 MiB")
-    page.shows("verified by md5_parts")
-    page.shows('"part_size": 5242880', "pre")
+    page.shows("parts.mov", within=".head")
+    page.shows("in 3 parts of up to 5 MiB", "verified by md5_parts")
+    page.shows('"part_size": 5242880', within="pre")
     url = job["deliveries"][0]["url"]
     links = page.run("""return [...document.querySelectorAll('main a[href]')]
         .filter((node) => node.origin !== location.origin).map((node) => [node.href, node.rel, node.target])""")
@@ -25,7 +24,6 @@ def parts_and_links(page, station):
 def links_of_a_liar(page, station):
     """What a destination calls an address is a link only where it leads to the web."""
     page.go("")
-    page.shows("Overview", "h1")
     links = page.driver.execute_async_script("""
         const done = arguments[arguments.length - 1];
         const urls = ['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '//x.example/a', 'https://x.example/a'];
@@ -45,9 +43,9 @@ def parts_arrive(page, station):
     until(lambda: station.job("long.mov"), what="it is taken in")
     job = station.job("long.mov")["job"]
     page.go(f"files/{job}")
-    page.shows("In flight", "main", 20)
-    page.shows("of 30 MiB", ".progress", 20)
-    page.shows("Parts that arrived", "main", 30)
+    page.shows("In flight", seconds=20)
+    page.shows("of 30 MiB", within=".progress", seconds=20)
+    page.shows("Parts that arrived", seconds=30)
     page.run("document.querySelector('main details').open = true")
     # It stays open when the next ones come.
     until(lambda: re.match(r"[2-6] parts, \d+ MiB", page.text("main details summary")), 30, "more parts")
@@ -55,25 +53,23 @@ def parts_arrive(page, station):
     assert len(rows) >= 2 and all("steady" in row and "5 MiB" in row for row in rows), rows
     page.picture("story-moving")
     confirm(page, "Cancel")
-    page.shows("cancelled", ".head")
+    page.shows("cancelled", within=".head")
 
 
 def failed_and_forgotten(page, station):
     """A failed file says why, each try of it too; it is forgotten only after a yes, and then is in no list."""
     job = station.ends("lost.mov", "failed")["job"]
     page.go(f"files/{job}")
-    page.shows("failed", ".head")
-    page.shows("Not a directory (given up after 1 attempt)", ".head")
-    page.shows("destination_unwritable", ".head")
+    page.shows("failed", "Not a directory (given up after 1 attempt)", "destination_unwritable", within=".head")
     page.shows("job.failed")
     assert page.button("Retry…"), "it cannot be sent again"
     page.picture("story-failed")
     page.press("Forget…")
-    page.shows(f"Forget job {job}?", "dialog")
+    page.shows(f"Forget job {job}?", within="dialog")
     page.press("Keep as it is", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "failed", "it was forgotten without a yes"
     confirm(page, "Forget")
-    page.shows("Files", "h1")
+    page.shows("Files", within="h1")
     page.one("a.job")
     until(lambda: not any("lost.mov" in row for row in page.texts("tbody tr")), what="it is in no list")
     assert not station.job("lost.mov"), "the agent still has it"

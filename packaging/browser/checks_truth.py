@@ -1,6 +1,7 @@
 """Checks of what the page says when the agent is gone, and back."""
 
 import time
+from contextlib import closing
 
 from page import Page
 from station import TOKEN, until
@@ -11,8 +12,8 @@ def login_after_a_kill(page, station):
     page.go("files")
     page.shows("harbour.jpg")
     station.kill()
-    page.shows("No connection to Inlet since", "#banners", 20)
-    page.shows("connection lost", "#connection")
+    page.shows("No connection to Inlet since", within="#banners", seconds=20)
+    page.shows("connection lost", within="#connection")
     page.picture("connection-lost")
     page.press("Keys", ".tools")
     page.press("Close", "dialog")
@@ -22,35 +23,34 @@ def login_after_a_kill(page, station):
     page.one("#secret", 40)
     assert "harbour.jpg" not in page.text(), "what the old agent said is still shown"
     page.log_in(TOKEN)
-    page.shows("while away.jpg", "main", 20)
+    page.shows("while away.jpg", seconds=20)
     compare(page, station)
 
 
 def truth_after_a_kill(page, station):
     """Without a login too: after kill -9 and a restart all of it is read anew, and is what the agent says."""
-    page.open(station.url + "/#/")
-    page.shows("live", "#connection")
+    page.read(station.url + "/#/")
     page.shows("slow/interview.mov")
     page.run("window.marker = 1")
     started = station.get("status")["started_at"]
     station.kill()
-    page.shows("No connection to Inlet since", "#banners", 20)
-    page.shows("old", "#banners")
+    page.shows("No connection to Inlet since", within="#banners", seconds=20)
+    page.shows("old", within="#banners")
     assert page.run("return document.body.classList.contains('stale')"), "old numbers look like new ones"
     station.put("photos/meanwhile.jpg", bytes(1000))
     began = int(time.time() * 1000)
     station.start()
     assert station.get("status")["started_at"] != started
-    page.shows("live", "#connection", 45)
+    page.shows("live", within="#connection", seconds=45)
     page.hides("No connection", "#banners")
-    page.shows("was started again", "#banners")
+    page.shows("was started again", within="#banners")
     resumes(page, station)
     station.ends("meanwhile.jpg", "delivered")
     compare(page, station)
     told = page.text("figcaption")
     assert "in the last hour" not in told, f"an agent knows nothing of before its start: {told}"
     page.go("log")
-    page.shows("meanwhile.jpg", "#lines")
+    page.shows("meanwhile.jpg", within="#lines")
     first = page.run("""return Math.min(...[...document.querySelectorAll('#lines time')]
         .map((node) => new Date(node.dateTime) - arguments[0]))""", began)
     assert first >= 0, f"events of the old agent are among the new one's: {first} ms"
@@ -75,20 +75,18 @@ def resumes(page, station):
     page.picture("restarted")
     post(page, "limits", {"limit": "off", "destination": "spiral"})
     station.ends("interview.mov", "delivered", 40)
-    page.shows("1 of 3 resumed", "#banners")
+    page.shows("1 of 3 resumed", within="#banners")
     # Nobody tries what waits for a store that is away, until that is back.
     away = [station.job(name)["job"] for name in ("waits.mov", "waits too.mov")]
     post(page, "queue/cancel", {"jobs": away, "states": [], "labels": {}})
     until(lambda: "resuming" not in station.get("status"), 20, "all that waited has ended or been tried")
-    page.shows("After the start", "#banners")
-    page.shows("1 of 3 resumed, 2 failed", "#banners")
+    page.shows("After the start", "1 of 3 resumed, 2 failed", within="#banners")
     page.picture("resumed")
 
 
 def compare(page, station):
     """What the overview counts, and says of the health, is what the agent does."""
     page.go("")
-    page.shows("Overview", "h1")
 
     def equal():
         status = station.get("status")
@@ -101,16 +99,13 @@ def compare(page, station):
 
 def without_a_stream(page, station):
     """Where the stream does not come through, the page asks every two seconds and says so."""
-    other = Page(page.pictures)
-    try:
+    with closing(Page(page.pictures)) as other:
         other.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/v1/events"]})
         other.open(station.url + "/#/files")
-        other.shows("asked every 2 s", "#connection", 20)
+        other.shows("asked every 2 s", within="#connection", seconds=20)
         other.run("window.marker = 1")
         station.put("photos/polled.jpg", bytes(1000))
-        other.shows("polled.jpg", "main", 20)
+        other.shows("polled.jpg", seconds=20)
         assert other.run("return window.marker") == 1, "the page was loaded again"
         faults = other.faults(r"api/v1/events")
         assert not faults, f"the console says {faults}"
-    finally:
-        other.quit()

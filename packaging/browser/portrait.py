@@ -4,12 +4,12 @@ Several destinations, three transfers that a limit slows down, a file that faile
 is away. What is seen is the overview, 1280 pixels wide, in the light theme.
 """
 
-import os
 import random
 import shutil
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from page import Page
@@ -22,20 +22,16 @@ SECONDS = 40
 
 def settings(station, sandbox):
     """Its own configuration, beside what every station has."""
-    bucket = {
-        "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
-        "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
-    }
     return {
         "destinations": {
             "library": {"type": "folder", "path": str(station.library)},
             "r2": {
-                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
+                "type": "r2", "api": sandbox.place["spiral"], "dialect": "v1", "api_key": sandbox.place["api_key"],
                 "part_size": "5MiB", "bandwidth": "1536KiB/s",
             },
-            "archive": bucket | {"bandwidth": "900KiB/s"},
+            "archive": sandbox.s3(bandwidth="900KiB/s"),
             # Nothing listens there.
-            "stage": bucket | {"endpoint": "http://127.0.0.1:9"},
+            "stage": sandbox.s3(endpoint="http://127.0.0.1:9"),
         },
         "routes": [
             {"name": "gigs", "match": {"path": "gigs/**"}, "to": "r2"},
@@ -68,34 +64,24 @@ def work(station):
 
 
 def main():
-    binary = os.environ["INLET_BINARY"]
     picture = Path(sys.argv[1]).absolute()
     # Its name is in the picture.
     base = Path(tempfile.gettempdir()) / "inlet-demo"
     # A run that was killed may have left it.
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
-    sandbox = Sandbox(binary, base)
-    station = Station(binary, base, sandbox.said, False)
-    page = None
-    try:
-        station.settings |= settings(station, sandbox.said)
+    with Sandbox(base) as sandbox, closing(Station(base, sandbox, False)) as station:
+        station.settings |= settings(station, sandbox)
         station.start()
-        page = Page(picture.parent)
-        page.emulate("light")
-        page.open(station.url + "/")
-        page.shows("live", "#connection")
-        work(station)
-        page.shows("is down", ".health", 40)
-        until(lambda: len(page.find("main progress")) >= 3, what="three bars")
-        page.shows("left", ".progress", 15)
-        page.picture(picture.stem)
-    finally:
-        if page:
-            page.quit()
-        station.stop()
-        sandbox.stop()
-        shutil.rmtree(base, ignore_errors=True)
+        with closing(Page(picture.parent)) as page:
+            page.emulate("light")
+            page.read(station.url + "/")
+            work(station)
+            page.shows("is down", within=".health", seconds=40)
+            until(lambda: len(page.find("main progress")) >= 3, what="three bars")
+            page.shows("left", within=".progress", seconds=15)
+            page.picture(picture.stem)
+    shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 import json
 import os
-import signal
-import socket
-import subprocess
-import time
-import urllib.error
+import sys
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+import agent  # noqa: E402
+import process  # noqa: E402
+from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
 READER = "a-reader-of-the-browser-test"
@@ -24,61 +25,32 @@ HOSTILE = [
 ]
 
 
-def until(true, seconds=20, what="it"):
+def until(true, seconds=20, what="it", **more):
     """Asks again until `true()` is; returns what it returned."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = true()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(0.05)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Sandbox:
-    """`inlet sandbox`: the loopback servers of the demo."""
-
-    def __init__(self, binary, base):
-        ready = base / "sandbox.json"
-        self.process = subprocess.Popen(
-            [binary, "sandbox", "--dir", str(base / "sandbox"), "--ready-file", str(ready)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(ready.exists, what="the sandbox listens")
-        self.said = json.loads(ready.read_text())
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(20)
+    return process.until(true, seconds, what, **more)
 
 
 class Agent:
     """A running `inlet run` with a folder to watch and one to send to."""
 
-    def __init__(self, binary, base, secrets):
-        self.binary, self.base = binary, base
+    def __init__(self, base, secrets):
+        self.base = base
         self.drop, self.library = base / "drop", base / "library"
         for folder in (self.drop, self.library):
             folder.mkdir(parents=True)
-        self.port = free_port()
+        self.port = closed_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
         self.settings = {
             "state_dir": str(base / "state"),
-            "log": {"level": "info", "output": str(base / "inlet.log")},
+            "log": {"level": "info", "output": "stderr", "format": "json"},
             "dashboard": {"listen": f"127.0.0.1:{self.port}"}
                          | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
             "watch": [{"path": str(self.drop), "settle": "0s"}],
         }
         self.file = base / "inlet.yaml"
-        self.process = None
+        self.agent = None
 
     def write(self):
         # JSON is YAML.
@@ -86,14 +58,10 @@ class Agent:
 
     def start(self):
         self.write()
-        self.process = subprocess.Popen(
-            [self.binary, "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
-            stderr=(self.base / "inlet.err").open("a"))
-        until(self.answers, what=f"the agent answers on {self.url} (see {self.base}/inlet.err)")
+        self.agent = agent.Agent(self.file)
+        until(self.answers, what="answer of the agent", process=self.agent.process, words=self.agent.tail)
 
     def answers(self):
-        if self.process.poll() is not None:
-            raise AssertionError("the agent ended: " + (self.base / "inlet.err").read_text()[-2000:])
         try:
             return self.get("session")
         except OSError:
@@ -108,13 +76,11 @@ class Agent:
 
     def kill(self):
         """As the kernel or a power cut would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(20)
+        self.agent.kill()
 
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(60)
+    def close(self):
+        if self.agent:
+            self.agent.stop()
 
     def put(self, name, content=b"some text\n"):
         """Drops a file; `name` is below the watched folder, as bytes or text."""
@@ -140,19 +106,16 @@ class Agent:
 class Station(Agent):
     """One agent that sends to a slow store and to a store that is not there, too."""
 
-    def __init__(self, binary, base, sandbox, secrets):
-        super().__init__(binary, base, secrets)
+    def __init__(self, base, sandbox, secrets):
+        super().__init__(base, secrets)
         # Where the route 'blocked' needs a folder.
         (self.library / "a-file").write_text("in the way\n")
-        archive = {
-            "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
-            "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
-            "public_url": f"{sandbox['s3']}/{sandbox['bucket']}",
-        }
+        place = sandbox.place
+        archive = sandbox.s3(public_url=f"{place['s3']}/{place['bucket']}")
         self.settings["destinations"] |= {
             "spiral": {
-                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
-                "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
+                "type": "r2", "api": place["spiral"], "dialect": "v1", "api_key": place["api_key"],
+                "public_url": place["spiral"] + "/public", "bandwidth": "128KiB/s",
             },
             "archive": archive,
             "steady": archive | {"bandwidth": "1MiB/s", "parallel_parts": 1},

@@ -1,13 +1,10 @@
-"""Relative links of the Markdown files, and the anchors that they name. Run by sources.py; alone it prints what it finds.
+"""Relative links of the Markdown files, and the anchors that they name. Run by sources.py.
 
 An anchor is made of a heading as GitHub does: small letters, what is neither letter, digit, `_`, `-` nor space left out, a
 hyphen for each space, and -1, -2 … behind those that are there already.
 """
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 from urllib.parse import unquote
 
 FENCE = re.compile(r"^ {0,3}(?:[-*]|\d+\.)? {0,5}(`{3,}|~{3,})")
@@ -58,36 +55,18 @@ def targets(text):
             yield number, target
 
 
-def broken_links(root=Path(".")):
-    """Below a checkout: what git knows, so that no build is looked into."""
-    listed = subprocess.run(
-        ["git", "-c", f"safe.directory={root.resolve()}", "-C", root, "ls-files", "-z", "-co", "--exclude-standard", "*.md"],
-        capture_output=True, text=True)
-    if listed.returncode == 0:
-        names = [root / name for name in listed.stdout.split("\0") if name]
-    else:
-        names = [name for name in root.rglob("*.md") if ".build" not in name.parts]
-    texts = {name.resolve(): name.read_text(encoding="utf-8") for name in sorted(names) if name.is_file()}
-    if not texts:
-        yield "no Markdown files found: nothing was checked"
-    known = {name: anchors(text) for name, text in texts.items()}
-    top = root.resolve()
-    for name, text in texts.items():
-        for number, target in targets(text):
-            if ELSEWHERE.match(target):
-                continue
-            path, _, anchor = unquote(target).partition("#")
-            place = (name.parent / path).resolve() if path else name
-            where = f"{name.relative_to(top)}:{number}: {target}"
-            if path.startswith("/") or not place.is_relative_to(top):
-                yield f"{where}: leads out of the repository"
-            elif not place.exists():
-                yield f"{where}: is not there"
-            elif anchor and anchor not in known.get(place, {anchor}):
-                yield f"{where}: no heading has this anchor"
-
-
-if __name__ == "__main__":
-    found = list(broken_links(Path(__file__).resolve().parents[2]))
-    print("\n".join(found))
-    sys.exit(1 if found else 0)
+def broken_links(root, pages):
+    """Of `pages`, {path below `root`: text}."""
+    known = {root / name: anchors(text) for name, text in pages.items()}
+    for name, number, target in ((name, *found) for name, text in pages.items() for found in targets(text)):
+        if ELSEWHERE.match(target):
+            continue
+        path, _, anchor = unquote(target).partition("#")
+        place = (root / name.parent / path).resolve() if path else root / name
+        where = f"{name}:{number}: {target}"
+        if path.startswith("/") or not place.is_relative_to(root):
+            yield f"{where}: leads out of the repository"
+        elif not place.exists():
+            yield f"{where}: is not there"
+        elif anchor and anchor not in known.get(place, {anchor}):
+            yield f"{where}: no heading has this anchor"

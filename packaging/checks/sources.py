@@ -4,7 +4,6 @@ Each check is a function that yields its findings; CHECKS at the end names them 
 where it is needed (`// length: reason`, a comment at the unsafe spot), never here.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -19,26 +18,8 @@ FILE_LINES = 480
 FUNCTION_LINES = 40
 PAGE_COLUMNS = 120
 
-# Which of our modules each module may import; InletCore may be imported by all.
-MODULES = {
-    "InletCore": set(),
-    "InletLinux": set(),
-    "InletMedia": {"InletLinux"},
-    "InletConfig": set(),
-    "InletJournal": set(),
-    "InletTransfer": {"InletLinux"},
-    "InletPipelines": {"InletTransfer", "InletLinux"},
-    "InletAgent": {"InletJournal", "InletConfig", "InletPipelines", "InletMedia", "InletLinux"},
-    # InletTransfer: its control client speaks HTTP over the agent's socket.
-    "InletDashboard": {"InletAgent", "InletJournal", "InletTransfer", "InletLinux"},
-    "InletSandbox": {"InletLinux"},
-    "inlet": {
-        "InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines", "InletMedia",
-        "InletLinux",
-    },
-}
-
-# One dependency, one door: who may import what is not ours.
+# One dependency, one door: who may import what is not ours. Which of our modules a module may import says Package.swift, and the build
+# refuses others (lib.sh, build_tests).
 DOORS = {
     "Glibc": {"InletLinux"},
     "CBuild": {"inlet"},
@@ -89,14 +70,8 @@ ALL_KINDS = ("Sources/InletPipelines/DestinationKind.swift", "Sources/InletSandb
 KIND_COMMAND = re.compile(r"^ *\w+\.self,$")
 
 # In code (comments and strings taken out) these end a promise: structured concurrency, no crash, no blocked thread.
-FORBIDDEN = [
-    (re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{"), "Task {"),
-    (re.compile(r"\bTask\.detached\b"), "Task.detached"),
-    (re.compile(r"\btry!"), "try!"),
-    (re.compile(r"\bfatalError\s*\("), "fatalError("),
-    (re.compile(r"\bThread\.sleep\b"), "Thread.sleep"),
-    (re.compile(r"\busleep\s*\("), "usleep("),
-]
+FORBIDDEN = re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{|\bTask\.detached\b|\btry!"
+                       r"|\bfatalError\s*\(|\bThread\.sleep\b|\busleep\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
 SWALLOWED = re.compile(r"\btry\?")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
@@ -124,7 +99,9 @@ def tracked():
 FILES = tracked()
 TEXT = {name: (ROOT / name).read_text(errors="replace") for name in FILES}
 SOURCES = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Sources"]
+OURS = {name.parts[1] for name in SOURCES}
 TESTS = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Tests"]
+PAGES = {name: text for name, text in TEXT.items() if name.suffix == ".md"}
 CODE = {name: without_comments_and_strings(TEXT[name]) for name in SOURCES + TESTS}
 
 
@@ -137,22 +114,11 @@ def imports(name):
         yield line_of(CODE[name], match.start(1)), match[1]
 
 
-def allowed_modules():
-    for name in SOURCES:
-        module = name.parts[1]
-        if module not in MODULES:
-            yield f"{name}: module {module} is not in the table of packaging/checks/sources.py"
-            continue
-        for line, imported in imports(name):
-            if imported in MODULES and imported not in MODULES[module] | {"InletCore"}:
-                yield f"{name}:{line}: {module} must not import {imported}"
-
-
 def one_door():
     for name in SOURCES:
         module = name.parts[1]
         for line, imported in imports(name):
-            if imported in MODULES:
+            if imported in OURS:
                 continue
             if imported.startswith("Foundation") and module == "InletCore" and not FOUNDATION_IN_CORE.match(str(name)):
                 yield f"{name}:{line}: in InletCore only Routing/KeyTemplate* and Text/JSON.swift may import {imported}"
@@ -178,22 +144,17 @@ def kinds_at_home():
         yield f"Sources/InletPipelines/{missing}/{missing}.swift is missing: has the kind another name now?"
 
 
-def forbidden_words():
-    for name in SOURCES:
-        for pattern, words in FORBIDDEN:
-            for match in pattern.finditer(CODE[name]):
-                yield f"{name}:{line_of(CODE[name], match.start())}: {words}"
-        for match in UNFINISHED.finditer(TEXT[name]):
-            yield f"{name}:{line_of(TEXT[name], match.start())}: {match[1]}"
+def without(pattern, files, texts, words=""):
+    """The check that a pattern stands in none of these files."""
+    return lambda: (f"{name}:{line_of(texts[name], match.start())}: {match[0]}{words}" for name in files
+                    for match in pattern.finditer(texts[name]))
 
 
 def reasons_for_unsafe():
     for name in SOURCES:
-        lines = TEXT[name].splitlines()
         for match in NEEDS_REASON.finditer(CODE[name]):
             number = line_of(CODE[name], match.start())
-            above = lines[number - 2].strip() if number > 1 else ""
-            if "//" not in lines[number - 1] and not above.startswith("//"):
+            if not is_explained(TEXT[name].splitlines(), number):
                 yield f"{name}:{number}: {match[0]} without a comment that gives the reason"
 
 
@@ -270,25 +231,6 @@ def page_format():
                 yield f"{name}:{number}: {match[0].strip()}"
 
 
-def configuration_files():
-    for name in ("config/inlet.yaml", "config/inlet.schema.json"):
-        if Path(name) not in TEXT:
-            yield f"{name} is missing"
-    if not any(name.match("config/examples/*.yaml") for name in FILES):
-        yield "config/examples/ holds no .yaml"
-    if schema := TEXT.get(Path("config/inlet.schema.json")):
-        try:
-            json.loads(schema)
-        except ValueError as error:
-            yield f"config/inlet.schema.json: {error}"
-
-
-def local_paths():
-    for name in FILES:
-        for match in LOCAL_PATH.finditer(TEXT[name]):
-            yield f"{name}:{line_of(TEXT[name], match.start())}: a path of one machine: {match[0]}…"
-
-
 def debug_only():
     named = set()
     for name in SOURCES:
@@ -305,48 +247,28 @@ def debug_only():
         yield f"{missing} is read nowhere: has it another name now?"
 
 
-def skipped_tests():
-    for name in TESTS:
-        for match in SKIPPED_TEST.finditer(CODE[name]):
-            yield f"{name}:{line_of(CODE[name], match.start())}: {match[0]}: a test that does not count"
-
-
-def one_version():
-    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
-    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
-    if not program:
-        yield "Sources/inlet/Inlet.swift names no version"
-    elif changelog := TEXT.get(Path("packaging/deb/changelog")):
-        package = re.match(r"inlet \((?:\d+:)?([^)]+)\)", changelog)
-        named = re.sub(r"-[^-]*$", "", package[1]) if package else None
-        if named != program[1]:
-            yield f"packaging/deb/changelog: begins with version {named}; Sources/inlet/Inlet.swift says {program[1]}"
-
-
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
-    pages = [name for name in FILES if name.suffix == ".md" and name.parts[0] != "Tests"]
-    if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in pages:
+    if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
         yield "Sources/InletAgent/InletAgent.docc/Walk.md is missing"
-    for page in pages:
-        yield from unnamed(page, TEXT[page], CODE)
+    for page, text in PAGES.items():
+        if page.parts[0] != "Tests":
+            yield from unnamed(page, text, CODE)
 
 
 CHECKS = [
-    ("modules import only what the table allows", allowed_modules),
     ("one dependency, one door", one_door),
     ("what is particular to a kind of destination is in its folder", kinds_at_home),
-    ("no forbidden words", forbidden_words),
+    ("no forbidden words", without(FORBIDDEN, SOURCES, CODE)),
+    ("nothing is left to do", without(UNFINISHED, SOURCES, TEXT)),
     ("unsafe annotations give their reason", reasons_for_unsafe),
     (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),
     (f"files have at most {FILE_LINES} lines", file_lengths),
     (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
     ("the page's files are formatted", page_format),
-    ("configuration files exist", configuration_files),
-    ("no paths of one machine", local_paths),
-    ("no skipped tests", skipped_tests),
-    ("the package has the program's version", one_version),
-    ("links between the pages lead somewhere", broken_links),
+    ("no paths of one machine", without(LOCAL_PATH, FILES, TEXT)),
+    ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
+    ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
     ("what tests arm is in debug builds only", debug_only),
 ]

@@ -3,79 +3,50 @@
 import re
 
 # A text of several lines begins on the next one: #""""# is two quotes.
-_OPENING = re.compile(r'(#*)("""(?=[ \t]*\n)|")')
+_STRING = r'(#*)("""(?=[ \t]*\n)|")'
+# A regex's slashes begin no comment, its braces no body.
+_SKIPPED = re.compile(r"//[^\n]*|/\*|#/|" + _STRING)
+_IN_CODE = re.compile("[()]|" + _STRING)
 
 
 def without_comments_and_strings(text):
     """The same text, same length and line breaks, with the inside of comments and string literals blanked."""
-    out = list(text)
-
-    def blank(first, last):
-        for index in range(first, last):
-            if out[index] != "\n":
-                out[index] = " "
-
-    def comment_end(index):
-        if text.startswith("//", index):
-            end = text.find("\n", index)
-            return len(text) if end < 0 else end
-        depth = 0
-        # Swift's block comments nest.
-        while index < len(text):
-            if text.startswith("/*", index):
-                depth, index = depth + 1, index + 2
-            elif text.startswith("*/", index):
-                depth, index = depth - 1, index + 2
-                if depth == 0:
-                    return index
-            else:
-                index += 1
-        return index
-
-    def string_end(index, hashes, quotes):
-        """The index after the closing quotes; interpolations may hold strings of their own."""
-        closing, escape = quotes + hashes, "\\" + hashes
-        while index < len(text):
-            if text.startswith(closing, index):
-                return index + len(closing)
-            if text.startswith(escape + "(", index):
-                index = code_end(index + len(escape) + 1)
-            elif text.startswith(escape, index):
-                index += len(escape) + 1
-            elif quotes == '"' and text[index] == "\n":
-                # Not a string after all (a quote in a regex literal): give the line up, not the file.
-                return index
-            else:
-                index += 1
-        return index
-
-    def code_end(index):
-        """Past the parenthesis that closes an interpolation."""
-        depth = 1
-        while index < len(text) and depth:
-            if match := _OPENING.match(text, index):
-                index = string_end(match.end(), match[1], match[2])
-                continue
-            depth += {"(": 1, ")": -1}.get(text[index], 0)
-            index += 1
-        return index
-
-    index = 0
-    while index < len(text):
-        if text.startswith(("//", "/*"), index):
-            end = comment_end(index)
-        elif text.startswith("#/", index):
-            # A regex: its slashes begin no comment, its braces no body.
-            closed = text.find("/#", index + 2)
-            end = len(text) if closed < 0 else closed + 2
-        elif match := _OPENING.match(text, index):
-            end = string_end(match.end(), match[1], match[2])
-        else:
-            index += 1
-            continue
-        blank(index, end)
+    out, index = [], 0
+    while mark := _SKIPPED.search(text, index):
+        end = mark.end()
+        if mark[0] == "/*":
+            # They nest.
+            end = closing(text, mark.start(), "/*", "*/") + 2
+        elif mark[0] == "#/":
+            end = text.find("/#", end) + 2 if "/#" in text[end:] else len(text)
+        elif mark[2]:
+            end = _string_end(text, end, mark[1], mark[2])
+        out += [text[index:mark.start()], re.sub(r"[^\n]", " ", text[mark.start():end])]
         index = end
-    return "".join(out)
+    return "".join([*out, text[index:]])
+
+
+def _string_end(text, index, hashes, quotes):
+    """The index after the closing quotes; interpolations may hold strings of their own."""
+    end, escape = quotes + hashes, "\\" + hashes
+    # What is not closed on its line is no string after all (a quote in a regex literal): the line is given up, not the file.
+    marks = re.compile(f"{re.escape(end)}|{re.escape(escape)}." + ("|\n" if quotes == '"' else ""), re.DOTALL)
+    while mark := marks.search(text, index):
+        if mark[0] == end:
+            return mark.end()
+        if mark[0] == "\n":
+            return mark.start()
+        index = _code_end(text, mark.end()) if mark[0] == escape + "(" else mark.end()
+    return len(text)
+
+
+def _code_end(text, index):
+    """Past the parenthesis that closes an interpolation."""
+    depth = 1
+    while depth and (mark := _IN_CODE.search(text, index)):
+        depth += {"(": 1, ")": -1}.get(mark[0], 0)
+        index = _string_end(text, mark.end(), mark[1], mark[2]) if mark[2] else mark.end()
+    return index if depth == 0 else len(text)
 
 
 _DECLARATION = re.compile(r"(?<![.\w`])(func\s+(?:`[^`]*`|[^\s(<]+)|init(?=[?!]?\s*[(<])|deinit(?=\s*\{)|subscript(?=\s*[(<]))")
@@ -100,15 +71,11 @@ def functions(code):
 def closing(code, index, opening, closing):
     """The index of what closes the bracket at `index`."""
     depth = 0
-    while index < len(code):
-        if code[index] == opening:
-            depth += 1
-        elif code[index] == closing:
-            depth -= 1
-            if depth == 0:
-                return index
-        index += 1
-    return index - 1
+    for mark in re.compile(f"{re.escape(opening)}|{re.escape(closing)}").finditer(code, index):
+        depth += 1 if mark[0] == opening else -1
+        if depth == 0:
+            return mark.start()
+    return len(code) - 1
 
 
 _TYPE = re.compile(r"(?<![.\w`])(?:struct|enum|class|actor|extension)\s+(\w+(?:\.\w+)*)[^{}]*\{")

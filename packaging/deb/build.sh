@@ -49,93 +49,68 @@ put_gz() {
     chmod 644 -- "$tree/$2.gz"
 }
 
-put_binary() {
-    local symbols="$output/inlet_${version}_$architecture.debug"
-    mkdir -p -- "$output"
-    put 755 "$binary" usr/bin/inlet
-    objcopy --only-keep-debug -- "$binary" "$symbols"
-    chmod 644 -- "$symbols"
-    strip --strip-unneeded --remove-section=.comment -- "$tree/usr/bin/inlet"
-    objcopy --add-gnu-debuglink="$symbols" -- "$tree/usr/bin/inlet"
-}
-
-put_service() {
-    put 644 packaging/systemd/inlet.service usr/lib/systemd/system/inlet.service
-    put 644 packaging/systemd/30-inlet.conf usr/lib/sysctl.d/30-inlet.conf
-    put 644 packaging/systemd/fanotify.conf usr/share/doc/inlet/examples/systemd/fanotify.conf
-}
-
-put_manual() {
-    local page pages="$work/man"
-    python3 -B packaging/docs/pages.py "$binary" "$pages" >&2
-    for page in "$pages"/*.[1-8]; do
-        put_gz "$page" "usr/share/man/man${page##*.}/${page##*/}"
-    done
-}
-
-put_completions() {
-    local made="$work/completions"
-    sh packaging/docs/completions.sh "$made" "$binary" >&2
-    put 644 "$made/inlet.bash" usr/share/bash-completion/completions/inlet
-    put 644 "$made/_inlet" usr/share/zsh/vendor-completions/_inlet
-    put 644 "$made/inlet.fish" usr/share/fish/vendor_completions.d/inlet.fish
-}
-
-put_examples() {
-    local file
-    put 644 config/inlet.yaml usr/share/doc/inlet/examples/inlet.yaml
-    put 644 config/inlet.schema.json usr/share/inlet/inlet.schema.json
-    for file in config/examples/*.yaml; do put 644 "$file" "usr/share/doc/inlet/${file#config/}"; done
-    for file in packaging/grafana/* packaging/prometheus/*; do
-        [[ ! -f $file ]] || put 644 "$file" "usr/share/doc/inlet/examples/${file#packaging/}"
-    done
-}
-
-# What is linked in keeps its licence and notice: without all of them the package must not be passed on, nor made.
-licences() {
-    local file folder
-    [[ -d .build/checkouts ]] ||
-        die 66 "no .build/checkouts, from which the licences of what is linked in are taken: 'swift package resolve' gets them"
-    for folder in .build/checkouts/*/; do
-        compgen -G "${folder}LICENSE*" >/dev/null || die 66 "$folder has no LICENSE"
-    done
-    find .build/checkouts -maxdepth 2 \( -name 'LICENSE*' -o -name 'NOTICE*' \) -type f | sort | while read -r file; do
-        printf '==== %s\n\n' "${file#.build/checkouts/}"
-        cat -- "$file"
-        printf '\n'
-    done
-}
-
-put_documents() {
-    put 644 packaging/deb/copyright usr/share/doc/inlet/copyright
-    put_gz packaging/deb/changelog usr/share/doc/inlet/changelog
-    licences >"$work/licences"
-    put_gz "$work/licences" usr/share/doc/inlet/third-party-licenses
-}
-
-put_control() {
-    local file
-    mkdir -p -- "$work/debian" "$tree/DEBIAN"
-    cp -- "$here/control" "$here/changelog" "$work/debian/"
-    (
-        cd -- "$work"
-        dpkg-shlibdeps -Tdebian/substvars "$tree/usr/bin/inlet"
-        dpkg-gencontrol -pinlet "-P$tree" -Tdebian/substvars -fdebian/files
-    ) >&2
-    for file in postinst prerm postrm; do put 755 "$here/$file" "DEBIAN/$file"; done
-    (cd -- "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
-    chmod 644 -- "$tree/DEBIAN/control" "$tree/DEBIAN/md5sums"
-}
-
-put_binary
-put_service
-put_manual
-put_completions
-put_examples
-put_documents
-put_control
-
+# The program, and its symbols beside the package
+symbols="$output/inlet_${version}_$architecture.debug"
 mkdir -p -- "$output"
+put 755 "$binary" usr/bin/inlet
+objcopy --only-keep-debug -- "$binary" "$symbols"
+chmod 644 -- "$symbols"
+strip --strip-unneeded --remove-section=.comment -- "$tree/usr/bin/inlet"
+objcopy --add-gnu-debuglink="$symbols" -- "$tree/usr/bin/inlet"
+
+# The service
+put 644 packaging/systemd/inlet.service usr/lib/systemd/system/inlet.service
+put 644 packaging/systemd/30-inlet.conf usr/lib/sysctl.d/30-inlet.conf
+put 644 packaging/systemd/fanotify.conf usr/share/doc/inlet/examples/systemd/fanotify.conf
+
+# The manual
+python3 -B packaging/docs/pages.py "$binary" "$work/man" >&2
+for page in "$work/man"/*.[1-8]; do
+    put_gz "$page" "usr/share/man/man${page##*.}/${page##*/}"
+done
+
+# Completions
+made="$work/completions"
+sh packaging/docs/completions.sh "$made" "$binary" >&2
+put 644 "$made/inlet.bash" usr/share/bash-completion/completions/inlet
+put 644 "$made/_inlet" usr/share/zsh/vendor-completions/_inlet
+put 644 "$made/inlet.fish" usr/share/fish/vendor_completions.d/inlet.fish
+
+# Examples
+put 644 config/inlet.yaml usr/share/doc/inlet/examples/inlet.yaml
+put 644 config/inlet.schema.json usr/share/inlet/inlet.schema.json
+for file in config/examples/*.yaml; do put 644 "$file" "usr/share/doc/inlet/${file#config/}"; done
+for file in packaging/grafana/* packaging/prometheus/*; do
+    [[ ! -f $file ]] || put 644 "$file" "usr/share/doc/inlet/examples/${file#packaging/}"
+done
+
+# Documents. What is linked in keeps its licence and notice: without all of them the package must not be passed on, nor made.
+put 644 packaging/deb/copyright usr/share/doc/inlet/copyright
+put_gz packaging/deb/changelog usr/share/doc/inlet/changelog
+[[ -d .build/checkouts ]] ||
+    die 66 "no .build/checkouts, from which the licences of what is linked in are taken: 'swift package resolve' gets them"
+for folder in .build/checkouts/*/; do
+    compgen -G "${folder}LICENSE*" >/dev/null || die 66 "$folder has no LICENSE"
+done
+find .build/checkouts -maxdepth 2 \( -name 'LICENSE*' -o -name 'NOTICE*' \) -type f | sort | while read -r file; do
+    printf '==== %s\n\n' "${file#.build/checkouts/}"
+    cat -- "$file"
+    printf '\n'
+done >"$work/licences"
+put_gz "$work/licences" usr/share/doc/inlet/third-party-licenses
+
+# What dpkg reads
+mkdir -p -- "$work/debian" "$tree/DEBIAN"
+cp -- "$here/control" "$here/changelog" "$work/debian/"
+(
+    cd -- "$work"
+    dpkg-shlibdeps -Tdebian/substvars "$tree/usr/bin/inlet"
+    dpkg-gencontrol -pinlet "-P$tree" -Tdebian/substvars -fdebian/files
+) >&2
+for file in postinst prerm postrm; do put 755 "$here/$file" "DEBIAN/$file"; done
+(cd -- "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+chmod 644 -- "$tree/DEBIAN/control" "$tree/DEBIAN/md5sums"
+
 package="$output/inlet_${version}_$architecture.deb"
 # One thread: how the work is cut between several shows in the result.
 dpkg-deb --root-owner-group -Zxz "-z${INLET_DEB_LEVEL:-6}" --threads-max=1 --build "$tree" "$package" >&2

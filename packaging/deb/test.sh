@@ -16,7 +16,6 @@ same_again() {
     again="$(packaging/deb/build.sh "$(mktemp -d "$TREE/tmp/again.XXXX")" 2>/dev/null)"
     cmp -- "$package" "$again"
 }
-field_is() { [[ $(dpkg-deb -f "$package" "$1") == "$2" ]]; }
 holds() { dpkg-deb -c "$package" | awk '{print $1, $2, $6}' | grep -Fx -- "$1"; }
 # Every library of the binary has its package, found and not written down.
 libraries_are_named() {
@@ -34,9 +33,9 @@ sums_match() { inside sh -c 'cd / && md5sum --quiet -c /var/lib/dpkg/info/inlet.
 lintian_is_content() { lintian --fail-on error --suppress-tags bad-distribution-in-changes-file -- "$package"; }
 
 check "it is built again, bit for bit" same_again
-check "it is for this machine's architecture" field_is Architecture "$(dpkg --print-architecture)"
+check "it is for this machine's architecture" test "$(dpkg-deb -f "$package" Architecture)" = "$(dpkg --print-architecture)"
 check "its libraries are its dependencies" libraries_are_named
-check "libmagic1 is recommended" field_is Recommends libmagic1
+check "libmagic1 is recommended" test "$(dpkg-deb -f "$package" Recommends)" = libmagic1
 check "all belongs to root" all_of_root
 check "modes are the usual ones" usual_modes
 check "files are below /usr" only_below_usr
@@ -57,10 +56,7 @@ installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]
 unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
 # In tenths: 30 is "3.0".
 exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
-# Without it ProtectSystem= forbids the log file that config/inlet.yaml names.
-has_logs() { grep -qx LogsDirectory=inlet "$TREE/usr/lib/systemd/system/inlet.service"; }
-has_lease() { grep -qx AmbientCapabilities=CAP_LEASE "$TREE/usr/lib/systemd/system/inlet.service"; }
-enabled() { [[ -L $TREE/etc/systemd/system/multi-user.target.wants/inlet.service ]]; }
+unit_says() { grep -qx "$1" "$TREE/usr/lib/systemd/system/inlet.service"; }
 mandb_reads() { inside sh -c 'gzip -dc /usr/share/man/man1/inlet.1.gz' | grep -q '^\.\(TH\|Dt\) '; }
 
 inside_apt update >/dev/null
@@ -74,27 +70,18 @@ check "/etc/inlet is root's, and the service may read it" own /etc/inlet "root:i
 check "inlet --version is $version" installed_version
 check "systemd-analyze verify" unit_verifies
 check "systemd-analyze security is 3 at most" exposure
-check "CAP_LEASE is granted" has_lease
-check "the service has a folder for its log file" has_logs
-check "the service is enabled" enabled
+check "CAP_LEASE is granted" unit_says AmbientCapabilities=CAP_LEASE
+# Without it ProtectSystem= forbids the log file that config/inlet.yaml names.
+check "the service has a folder for its log file" unit_says LogsDirectory=inlet
+check "the service is enabled" test -L "$TREE/etc/systemd/system/multi-user.target.wants/inlet.service"
 check "the manual page can be read" mandb_reads
 check "bash takes the completions" inside bash -n /usr/share/bash-completion/completions/inlet
 
 # --- running, as the unit would start it
 
-mkdir -p -- "$TREE/srv/drop" "$TREE/srv/library" "$TREE/run/credentials"
+make_folders /srv /root/inlet.yaml
+mkdir -p -- "$TREE/run/credentials"
 inside chown inlet:inlet /srv/library
-cat >"$TREE/root/inlet.yaml" <<'YAML'
-destinations:
-  library: { type: folder, path: /srv/library }
-watch:
-  - path: /srv/drop
-    settle: 1s
-routes:
-  - name: all
-    key: "{dir}/{name}"
-    to: library
-YAML
 
 unit_value() { sed -n "s/^$1=//p" "$TREE/usr/lib/systemd/system/inlet.service"; }
 # as_service COMMAND…: with the unit's user, environment, umask and capabilities.
@@ -103,7 +90,6 @@ as_service() {
         --inh-caps=-all,+lease --ambient-caps=-all,+lease --bounding-set=-all,+lease --no-new-privs \
         sh -c 'umask 0027 && exec "$@"' sh "$@"
 }
-configuration_is_private() { own /etc/inlet/inlet.yaml "root:inlet 640"; }
 # checks AS: 1: warnings. There is no network here, and sysctl is the host's.
 checks() {
     local ended=0
@@ -124,12 +110,6 @@ begin() {
     as_service "${command[@]}" >>"$TREE/var/log/inlet.log" 2>&1 &
     within 60 runs || { cat -- "$TREE/var/log/inlet.log" && return 1; }
 }
-ends() {
-    local id
-    id="$(inlet_process)"
-    [[ -n $id ]] && kill -TERM "$id" && within 60 gone "$id"
-}
-gone() { [[ ! -d /proc/$1 ]]; }
 drop() {
     head -c 3000000 /dev/urandom >"$TREE/root/$1"
     cp -- "$TREE/root/$1" "$TREE/srv/drop/$1"
@@ -148,7 +128,7 @@ reload_command() {
 }
 
 inside sh -c 'umask 027 && cp /root/inlet.yaml /etc/inlet/'
-check "what root writes to /etc/inlet the service can read, and others cannot" configuration_is_private
+check "what root writes to /etc/inlet the service can read, and others cannot" own /etc/inlet/inlet.yaml "root:inlet 640"
 check "inlet check as root, before the first start" checks inside
 check "inlet status as root, before the first start" inside inlet status --config /etc/inlet/inlet.yaml
 check "what they made in /var/lib/inlet is the service's" state_is_the_services
@@ -176,10 +156,9 @@ check "postinst may be run again" inside /var/lib/dpkg/info/inlet.postinst confi
 
 # --- removed, purged
 
-stays() { [[ -s $TREE/var/lib/inlet/journal.sqlite ]]; }
 check "it is removed" inside_apt remove inlet
 check "the program is gone" test ! -e "$TREE/usr/bin/inlet"
-check "removed: the queue stays" stays
+check "removed: the queue stays" test -s "$TREE/var/lib/inlet/journal.sqlite"
 check "removed: the configuration stays" test -s "$TREE/etc/inlet/inlet.yaml"
 check "it comes back" inside_apt install /root/inlet.deb
 check "and knows what it delivered" inside sh -c 'inlet receipts --config /etc/inlet/inlet.yaml | grep -q second.bin'

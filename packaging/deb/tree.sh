@@ -8,20 +8,17 @@ MIRROR="${INLET_MIRROR:-http://deb.debian.org/debian}"
 
 # try_package SCRIPT [FILE.deb]: how both scripts begin. Sets `package` to the file, or to one that is built; opens a tree.
 try_package() {
-    own_mounts "$@"
+    ((EUID == 0)) || die "$EX_UNAVAILABLE" "$1 needs root: it mounts and changes into a Debian tree"
     (($# <= 2)) || die 64 "usage: ${1##*/} [FILE.deb]"
+    # Once more, with mounts that nobody else sees and that end with the script.
+    if [[ -z ${INLET_OWN_MOUNTS:-} ]]; then
+        export INLET_OWN_MOUNTS=1
+        exec unshare --mount --propagation private -- "$@"
+    fi
     export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
     package="${2:-}"
     [[ -n $package ]] || package="$(packaging/deb/build.sh)"
     open_tree
-}
-
-# own_mounts "$0" "$@": begins again with mounts that nobody else sees and that end with the script.
-own_mounts() {
-    ((EUID == 0)) || die "$EX_UNAVAILABLE" "$1 needs root: it mounts and changes into a Debian tree"
-    [[ -z ${INLET_OWN_MOUNTS:-} ]] || return 0
-    export INLET_OWN_MOUNTS=1
-    exec unshare --mount --propagation private -- "$@"
 }
 
 # The base tree, made once. The mark is made last: a tree that was left half done is made again.
@@ -79,6 +76,29 @@ inlet_process() {
     for id in $(tree_processes); do
         [[ $(tr '\0' ' ' <"/proc/$id/cmdline" 2>/dev/null) != /usr/bin/inlet\ run* ]] || printf '%s\n' "$id"
     done
+}
+
+# ends: SIGTERM ends it.
+ends() {
+    local id
+    id="$(inlet_process)"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 test ! -d "/proc/$id"
+}
+
+# make_folders FOLDER FILE: in the tree FOLDER/drop and FOLDER/library, and a configuration that delivers from one to the other.
+make_folders() {
+    mkdir -p -- "$TREE$1/drop" "$TREE$1/library"
+    cat >"$TREE$2" <<YAML
+destinations:
+  library: { type: folder, path: $1/library }
+watch:
+  - path: $1/drop
+    settle: 1s
+routes:
+  - name: all
+    key: "{dir}/{name}"
+    to: library
+YAML
 }
 
 # inside COMMAND…: in the tree, with an environment of its own.

@@ -63,18 +63,7 @@ check "SIGTERM stops it" test "$(of StopSignal)" = SIGTERM
 
 # --- running, as on a NAS: the files are of user 1031, the configuration is readable by nobody else
 
-mkdir -p -- "$TREE/data/drop" "$TREE/data/library"
-cat >"$TREE/config/inlet.yaml" <<'YAML'
-destinations:
-  library: { type: folder, path: /data/library }
-watch:
-  - path: /data/drop
-    settle: 1s
-routes:
-  - name: all
-    key: "{dir}/{name}"
-    to: library
-YAML
+make_folders /data /config/inlet.yaml
 chown -R 1031:1032 "$TREE/config" "$TREE/data"
 chmod 700 "$TREE/config"
 # What is no volume is read-only: each volume is a mount of its own.
@@ -105,12 +94,6 @@ delivers() {
     within 60 cmp -s -- "$TREES/sample" "$TREE/data/library/$1" || { tail -n 20 "$log" && return 1; }
 }
 owned() { [[ $(stat -c %u:%g "$TREE/data/library/$1") == 1031:1032 ]]; }
-ends() {
-    local id
-    id="$(inlet_process)"
-    [[ -n $id ]] && kill -TERM "$id" && within 60 test ! -d "/proc/$id"
-}
-
 check "before it runs it is unhealthy" unhealthy
 check "it starts and becomes healthy" begin
 check "the tree is read-only" read_only

@@ -23,10 +23,8 @@ def parts(discussion):
     """A discussion's paragraphs, its examples, and its exit codes."""
     paragraphs, examples, codes = [], [], []
     for block in re.split(r"\n\s*\n", discussion or ""):
-        before, word, after = re.split(r"(?m)^(Examples?:)", block, maxsplit=1) if re.search(
-            r"(?m)^Examples?:", block) else (block, "", "")
-        if word:
-            examples += [text.strip() for text in after.split("\n") if text.strip()]
+        before, *after = re.split(r"(?m)^Examples?:", block, maxsplit=1)
+        examples += [text.strip() for text in "".join(after).split("\n") if text.strip()]
         if before.startswith("Exit codes:"):
             codes += re.findall(r"(\d+) (.+?)(?=, \d+ |\.$)", " ".join(before.split()))
         elif before.strip():
@@ -65,10 +63,8 @@ def value(argument):
 def synopsis(full, command):
     words = [roff.bold(full)]
     for argument in arguments(command):
-        word = value(argument)
-        if argument["kind"] != "positional":
-            name = roff.bold(spelled(argument["preferredName"]))
-            word = name if argument["kind"] == "flag" else f"{name} {word}"
+        name = [] if argument["kind"] == "positional" else [roff.bold(spelled(argument["preferredName"]))]
+        word = " ".join(name + ([] if argument["kind"] == "flag" else [value(argument)]))
         word += "\\ ..." if argument["isRepeating"] else ""
         words.append("\\%" + (f"[{word}]" if argument["isOptional"] else word))
     return [".PP", " ".join(words)]
@@ -90,10 +86,8 @@ def options(command):
 
 
 def leaves(full, command):
-    below = subcommands(command)
-    if not below:
-        return [(full, command)]
-    return [leaf for sub in below for leaf in leaves(f"{full} {sub['commandName']}", sub)]
+    below = [leaf for sub in subcommands(command) for leaf in leaves(f"{full} {sub['commandName']}", sub)]
+    return below or [(full, command)]
 
 
 def command_page(command, day, version):
@@ -115,23 +109,19 @@ def command_page(command, day, version):
             lines += roff.verbatim(samples)
         if command.get("defaultSubcommand"):
             lines += roff.paragraph(f"Without one of them, '{full}' is '{full} {command['defaultSubcommand']}'.")
-    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples)]
-    if codes:
-        lines += exit_status(codes)
+    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples), *exit_status(codes)]
     lines += [roff.heading("SEE ALSO"), "\\fBinlet\\fR(1), \\fBinlet.yaml\\fR(5)"]
     return roff.page(f"inlet-{name}", 1, day, version, *lines)
 
 
 def exit_status(codes):
-    return [roff.heading("EXIT STATUS"), *(text for code, said in codes for text in roff.tagged(
-        roff.bold(code), roff.escape(said[0].upper() + said[1:] + ".")))]
+    return [roff.heading("EXIT STATUS"), *(text for code, said in codes
+                                           for text in roff.entry(code, said[0].upper() + said[1:] + "."))] if codes else []
 
 
 def main_page(root, day, version):
     paragraphs, examples, codes = parts(root.get("discussion"))
     pages = [(f"inlet-{sub['commandName']}", sub["abstract"]) for sub in subcommands(root)]
-    entries = lambda table: [text for name, said in table.items()  # noqa: E731
-                             for text in roff.tagged(roff.bold(name), roff.line(roff.escape(said)))]
     lines = [
         roff.heading("NAME"), f"inlet \\- {roff.escape(root['abstract'].rstrip('.'))}", roff.heading("SYNOPSIS"),
         ".PP", f"{roff.bold('inlet')} {roff.italic('<command>')} [{roff.italic('<options>')}]",
@@ -140,7 +130,8 @@ def main_page(root, day, version):
     for name, said in pages:
         lines += roff.tagged(f"{roff.bold(name)}(1)", roff.line(roff.escape(said)))
     lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples), *exit_status(codes)]
-    lines += [roff.heading("ENVIRONMENT"), *entries(ENVIRONMENT), roff.heading("FILES"), *entries(FILES)]
+    for title, table in (("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
+        lines += [roff.heading(title), *(text for one in table.items() for text in roff.entry(*one))]
     lines += [roff.heading("SEE ALSO"), ", ".join(
         ["\\fBinlet.yaml\\fR(5)", *(f"{roff.bold(name)}(1)" for name, _ in pages)])]
     return roff.page("inlet", 1, day, version, *lines)

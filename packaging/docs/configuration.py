@@ -96,8 +96,8 @@ def page(schema, day, version):
     lines = [roff.heading("NAME"), "inlet.yaml \\- configuration of inlet", roff.heading("DESCRIPTION")]
     lines += [text for part in HEAD.split("\n\n") for text in roff.paragraph(part)]
     lines += [roff.heading("VALUES")]
-    for name, said in VALUES.items():
-        lines += roff.tagged(roff.bold(name), roff.line(roff.escape(said)))
+    for one in VALUES.items():
+        lines += roff.entry(*one)
     lines += [roff.heading("EXAMPLE"), *roff.verbatim(EXAMPLE.split("\n"))]
     lines += [roff.heading("KEYS"), *keys({"properties": properties, "required": schema.get("required")})]
     lines += roff.paragraph("Keys that begin with x- are yours, and are not looked at.")

@@ -57,6 +57,11 @@ def tagged(tag, *body):
     return [".TP", "\\%" + tag, *(body or ["\\&"])]
 
 
+def entry(name, said):
+    """One of plain text."""
+    return tagged(bold(name), line(escape(said)))
+
+
 def page(name, section, day, version, *lines):
     # Left-adjusted: options and paths are not to be pulled apart.
     head = f'.TH "{escape(name).upper()}" "{section}" "{escape(day)}" "{escape(version)}" "Inlet"'

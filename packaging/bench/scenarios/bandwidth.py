@@ -4,7 +4,6 @@
 change their rates. What is measured is what the sinks took, from one second after each change on.
 """
 
-import argparse
 import contextlib
 import os
 import time
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 
 from agent import Agent, command, configure, route, s3
 from loads import write_sparse
-from report import GIB, MIB, Failed, Row, bounded, none, percentile, table
+from process import until
+from report import GIB, MIB, Given, Row, bounded, none, percentile
 from servers import Sink
 
 DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
@@ -25,7 +25,9 @@ CONNECTIONS = 64
 # What each destination has beside its part of them: an eighth is kept free for bodies of at most 256 KiB.
 KEPT_FREE = 8
 BODY = 3 << 20
-BIG_FILES, SMALL_RATE, SMALL = 8, "5MiB/s", 256 << 10
+BIG_FILES, SMALL_RATE, SMALL, SMALL_FILES = 8, "5MiB/s", 256 << 10, 30
+# By command, one after the other.
+RATES = ("100KiB/s", "1MiB/s", "20MiB/s", "100MiB/s")
 # Of the timetable: before its edge, after it, and for one destination after it.
 BEFORE, AFTER, AFTER_SECOND = "4MiB/s", "20MiB/s", "5MiB/s"
 UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
@@ -57,9 +59,9 @@ class Measured(NamedTuple):
     def all(self) -> float:
         return sum(self.rates.values())
 
-    def cells(self, name: str) -> list[str]:
-        return [name, *(f"{self.rates.get(one, 0) / MIB:.2f}" for one in DESTINATIONS), f"{self.all / MIB:.2f}",
-                f"{self.connections:.0f}"]
+    def row(self, name: str) -> Row:
+        each = " + ".join(f"{rate / MIB:.2f}" for rate in self.rates.values())
+        return Row(name, f"{each} MiB/s, {self.connections:.0f} connections within a body")
 
 
 class Lab(contextlib.ExitStack):
@@ -77,7 +79,6 @@ class Lab(contextlib.ExitStack):
                      for name, sink in self.sinks.items()},
             [route(name, name, path=f"{name}/**") for name in names], **more)
         self.agent = self.enter_context(Agent(self.config))
-        self.agent.wait_ready()
 
     def limit(self, *words: str) -> None:
         command("limit", *words, config=self.config)
@@ -96,9 +97,7 @@ class Lab(contextlib.ExitStack):
 
     def wait_sending(self, count: int, seconds: float = 30) -> None:
         """Until so many connections are in the middle of a body, or until `seconds` have passed."""
-        end = time.monotonic() + seconds
-        while sum(self.stats("sending").values()) < count and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: sum(self.stats("sending").values()) >= count, seconds, every=0.1)
 
     def measure(self, seconds: float) -> Measured:
         def taken() -> dict[str, tuple[float, float]]:
@@ -110,15 +109,6 @@ class Lab(contextlib.ExitStack):
             sending.append(sum(self.stats("sending").values()))
         rates = {name: (count - before[name][1]) / (now - before[name][0]) for name, (now, count) in taken().items()}
         return Measured(rates, median(sending))
-
-    def arrived(self, to: str, name: str, seconds: float = 120) -> float:
-        """When the sink has had all of this object, by the clock of the wall."""
-        end = time.monotonic() + seconds
-        while name not in self.sinks[to].objects():
-            if time.monotonic() > end:
-                raise Failed(f"{name} did not arrive within {seconds} s:\n{self.agent.tail()}")
-            time.sleep(0.004)
-        return time.time()
 
     def ended_row(self, by: str) -> Row:
         """Bodies that a sink saw break off, and deliveries that inlet had to begin again."""
@@ -141,27 +131,27 @@ def all_rows(rate: str, found: Measured) -> list[Row]:
             bounded(f"{rate} for all: a destination's share, from the half", 100 * unfair, UNFAIR, " %")]
 
 
-# Phases: the lines of the first table, and the targets
+# Phases
 
 
-def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def by_command(folder: Path, given: Given) -> list[Row]:
     """Rates by command: for all, for one destination, none at all."""
-    lines, rows, rates = [], [], given.rates.split(",")
+    rows = []
 
     def held(what: str, *limits: tuple[str, ...]) -> Measured:
         for words in limits:
             lab.limit(*words)
         time.sleep(1)
         found = lab.measure(given.seconds)
-        lines.append(found.cells(what))
+        rows.append(found.row(what))
         return found
 
     with Lab(folder) as lab:
-        lab.limit(rates[0])
+        lab.limit(RATES[0])
         for name in DESTINATIONS:
-            lab.drop(name, f"many-{name}", count=files_for([*rates, "20MiB/s", "20MiB/s"], given.seconds))
+            lab.drop(name, f"many-{name}", count=files_for([*RATES, "20MiB/s", "20MiB/s"], given.seconds))
         lab.wait_sending(CONNECTIONS)
-        for rate in rates:
+        for rate in RATES:
             rows += all_rows(rate, held(f"{rate} for all", (rate,)))
         rows.append(none("0 for all: B/s sent", round(held("0 for all", ("0",)).all)))
         found = held(f"20MiB/s for all, 5MiB/s for {FIRST}", ("20MiB/s",), ("5MiB/s", "--to", FIRST))
@@ -170,10 +160,10 @@ def by_command(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]]
         found = held("5MiB/s for each", ("off",), ("5MiB/s", "--to", SECOND))
         rows += [rate_row(f"5MiB/s for {name} alone", "5MiB/s", found.rates[name]) for name in DESTINATIONS]
         rows.append(lab.ended_row("a command"))
-    return lines, rows
+    return rows
 
 
-def timetable(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def timetable(folder: Path, given: Given) -> list[Row]:
     """Rates by the clock: an edge of the timetable while the files are sent."""
     edge, clock = next_edge(time.time(), given.seconds + 12)
     hour = {"from": clock, "to": time.strftime("%H:%M", time.gmtime(edge + 3600))}
@@ -187,12 +177,13 @@ def timetable(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]],
         time.sleep(max(0, edge + 1 - time.time()))
         after = lab.measure(given.seconds)
         ended = lab.ended_row("the timetable")
-    return [before.cells(f"before the edge, {BEFORE}"), after.cells(f"after it, {AFTER}, {AFTER_SECOND} for {SECOND}")], [
+    return [
+        before.row(f"before the edge, {BEFORE}"), after.row(f"after it, {AFTER}, {AFTER_SECOND} for {SECOND}"),
         rate_row("timetable, before its edge", BEFORE, before.all), rate_row("timetable, after its edge", AFTER, after.all),
         rate_row(f"timetable of {SECOND}, after its edge", AFTER_SECOND, after.rates[SECOND]), ended]
 
 
-def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], list[Row]]:
+def small(folder: Path, given: Given) -> list[Row]:
     """Milliseconds from each small file's appearing to its being whole at the sink, one after the other beside big ones."""
     times = []
     with Lab(folder, (FIRST,), workers=BIG_FILES) as lab:
@@ -200,32 +191,23 @@ def small(folder: Path, given: argparse.Namespace) -> tuple[list[list[str]], lis
         lab.drop(FIRST, "big", 4 * GIB, BIG_FILES)
         lab.wait_sending(1)
         time.sleep(2)
-        for number in range(given.files):
+        for number in range(SMALL_FILES):
             appeared = lab.drop(FIRST, f"small-{number:03}", SMALL)
-            times.append((lab.arrived(FIRST, f"small-{number:03}-00000.bin") - appeared) * 1000)
+            lab.agent.wait_for(f"small file {number}", lambda: f"small-{number:03}-00000.bin" in lab.sinks[FIRST].objects(), 120,
+                               every=0.004)
+            times.append((time.time() - appeared) * 1000)
         beside, ended = lab.measure(2), lab.ended_row("small files")
     what = f"{len(times)} files of {SMALL >> 10} KiB beside {BIG_FILES} big ones at {SMALL_RATE}"
-    return [beside.cells(f"big files, {SMALL_RATE}")], [
-        bounded(f"{what}: p50", percentile(times, 0.5), SMALL_MS, " ms", 0),
+    return [
+        beside.row(f"big files, {SMALL_RATE}"), bounded(f"{what}: p50", percentile(times, 0.5), SMALL_MS, " ms", 0),
         bounded("the same: longest", max(times), 4 * SMALL_MS, " ms", 0), ended]
 
 
 PHASES = {"commands": by_command, "timetable": timetable, "small": small}
 
-
-OPTIONS = {
-    "--rates": "100KiB/s,1MiB/s,20MiB/s,100MiB/s",
-    "--seconds": (10, "of each measurement"),
-    "--files": (30, "small ones"),
-    "--only": list(PHASES),
-}
+OPTIONS = {"--seconds": (10, "of each measurement"), "--only": list(PHASES)}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
-    lines, rows = [], []
-    for name in given.only or PHASES:
-        more, targets = PHASES[name](folder / name, given)
-        lines, rows = lines + more, rows + targets
-    table(f"MiB/s at the sinks over {given.seconds} s each, bodies of {BODY >> 20} MiB",
-          ["", *DESTINATIONS, "together", "connections within a body"], lines)
-    return "targets", rows
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
+    rows = [row for name in given.only or PHASES for row in PHASES[name](folder / name, given)]
+    return f"at the sinks of {FIRST} and {SECOND} over {given.seconds} s each, bodies of {BODY >> 20} MiB", rows

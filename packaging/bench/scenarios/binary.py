@@ -1,13 +1,12 @@
 """What the release binary holds: its size with and without symbols, its sections, and its symbols by module."""
 
-import argparse
 import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
 
 from agent import binary
-from report import MIB, Row, table
+from report import MIB, Given, Row, table
 
 SHOWN = 28
 # By how a symbol's name begins; Swift's others carry their module's name.
@@ -46,7 +45,7 @@ def by_module(symbols: str) -> dict[str, list[int]]:
     return found
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     path, stripped = Path(binary()), folder / "stripped"
     said("strip", "-o", stripped, path)
     whole, size = path.stat().st_size, stripped.stat().st_size

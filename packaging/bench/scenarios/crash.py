@@ -4,25 +4,23 @@ Deliveries go to all kinds of destinations: `inlet sandbox`, and the sink, which
 in four comes while inlet recovers, some of them twice in a row.
 """
 
-import argparse
 import hashlib
 import json
-import mmap
 import os
 import queue
 import random
 import re
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import aftermath
 import judge
-from agent import ROOT, Agent, Event, binary, command, status
+from agent import ROOT, Agent, Event, binary, lines_of, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
 from judge import Source
-from report import MIB, SEED, Failed, Row, bounded, none
+from process import Worker, until
+from report import MIB, SEED, Failed, Given, Row, bounded, none
 from servers import Sandbox, Sink
 
 FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
@@ -32,40 +30,35 @@ NOTICEABLE = 64 << 10
 BODIES = {"spiral": ("part", "single"), "s3": ("putObject", "uploadPart"), "gighive": ("upload", "tusPatch"), "vopi": ("upload",)}
 PARTS = {"part", "uploadPart", "tusPatch"}
 
-OPTIONS = {
-    "cycles": 50,
-    "--seed": SEED,
-    "--seconds": (180, "for what is left after the last kill"),
-}
+# For what is left after the last kill.
+REST = 180
+
+OPTIONS = {"cycles": 50, "--seed": SEED}
 
 
-class Filler(threading.Thread):
+class Filler(Worker):
     """Writes half the files in place, slowly, renames half of them in; now and then a whole unit."""
 
     # Kinds in the proportions in which they come.
     CHOICE = ["spiral", "other", "s3", "stage", "library"] * 3 + ["products", "spaces", "spaces", "units"]
 
     def __init__(self, folder: Path, seed: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._drop, self._staging, self._random = folder / "drop", folder / "staging", random.Random(seed)
         self._permits: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self.sources: list[Source] = []
-        self._staging.mkdir()
-        for kind in [*KINDS, "units"]:
-            for policy in POLICIES:
-                (self._drop / kind / policy).mkdir(parents=True)
 
     def allow(self, count: int) -> None:
         """Paces the filler by kills, so that the disk it needs does not depend on their speed."""
         for _ in range(count):
             self._permits.put(1)
 
-    def finish(self) -> None:
+    def stop(self) -> None:
         """Returns when every file that was allowed is complete."""
         self._permits.put(None)
-        self.join()
+        super().stop()
 
-    def run(self) -> None:
+    def work(self) -> None:
         for number, _ in enumerate(iter(self._permits.get, None)):
             kind, policy = self._random.choice(self.CHOICE), self._random.choice(POLICIES)
             if kind == "units":
@@ -118,25 +111,23 @@ def wait_for_the_moment(agent: Agent, moments: random.Random, is_early: bool) ->
     # Drawn here, however the waiting ends: the later moments must not depend on it.
     waits = (moments.random() < 0.5) == is_early
     pause = moments.uniform(0, 0.08) if is_early else moments.uniform(0, 0.04) if waits else moments.uniform(0.05, 2)
-    deadline = time.monotonic() + 2
-    while waits and agent.process.poll() is None and time.monotonic() < deadline:
-        if is_early and agent.count("agent.started"):
-            pause /= 8
-            break
-        if not is_early and max(judge.in_flight(agent.events()).values(), default=0) > NOTICEABLE:
-            break
-        time.sleep(0.001)
-    time.sleep(pause)
+
+    def has_come() -> bool:
+        return agent.count("agent.started") > 0 if is_early else max(
+            judge.in_flight(agent.events()).values(), default=0) > NOTICEABLE
+
+    has_come_early = waits and until(has_come, 2, every=0.001, process=agent.process) and is_early
+    time.sleep(pause / 8 if has_come_early else pause)
 
 
-def kill_again_and_again(config: Path, filler: Filler, given: argparse.Namespace) -> tuple[list[list[Event]], int]:
+def kill_again_and_again(config: Path, filler: Filler, given: Given) -> tuple[list[list[Event]], int]:
     """- Returns: the events of each run, and how many ended by themselves."""
     moments, runs, again = random.Random(given.seed), [], False
     for _ in range(given.cycles):
         is_early = again or moments.random() < 0.25
         again = is_early and not again and moments.random() < 0.5
         filler.allow(FILES_PER_CYCLE)
-        with Agent(config) as agent:
+        with Agent(config, is_awaited=False) as agent:
             wait_for_the_moment(agent, moments, is_early)
             if agent.process.poll() is not None:
                 print(f"inlet ended by itself with {agent.process.returncode}:\n{agent.tail()}")
@@ -146,21 +137,16 @@ def kill_again_and_again(config: Path, filler: Filler, given: argparse.Namespace
     return runs, 0
 
 
-def receipt_rows(config: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in command("receipts", "--limit", 1_000_000, config=config).splitlines()]
-
-
 def expected(sources: list[Source]) -> int:
     """Of each unit one list goes to S3, beside the files."""
     return len(sources) + len(aftermath.units(sources))
 
 
-def run_to_the_end(config: Path, filler: Filler, seconds: float) -> tuple[list[Event], int]:
+def run_to_the_end(config: Path, filler: Filler) -> tuple[list[Event], int]:
     """One more run, until nothing is pending and every file has its receipt. - Returns: its events, and its exit code."""
     with Agent(config) as agent:
-        filler.finish()
-        agent.wait_ready()
-        agent.wait_idle(seconds, lambda: len(receipt_rows(config)) >= expected(filler.sources))
+        filler.stop()
+        agent.wait_idle(REST, lambda: len(lines_of("receipts", config=config)) >= expected(filler.sources))
         return list(agent.events()), agent.stop()
 
 
@@ -171,10 +157,7 @@ def has_failpoints(program: str) -> bool:
     """Whether a binary can be told to end itself. By a meaning of theirs: as short a text as `INLET_FAILPOINT` itself stands in
     no data section of an optimized build."""
     source = (ROOT / "Sources/InletLinux/Process/Failpoint.swift").read_text()
-    if not (meaning := re.search(r'case \.opening: "([^"]{30,})"', source)):
-        raise Failed("Failpoint.swift has no meaning of `opening`")
-    with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        return text.find(meaning[1].encode()) >= 0
+    return re.search(r'case \.opening: "([^"]{30,})"', source)[1].encode() in Path(program).read_bytes()
 
 
 def body_bytes(report: dict[str, Any], parts_only: bool = False) -> int:
@@ -203,7 +186,7 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
     return rows
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     # A release build of bench.sh's own is one for people.
     if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
         raise Failed("the release binary has failpoints")
@@ -213,9 +196,9 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
         filler = Filler(folder, given.seed)
         filler.start()
         runs, died = kill_again_and_again(config, filler, given)
-        last, code = run_to_the_end(config, filler, given.seconds)
+        last, code = run_to_the_end(config, filler)
         runs.append(last)
-        says, rows, report, other = status(config), receipt_rows(config), sandbox.report(), store.stats()
+        says, rows, report, other = status(config), lines_of("receipts", config=config), sandbox.report(), store.stats()
         (folder / "report.json").write_text(json.dumps({"report": report, "other": other, "status": says}))
         aftermath.compare(found, folder, filler.sources, report, store)
     aftermath.compare_receipts(found, folder, filler.sources, rows)

@@ -1,12 +1,10 @@
 """Calls on files fail by a seed while writers meddle; then what arrived is compared with the list that they kept.
 
-Of each seed two rounds are played: one as it comes, and one in which the agent has 64 descriptors. As root also with file systems
+Of the seed two rounds are played: one as it comes, and one in which the agent has 64 descriptors. As root also with file systems
 that are mounted meanwhile. Takes the debug build, for only that has failpoints; INLET_BINARY names another.
 """
 
-import argparse
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -15,28 +13,28 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent import Agent, command, configure, route, status
+from agent import Agent, configure, lines_of, route, status
+from everywhere import POLICIES
 from judge import Findings, digest_of
 from meddler import USER, Book, Disk, Meddler
-from report import SEED, Failed, Row, none, table
+from process import until
+from report import SEED, Failed, Given, Row, none, table
 from servers import Sandbox
 
 # What a round is called, and how many descriptors the agent has in it.
 ROUNDS = (("plain", None), ("64 descriptors", 64))
-# By the first folder of a file: what becomes of a source that is delivered.
-POLICIES = ("keep", "archive", "delete")
 # About one call in so many begins a fault.
 EVERY = 40
 # The writers stop when so many seconds have passed, though not all calls have failed; and so is what comes after them bounded.
 LONGEST, LONGEST_REST = 90, 900
+# Without any progress for so long, what is open is open.
+PATIENCE = 120
 # Of a job that says of its file that it is not delivered.
 OPEN = {"pending", "failed", "expired", "rejected", "cancelled"}
 
 OPTIONS = {
     "--seed": SEED,
-    "--seeds": (1, "how many, from --seed on"),
-    "--count": (600, "how many calls fail for each seed"),
-    "--seconds": (120, "without any progress, after which what is open is open"),
+    "--count": (600, "how many calls fail"),
 }
 
 
@@ -69,60 +67,40 @@ class Scene(NamedTuple):
 
 
 def judge(scene: Scene) -> Findings:
-    found = Findings("gone", "twice", "torn", "no proof", "missed", "well")
-    for part in (gone, copies, sources, missed, well):
-        part(found, scene)
-    return found
-
-
-def gone(found: Findings, scene: Scene) -> None:
-    """No more files are called gone than went."""
+    found, left = Findings("gone", "twice", "torn", "no proof", "missed", "well"), scene.undelivered()
+    # No more files are called gone than went.
     for path, states in scene.jobs.items():
         count, most = states.count("gone"), scene.book.departures[path]
         if count > most:
             found.note("gone", path, f"{count} times, and it left {most} times")
-    for now in scene.undelivered():
-        if scene.jobs.get(now.path, [""])[-1] == "gone":
-            found.note("gone", now.path, "and it is there, undelivered")
-
-
-def copies(found: Findings, scene: Scene) -> None:
-    """A content is nowhere under more names than it had, and nothing is a mixture of two."""
+    # A content is nowhere under more names than it had, and nothing is a mixture of two.
     names = Counter(version.sha256 for version in scene.book.versions)
-    for destination, held in scene.held.items():
-        for digest, count in held.items():
-            if not names[digest]:
-                found.note("torn", digest[:12], f"{destination}: no file ever had these bytes")
-            elif count > names[digest]:
-                path = next(one.path for one in scene.book.versions if one.sha256 == digest)
-                found.note("twice", path, f"{destination}: {count} times, and {names[digest]} files had it")
-
-
-def sources(found: Findings, scene: Scene) -> None:
-    """What its writer did not take is somewhere on the disk, or at every destination."""
+    for destination, digest, count in ((name, *one) for name, held in scene.held.items() for one in held.items()):
+        if not names[digest]:
+            found.note("torn", digest[:12], f"{destination}: no file ever had these bytes")
+        elif count > names[digest]:
+            path = next(one.path for one in scene.book.versions if one.sha256 == digest)
+            found.note("twice", path, f"{destination}: {count} times, and {names[digest]} files had it")
+    # What its writer did not take is somewhere on the disk, or at every destination.
     kept = set(scene.disk.values())
     for path, now in scene.book.present.items():
         if now.sha256 not in kept and not scene.has(now.sha256):
             where = [name for name, held in scene.held.items() if held[now.sha256]]
             found.note("no proof", path, f"gone from the disk, and only at {where}" if where else "gone altogether")
-
-
-def missed(found: Findings, scene: Scene) -> None:
-    """Of what is not delivered a job says so, or its watched folder does."""
+    # What is there and not delivered is not called gone, and a job says so of it, or its watched folder does.
     is_said = any(one["about"] == "root" for one in scene.status["health"].get("findings", []))
-    for now in scene.undelivered():
+    for now in left:
         states = scene.jobs.get(now.path, [])
+        if states[-1:] == ["gone"]:
+            found.note("gone", now.path, "and it is there, undelivered")
         if not is_said and not OPEN & set(states):
             found.note("missed", now.path, ", ".join(states) or "nobody saw it")
-
-
-def well(found: Findings, scene: Scene) -> None:
-    """Status calls nothing well while something is open."""
+    # Status calls nothing well while something is open.
     sentence = scene.status["health"]["sentence"]
     counts = {name: count for name, count in scene.status["files"].items() if count and name in OPEN}
-    left, surplus = len(scene.undelivered()), found.counts["gone"]
-    if sentence.startswith("All is well") and (counts or left or surplus):
-        found.note("well", sentence, f"{left} undelivered, {surplus} wrongly gone, {counts}")
+    if sentence.startswith("All is well") and (counts or left or found.counts["gone"]):
+        found.note("well", sentence, f"{len(left)} undelivered, {found.counts['gone']} wrongly gone, {counts}")
+    return found
 
 
 # A round
@@ -156,36 +134,24 @@ class Round:
         self.environment = os.environ | {"INLET_FAULTS": f"{places};seed={seed};count={count};every={EVERY}",
                                          "INLET_FAULTS_LOG": str(self.failed_calls)}
 
-    def configure(self, sandbox: Sandbox) -> Path:
-        (self.folder / "library").mkdir()
-        # So many attempts that what passes ends no file.
-        retry = {"attempts": 100, "backoff": "200ms", "max_backoff": "2s"}
-        return configure(
-            self.folder, {"s3": sandbox.s3(), "library": {"type": "folder", "path": f"{self.folder}/library"}},
-            [route(policy, "library", "s3", key="{dir}/{name}", path=f"{policy}/**", on_success=policy, retry=retry)
-             for policy in POLICIES], {"settle": "100ms", "poll": "1s"}, self.roots)
-
     def failed(self) -> list[str]:
         """CALL ERRNO PATH of each call that did not go through."""
         return self.failed_calls.read_text(errors="replace").splitlines() if self.failed_calls.exists() else []
 
     def meddle(self, agent: Agent) -> None:
         """Until all calls have failed that shall."""
-        end = time.monotonic() + LONGEST
         for writer in self.writers:
             writer.start()
-        while agent.process.poll() is None and time.monotonic() < end and len(self.failed()) < self.count:
-            time.sleep(0.2)
+        until(lambda: len(self.failed()) >= self.count, LONGEST, every=0.2, process=agent.process)
         for writer in self.writers:
-            writer.end()
+            writer.ended.set()
         for writer in self.writers:
-            writer.finish()
+            writer.stop()
 
     def scene(self, config: Path, sandbox: Sandbox) -> tuple[Scene, list[dict[str, Any]]]:
         """What is found now, and the jobs."""
         says, jobs = status(config), defaultdict(list)
-        lines = command("queue", "list", "--json", "--limit", 1_000_000, config=config).splitlines()
-        rows = sorted(map(json.loads, lines), key=lambda row: row["job"])
+        rows = sorted(lines_of("queue", "list", "--json", config=config), key=lambda row: row["job"])
         for row in rows:
             root = next(root for root in self.roots if row["path"].startswith(f"{root}/"))
             jobs[os.path.relpath(row["path"], root)].append(row["state"])
@@ -195,34 +161,38 @@ class Round:
         disk = {name: digest for root in self.roots for name, digest in digests(root).items()}
         return Scene(self.book, held, disk, jobs, says), rows
 
-    def settle(self, agent: Agent, sandbox: Sandbox, patience: float) -> tuple[Scene, list[dict[str, Any]]]:
-        """Until nothing is open, or for so long nothing went on. - Returns: what is found then."""
-        end, seen = time.monotonic() + LONGEST_REST, None
+    def settle(self, agent: Agent, sandbox: Sandbox) -> tuple[Scene, list[dict[str, Any]]]:
+        """Until nothing is open, or nothing went on for long. - Returns: what is found then."""
+        over, seen = time.monotonic() + LONGEST_REST, None
         while True:
             scene, rows = self.scene(agent.config, sandbox)
             now = (scene.status["files"], {name: held.total() for name, held in scene.held.items()})
             if now != seen:
                 seen, last = now, time.monotonic()
             is_quiet = scene.status["pending"] == 0 and not scene.undelivered()
-            if is_quiet or time.monotonic() > min(end, last + patience) or agent.process.poll() is not None:
+            if is_quiet or time.monotonic() > min(over, last + PATIENCE) or agent.process.poll() is not None:
                 return scene, rows
             time.sleep(1)
 
-    def play(self, limit: int | None, patience: float) -> tuple[Scene, list[dict[str, Any]], int]:
+    def play(self, limit: int | None) -> tuple[Scene, list[dict[str, Any]], int]:
         """- Returns: what is found at the end, the jobs, and the agent's exit code."""
         try:
             with Sandbox(self.folder) as sandbox:
-                config = self.configure(sandbox)
+                (self.folder / "library").mkdir()
+                # So many attempts that what passes ends no file.
+                retry = {"attempts": 100, "backoff": "200ms", "max_backoff": "2s"}
+                config = configure(
+                    self.folder, {"s3": sandbox.s3(), "library": {"type": "folder", "path": f"{self.folder}/library"}},
+                    [route(policy, "library", "s3", key="{dir}/{name}", path=f"{policy}/**", on_success=policy, retry=retry)
+                     for policy in POLICIES], {"settle": "100ms", "poll": "1s"}, self.roots)
                 before, user = ("prlimit", f"--nofile={limit}:{limit}") if limit else (), {}
                 if os.geteuid() == 0:
-                    for folder, names, files in os.walk(self.folder):
-                        for name in ["", *names, *files]:
-                            shutil.chown(os.path.join(folder, name), USER)
+                    for path in [self.folder, *self.folder.rglob("*")]:
+                        shutil.chown(path, USER)
                     user = {"user": USER, "group": "nogroup", "extra_groups": []}
                 with Agent(config, self.environment, before, **user) as agent:
-                    agent.wait_ready()
                     self.meddle(agent)
-                    scene, rows = self.settle(agent, sandbox, patience)
+                    scene, rows = self.settle(agent, sandbox)
                     if (code := agent.stop()) != 0:
                         print(f"inlet ended with {code}:\n{agent.tail()}")
         finally:
@@ -247,21 +217,20 @@ class Round:
             "departures": self.book.departures, "versions": self.book.versions, "present": self.book.present}))
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     has_disks, lines, targets = Disk.is_possible(), [], []
     folder.chmod(0o755)
     if not has_disks:
         print("left  file systems that come and go: only root can mount them")
-    for seed, (title, limit) in itertools.product(range(given.seed, given.seed + given.seeds), ROUNDS):
-        place = folder / f"{seed}-{limit or 'plain'}"
-        one = Round(place, seed, given.count // len(ROUNDS), has_disks)
-        scene, rows, code = one.play(limit, given.seconds)
-        one.tell(f"seed {seed}, {title}", scene, rows)
+    for title, limit in ROUNDS:
+        one = Round(folder / f"{limit or 'plain'}", given.seed, given.count // len(ROUNDS), has_disks)
+        scene, rows, code = one.play(limit)
+        one.tell(title, scene, rows)
         found, files = judge(scene), scene.status["files"]
-        targets += [row._replace(what=f"{seed}, {title}: {row.what}") for row in [*found.rows(), none("exit code", code)]]
-        lines.append([seed, title, len(one.failed()), len(one.book.versions), scene.status["seen"], files["delivered"],
+        targets += [row._replace(what=f"{title}: {row.what}") for row in [*found.rows(), none("exit code", code)]]
+        lines.append([title, len(one.failed()), len(one.book.versions), scene.status["seen"], files["delivered"],
                       scene.status["pending"], files["failed"], files["gone"], sum(one.book.departures.values()),
                       len(scene.undelivered()), "good" if code == 0 and not found.counts else "WRONG"])
-    table("faults", ["seed", "round", "failed calls", "written", "seen", "delivered", "waiting", "failed", "gone", "left",
-                     "undelivered", ""], lines)
+    table(f"faults of seed {given.seed}", ["round", "failed calls", "written", "seen", "delivered", "waiting", "failed", "gone",
+                                           "left", "undelivered", ""], lines)
     return "what must not be", targets

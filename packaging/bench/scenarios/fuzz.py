@@ -4,7 +4,6 @@ A reader begins with the corpus that the tests read, with further files of the p
 stays in .build-fuzz. What breaks one is kept in Tests/FuzzTests/Corpora, where the tests read it from then on.
 """
 
-import argparse
 import concurrent.futures
 import os
 import re
@@ -13,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from agent import HERE, binary
-from report import Failed, Row, none, table
+from report import Failed, Given, Row, none, table
 
 CORPORA = Path("Tests/FuzzTests/Corpora")
 FOUND = Path(".build-fuzz/corpora")
@@ -79,7 +78,7 @@ def reason(report: str) -> str:
     return found[0][:300] if found else ""
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     known, lines, broken, total = readers(), [], [], 0
     if unknown := set(given.readers) - set(known):
         raise Failed(f"no reader is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")

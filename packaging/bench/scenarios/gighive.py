@@ -4,17 +4,16 @@ The file is sparse: reading costs as much as from the page cache, and 6 GiB need
 real server and its client do; curl hashes nothing.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent import HERE, Agent, configure, route
+from agent import HERE, Agent, configure
 from loads import write_sparse
-from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end
-from report import GIB, Failed, Row, bounded, table
+from process import Highest, cpu_seconds, memory, peak_mib, reset_peak, run_to_end, show_peaks
+from report import GIB, Failed, Given, Row, bounded, figure
 from servers import Server, keeping_code
 
 MOST_RSS, MOST_GROWTH, LEAST_SPEED = 40, 20, 0.8
@@ -27,11 +26,8 @@ class Round(NamedTuple):
     growth: float = 0
     peak: Highest | None = None
 
-OPTIONS = {
-    "--rounds": 3,
-    "--gib": 6.0,
-    "--once": (False, "without the run in which inlet gives back no code"),
-}
+
+OPTIONS = {"--rounds": 3, "--gib": 6.0}
 
 
 def curl_round(sink: Server, source: Path) -> Round:
@@ -66,11 +62,9 @@ def measure(folder: Path, sink: Server, gib: float, rounds: int,
     def start(way: str) -> Agent:
         stage: dict[str, Any] = {"type": "gighive", "url": sink.url, "user": "uploader", "password": "bench", "transport": way,
                                  "max_upload_bytes": "64GiB"}
-        return Agent(configure(folder / way, {"stage": stage}, [route("all", "stage")]), environment)
+        return Agent(configure(folder / way, {"stage": stage}), environment)
 
     with start("multipart") as multipart, start("tus") as tus:
-        for agent in (multipart, tus):
-            agent.wait_ready()
         for number in range(rounds):
             if not environment:
                 found["curl -F"].append(curl_round(sink, source))
@@ -83,17 +77,17 @@ def highest(rounds: list[Round]) -> Highest:
     return max((one.peak for one in rounds), key=lambda peak: peak.most["VmHWM"])
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Server(sys.executable, "-B", HERE / "gighive_sink.py") as sink:
         found = measure(folder / "usual", sink, given.gib, given.rounds)
-        kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if not given.once and keeping_code() else {}
-    table(f"{given.gib:g} GiB, median of {given.rounds}", ["", "GiB/s", "CPU s/GiB", "over idle MiB"], [
-        [way, f"{median(one.speed for one in rounds) / GIB:.2f}", f"{median(one.cpu for one in rounds) / given.gib:.2f}",
-         f"{median(one.growth for one in rounds):.1f}" if rounds[0].peak else "-"] for way, rounds in found.items()])
+        kept = measure(folder / "kept", sink, given.gib, 1, keeping_code()) if keeping_code() else {}
     peaks = {way: highest(found[way]) for way in WAYS}
-    peaks |= {f"{way}, if inlet gave back no code": highest(kept[way]) for way in WAYS if kept}
-    table("peak memory, MiB", ["", *peaks["tus"].most], [[way, *peak.cells()] for way, peak in peaks.items()])
-    base, rows = median(one.speed for one in found["curl -F"]), []
+    show_peaks("peak memory, MiB", peaks | {f"{way}, if inlet gave back no code": highest(kept[way]) for way in WAYS if kept})
+    rows = []
+    for way, rounds in found.items():
+        rows += [figure(f"{way}, {given.gib:g} GiB", [one.speed / GIB for one in rounds], " GiB/s", 2),
+                 figure(f"{way}, CPU", [one.cpu / given.gib for one in rounds], " s/GiB", 2)]
+    base = median(one.speed for one in found["curl -F"])
     for way in WAYS:
         rows += [bounded(f"{way}, of curl -F's bytes/s", median(one.speed for one in found[way]) / base, LEAST_SPEED, "", 2,
                          is_least=True),

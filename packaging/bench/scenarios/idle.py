@@ -1,12 +1,11 @@
 """What inlet costs while nothing happens: CPU, wake-ups of each thread, disk."""
 
-import argparse
 import time
 from pathlib import Path
 
-from agent import Agent, configure, route, spiral
+from agent import Agent, configure, spiral
 from process import cpu_seconds, field, peak_mib
-from report import Row, bounded, none, table
+from report import Given, Row, bounded, figure, none, table
 from servers import Sink
 
 OPTIONS = {"seconds": 30, "--directories": 1000}
@@ -29,13 +28,12 @@ def counters(pid: int) -> dict[str, int]:
     return {name: field(f"/proc/{pid}/io", name) for name in ("rchar", "wchar", "read_bytes", "write_bytes")}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Sink() as sink:
-        config = configure(folder, {"store": spiral(sink.url, verify="size")}, [route("all", "store")])
+        config = configure(folder, {"store": spiral(sink.url, verify="size")})
         for number in range(given.directories):
             (folder / "drop" / f"camera-{number:04}").mkdir()
         with Agent(config) as agent:
-            agent.wait_ready()
             # Start-up work (the scan, a first checkpoint) is not idling.
             time.sleep(10)
             cpu, before, disk = cpu_seconds(agent.pid), wake_ups(agent.pid), counters(agent.pid)
@@ -46,9 +44,8 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
     rates = {thread: (count - before.get(thread, 0)) / given.seconds for thread, count in after.items()}
     table(f"wake-ups over {given.seconds} s", ["thread", "per second"],
           [[thread, f"{rate:.2f}"] for thread, rate in sorted(rates.items(), key=lambda one: -one[1])])
-    table(f"idle for {given.seconds} s, {given.directories:,} watched directories", ["", "measured"],
-          [*moved.items(), ["peak RSS MiB", f"{peak:.1f}"]])
-    share = 100 * cpu / given.seconds
-    return "targets", [Row("CPU", f"{share:.2f} %", "0.0 %", share < 0.05),
-                       bounded("busiest thread's wake-ups per second", max(rates.values()), 1, digits=2),
-                       none("read_bytes", moved["read_bytes"]), none("write_bytes", moved["write_bytes"])]
+    return f"idle for {given.seconds} s, {given.directories:,} watched directories", [
+        bounded("CPU", 100 * cpu / given.seconds, 0.05, " %", 2), figure("peak RSS", peak, " MiB"),
+        bounded("busiest thread's wake-ups per second", max(rates.values()), 1, digits=2),
+        *(none(name, moved[name]) for name in ("read_bytes", "write_bytes")),
+        *(Row(name, str(moved[name])) for name in ("rchar", "wchar"))]

@@ -6,7 +6,6 @@ hung answers and the slow one is slow no more. Nothing may be claimed that nobod
 may fail as `agent_crashed`, and everything must be everywhere, whole.
 """
 
-import argparse
 import contextlib
 import random
 import socket
@@ -20,19 +19,19 @@ from typing import Any
 from agent import Agent, command, configure, instant, route, spiral
 from judge import digest_of
 from loads import drop_together
-from report import MIB, SEED, Row, bounded, none
+from report import MIB, SEED, Given, Row, bounded, none
 from servers import Sink
 
-SLOW, BIG, TARGET = "1MiB/s", 25 * MIB, 1.2
+# Files that are measured at a time, and those that are killed with the small ones.
+SLOW, BIG, BIG_COUNT, BIG_KILLED, TARGET = "1MiB/s", 25 * MIB, 12, 40, 1.2
+# Seconds for what is left after the last kill.
+REST = 600
 
 OPTIONS = {
     "kills": 200,
     "--seed": SEED,
     "--small": 10_000,
-    "--big-files": 40,
-    "--big": (12, "files of 25 MiB for each time that is measured"),
     "--rounds": 3,
-    "--seconds": (600, "for what is left after the last kill"),
 }
 
 
@@ -82,39 +81,29 @@ def seconds_of(agent: Agent, folder: Path, prefix: str, count: int) -> float:
     return agent.wait_for(f"{prefix} in the folder", delivered, 300, every=0.01) - begun
 
 
-def folder_seconds(folder: Path, config: Path, given: argparse.Namespace) -> tuple[float, float]:
+def folder_seconds(folder: Path, config: Path, given: Given) -> tuple[float, float]:
     """The medians of the folder's times alone and beside the others."""
     with Agent(config) as agent:
-        agent.wait_ready()
-        seconds_of(agent, folder, "warm", given.big)
+        seconds_of(agent, folder, "warm", BIG_COUNT)
         # After these the two others have something to do, and more of it with each round.
-        alone, beside = ([seconds_of(agent, folder, f"{name}-{number}", given.big) for number in range(given.rounds)]
+        alone, beside = ([seconds_of(agent, folder, f"{name}-{number}", BIG_COUNT) for number in range(given.rounds)]
                          for name in ("alone", "beside"))
     return median(alone), median(beside)
 
 
-def kill_again_and_again(folder: Path, config: Path, given: argparse.Namespace) -> tuple[dict[str, str], int]:
+def kill_again_and_again(folder: Path, config: Path, given: Given) -> tuple[dict[str, str], int]:
     """- Returns: the sums of the files, and how many runs ended by themselves."""
     moments, sums, died, drop = random.Random(given.seed), {}, 0, folder / "drop"
-    small, big = given.small // given.kills + 1, max(1, given.kills // given.big_files)
+    small, big = given.small // given.kills + 1, max(1, given.kills // BIG_KILLED)
     for number in range(given.kills):
-        with Agent(config) as agent:
+        with Agent(config, is_awaited=False) as agent:
             sums |= drop_together(folder, drop, f"small-{number}", small, 1024, given.seed)
-            if number % big == 0 and number // big < given.big_files:
+            if number % big == 0 and number // big < BIG_KILLED:
                 sums |= drop_together(folder, drop, f"big-{number}", 1, 8 * MIB, given.seed)
             time.sleep(moments.uniform(0.05, 1.5))
             died += agent.process.poll() is not None
             agent.kill()
     return sums, died
-
-
-def run_to_the_end(config: Path, seconds: float) -> tuple[int, int]:
-    """- Returns: how many files are still pending, and the exit code."""
-    with Agent(config) as agent:
-        agent.wait_ready()
-        for name in ("slow", "hanging"):
-            command("resume", name, config=config)
-        return agent.wait_idle(seconds), agent.stop()
 
 
 # In the journal, all of these should be none.
@@ -140,7 +129,7 @@ def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[R
     return rows
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     hanging, times, kills = Hanging(), folder / "times", folder / "kills"
     with Sink(etag="md5") as slow:
         alone, beside = folder_seconds(times, configure_lanes(times, slow.url, hanging.url, bandwidth=SLOW), given)
@@ -148,10 +137,13 @@ def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
         sums, died = kill_again_and_again(kills, configure_lanes(kills, slow.url, hanging.url, bandwidth=SLOW), given)
         hanging.close()
         with Sink(etag="md5", port=hanging.port) as late:
-            pending, code = run_to_the_end(configure_lanes(kills, slow.url, late.url), given.seconds)
+            with Agent(configure_lanes(kills, slow.url, late.url)) as agent:
+                for name in ("slow", "hanging"):
+                    command("resume", name, config=agent.config)
+                pending, code = agent.wait_idle(REST), agent.stop()
             rows = judge(kills, sums, {"slow": slow, "hanging": late})
     return f"a fast, a slow and a hanging destination, seed {given.seed}", [
         Row("kills", str(given.kills)), Row("files to all three", str(len(sums))),
-        Row(f"{given.big} x 25 MiB to the folder, alone", f"{alone:.2f} s"),
+        Row(f"{BIG_COUNT} x 25 MiB to the folder, alone", f"{alone:.2f} s"),
         Row("the same beside the others", f"{beside:.2f} s"), bounded("ratio", beside / alone, TARGET, "", 2), *rows,
         none("pending at the end", pending), none("ended by itself", died), none("exit code at the end", code)]

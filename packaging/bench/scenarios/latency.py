@@ -1,13 +1,12 @@
 """Close of a small file to the first byte of its PUT at the server, at `settle: 0s`."""
 
-import argparse
 import os
 import random
 import time
 from pathlib import Path
 
-from agent import Agent, configure, route, spiral
-from report import Row, bounded, percentile, table
+from agent import Agent, configure, spiral
+from report import Given, Row, bounded, figure, percentile
 from servers import Sink
 
 LIMIT_MS = 20
@@ -27,18 +26,15 @@ def one_file(folder: Path, sink: Sink, name: str) -> float:
     return (first - closed) / 1e6
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     pause, times = random.Random(1), []
-    with Sink() as sink, Agent(configure(folder, {"store": spiral(sink.url, verify="size")}, [route("all", "store")])) as agent:
-        agent.wait_ready()
+    with Sink() as sink, Agent(configure(folder, {"store": spiral(sink.url, verify="size")})):
         # The first one also opens the connection and warms every path.
         first = one_file(folder, sink, "first.bin")
         for number in range(given.files):
             # Not in step with anything periodic, and after the last file's journal writes.
             time.sleep(pause.uniform(0.03, 0.09))
             times.append(one_file(folder, sink, f"small-{number:04}.bin"))
-    middle = percentile(times, 0.5)
-    table(f"close to first byte at the server, {given.files} files of 4 KiB, settle: 0s", ["", "ms"], [
-        ["first", f"{first:.1f}"], ["p50", f"{middle:.1f}"], ["p99", f"{percentile(times, 0.99):.1f}"],
-        ["max", f"{max(times):.1f}"]])
-    return "targets", [bounded("close to first byte: p50", middle, LIMIT_MS, " ms")]
+    return f"close to first byte at the server, {given.files} files of 4 KiB, settle: 0s", [
+        figure("first", first, " ms"), bounded("p50", percentile(times, 0.5), LIMIT_MS, " ms"),
+        figure("p99", percentile(times, 0.99), " ms"), figure("longest", max(times), " ms")]

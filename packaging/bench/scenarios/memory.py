@@ -4,54 +4,43 @@ VmHWM is what the kernel counts at most, and what the target is held against. In
 not run again; how high it is without that is measured too, in a second run, and what memory is of its own is told beside it.
 """
 
-import argparse
 import os
-import socket
 import time
 from pathlib import Path
 
-from agent import Agent, configure, route, spiral
+from agent import Agent, configure, spiral
 from loads import write_sparse
-from process import Highest, memory, reset_peak
-from report import GIB, Row, bounded, table
-from servers import Sink, keeping_code
+from process import Highest, memory, reset_peak, show_peaks
+from report import GIB, Given, Row, bounded
+from servers import Sink, closed_port, keeping_code
 
 LIMIT_MIB = 40
 
 OPTIONS = {
     "--gib": 6.0,
     "--files": 10_000,
-    "--verify": "md5",
-    "--once": (False, "without the second run, in which no code is given back"),
 }
 
 
-def huge_file(folder: Path, size: int, verify: str, environment: dict[str, str] | None) -> Highest:
+def huge_file(folder: Path, size: int, environment: dict[str, str] | None) -> Highest:
     """While a sparse file of `size` bytes is sent."""
-    folder.mkdir(parents=True)
-    with Sink(etag=verify) as sink:
-        config = configure(folder, {"store": spiral(sink.url, verify=verify)}, [route("all", "store")])
-        with Agent(config, environment) as agent, Highest(memory, agent.pid) as peak:
-            agent.wait_ready()
+    with Sink(etag="md5") as sink:
+        config = configure(folder, {"store": spiral(sink.url, verify="md5")})
+        # From the start of the process on.
+        with Agent(config, environment, is_awaited=False) as agent, Highest(memory, agent.pid) as peak:
+            agent.wait_count("agent.ready", 1, 30)
             os.rename(write_sparse(folder / "huge.bin", size), folder / "drop" / "huge.bin")
             agent.wait_count("job.delivered", 1, 1800)
         return peak
 
 
-def closed_port() -> int:
-    """A port where nobody listens; a sink can have it later."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def many_small_files(folder: Path, count: int, environment: dict[str, str] | None) -> tuple[Highest, Highest, float]:
     """While they wait, while they are sent, and the seconds that the sending took."""
-    folder.mkdir()
     port = closed_port()
-    config = configure(folder, {"store": spiral(f"http://127.0.0.1:{port}", verify="size")}, [route("all", "store")])
-    with Agent(config, environment) as agent:
+    config = configure(folder, {"store": spiral(f"http://127.0.0.1:{port}", verify="size")})
+    with Agent(config, environment, is_awaited=False) as agent:
         with Highest(memory, agent.pid) as waiting:
-            agent.wait_ready()
+            agent.wait_count("agent.ready", 1, 30)
             for number in range(count):
                 (folder / "drop" / f"small-{number:05}.bin").write_bytes(os.urandom(4096))
             agent.wait_count("job.admitted", count, every=0.5)
@@ -65,18 +54,17 @@ def many_small_files(folder: Path, count: int, environment: dict[str, str] | Non
         return waiting, sending, time.monotonic() - began
 
 
-def measure(folder: Path, given: argparse.Namespace, environment: dict[str, str] | None = None) -> dict[str, Highest]:
-    huge = huge_file(folder / "huge", int(given.gib * GIB), given.verify, environment)
+def measure(folder: Path, given: Given, environment: dict[str, str] | None = None) -> dict[str, Highest]:
+    huge = huge_file(folder / "huge", int(given.gib * GIB), environment)
     waiting, sending, seconds = many_small_files(folder / "small", given.files, environment)
-    return {f"sending {given.gib:g} GiB (sparse, verify: {given.verify})": huge,
+    return {f"sending {given.gib:g} GiB (sparse, verify: md5)": huge,
             f"{given.files:,} small files wait": waiting,
             f"{given.files:,} small files are sent ({seconds:.0f} s, the probe's wait included)": sending}
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     found = measure(folder / "usual", given)
-    kept = measure(folder / "kept", given, keeping_code()) if not given.once and keeping_code() else {}
-    for title, peaks in (("peak memory, MiB", found), ("the same, MiB, if inlet gave back no code", kept)):
-        if peaks:
-            table(title, ["", *next(iter(peaks.values())).most], [[what, *peak.cells()] for what, peak in peaks.items()])
+    show_peaks("peak memory, MiB", found)
+    if environment := keeping_code():
+        show_peaks("the same, MiB, if inlet gave back no code", measure(folder / "kept", given, environment))
     return "targets", [bounded(what, peak.most["VmHWM"], LIMIT_MIB, " MiB") for what, peak in found.items()]

@@ -9,22 +9,21 @@
 Each journal is a small one that inlet has written, with its rows multiplied by SQL.
 """
 
-import argparse
 import contextlib
 import os
 import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, command, configure, instant, route, s3
+from agent import Agent, command, configure, instant, s3
 from loads import write_random
 from process import cpu_seconds, peak_mib
-from report import GIB, MIB, Failed, Row, bounded, none, percentile, table
+from report import GIB, MIB, Failed, Given, Row, bounded, figure, none, percentile, table
 from servers import Sink
 
 FIRST = 1000
@@ -33,6 +32,13 @@ LEAST_OF_FIRST = 0.8
 FILES, STEPS = 8, (1, 2, 4, 8, 16, 32, 64)
 # A step may be so much slower than the best with fewer: what a round is off by chance.
 LEAST_OF_BEST = 0.95
+
+OPTIONS = {
+    "--only": ["start", "status", "history", "claims", "workers", "parts"],
+    "--rows": (1_000_000, f"from {10 * FIRST:,}"),
+    "--rounds": 3,
+    "--mib": (128, "of each of the eight big files"),
+}
 
 
 # Journals with a million jobs, made of a small one that inlet itself has written
@@ -65,26 +71,13 @@ def multiply(database: sqlite3.Connection, total: int) -> None:
         return
     copies = f"""(WITH RECURSIVE copy(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < {total // count - 1})
         SELECT n FROM copy)"""
-    for table, kept in KEPT.items():
-        columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})") if row[1] not in kept]
-        values = ", ".join("key || '-' || n" if name == "key" else name for name in columns)
+    for name, kept in KEPT.items():
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})") if row[1] not in kept]
+        values = ", ".join("key || '-' || n" if column == "key" else column for column in columns)
         key = kept[-1]
         database.execute(f"""
-            INSERT INTO {table} ({key}, {", ".join(columns)})
-            SELECT n * {count} + {key}, {values} FROM {copies}, {table} WHERE {key} <= {last} ORDER BY 1""")
-
-
-def make(model: Path, target: Path, total: int) -> None:
-    """Copies the journal `model`, which nobody has open, to `target` and fills it up to `total` files."""
-    shutil.copy(model, target)
-    with opened(target) as database:
-        database.execute("PRAGMA synchronous = OFF")
-        multiply(database, total)
-    with opened(target) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        files, tallied = one(database, "SELECT count(*) FROM file"), one(database, "SELECT sum(files) FROM tally")
-    if not files == tallied == total:
-        raise Failed(f"the journal has {files} files and counts {tallied}, not {total}")
+            INSERT INTO {name} ({key}, {", ".join(columns)})
+            SELECT n * {count} + {key}, {values} FROM {copies}, {name} WHERE {key} <= {last} ORDER BY 1""")
 
 
 def pause(journal: Path, is_paused: int = 1) -> None:
@@ -100,38 +93,44 @@ class Journals:
     def __init__(self, folder: Path, config: Path, rows: int) -> None:
         self.config, self.journal = config, config.parent / "state" / "journal.sqlite"
         self._folder, self._rows = folder, rows
-        self._folder.mkdir()
 
     def _path(self, kind: str, rows: int) -> Path:
         return self._folder / f"{kind}-{rows}.sqlite"
 
-    def _keep(self, name: str, count: int, event: str = "") -> None:
-        with Agent(self.config) as agent:
-            agent.wait_ready()
-            if event:
-                agent.wait_count(event, count, 120)
-        shutil.copy(self.journal, self._path(name, count))
-
     def _make_models(self) -> None:
         """Journals of 1,000 small files that inlet has admitted, and then delivered."""
-        drop, staged = self.config.parent / "drop", self._folder / "staged"
-        self._keep("empty", 0)
-        pause(self.journal)
-        staged.mkdir()
+        staged = self._folder / "staged"
+        staged.mkdir(parents=True)
         for number in range(MODELS):
             write_random(staged / f"f{number:06d}.bin", 1 << 10)
-        os.rename(staged, drop / "batch")
-        self._keep("queued", MODELS, "job.admitted")
-        pause(self.journal, 0)
-        self._keep("finished", MODELS, "job.finished")
+        for kind, count, event in (("empty", 0, "agent.ready"), ("queued", MODELS, "job.admitted"),
+                                   ("finished", MODELS, "job.finished")):
+            with Agent(self.config) as agent:
+                agent.wait_count(event, count, 120)
+            shutil.copy(self.journal, self._path(kind, count))
+            pause(self.journal, kind == "empty")
+            if kind == "empty":
+                os.rename(staged, self.config.parent / "drop" / "batch")
+
+    def _make(self, kind: str, rows: int) -> None:
+        """Copies a model, which nobody has open, and fills it up."""
+        target = shutil.copy(self._path(kind, MODELS), self._path(kind, rows))
+        with opened(target) as database:
+            database.execute("PRAGMA synchronous = OFF")
+            multiply(database, rows)
+        with opened(target) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            files, tallied = one(database, "SELECT count(*) FROM file"), one(database, "SELECT sum(files) FROM tally")
+        if not files == tallied == rows:
+            raise Failed(f"the journal has {files} files and counts {tallied}, not {rows}")
 
     def use(self, kind: str, rows: int | None = None) -> None:
         """Begins the next start with so many files that are all `queued` or `finished`, or with an `empty` journal."""
-        rows = 0 if kind == "empty" else self._rows if rows is None else rows
-        if not self._path("empty", 0).exists():
+        rows = 0 if kind == "empty" else rows or self._rows
+        if not self._folder.exists():
             self._make_models()
         if not self._path(kind, rows).exists():
-            make(self._path(kind, MODELS), self._path(kind, rows), rows)
+            self._make(kind, rows)
         for suffix in ("-wal", "-shm"):
             self.journal.with_name(self.journal.name + suffix).unlink(missing_ok=True)
         shutil.copy(self._path(kind, rows), self.journal)
@@ -142,27 +141,16 @@ class Journals:
 
 def configure_scale(folder: Path, sink: Sink, workers: int = 4, parts: int = 4, **more: Any) -> Path:
     store = s3(sink.url, verify="size", part_size="8MiB", parallel_parts=parts, connections=32)
-    return configure(folder, {"archive": store}, [route("everything", "archive")], workers=workers, **more)
+    return configure(folder, {"archive": store}, workers=workers, **more)
 
 
-def ready_ms(config: Path) -> float:
-    """From the start of the process to agent.ready, in ms."""
-    with Agent(config) as agent:
-        agent.wait_ready()
-        return (agent.moment("agent.ready") - agent.began) * 1000
-
-
-def start(journals: Journals, given: argparse.Namespace) -> list[Row]:
-    lines, rows = [], []
-    for kind, text, most in (("empty", "an empty journal", START_MS), ("finished", f"{given.rows:,} finished", START_FULL_MS),
-                             ("queued", f"{given.rows:,} queued", START_FULL_MS)):
-        journals.use(kind)
-        # Queued files stay queued: the model's destination is paused.
-        times = [ready_ms(journals.config) for _ in range(STARTS)]
-        lines.append([text, f"{median(times):.0f}", f"{min(times):.0f}-{max(times):.0f}"])
-        rows.append(bounded(f"start to agent.ready, {text}", median(times), most, " ms", 0))
-    table(f"start to agent.ready, ms, {STARTS} starts", ["", "median", "spread"], lines)
-    return rows
+def starts(what: str, config: Path, most: int) -> Row:
+    """From the start of the process to agent.ready."""
+    times = []
+    for _ in range(STARTS):
+        with Agent(config) as agent:
+            times.append((agent.moment("agent.ready") - agent.began) * 1000)
+    return bounded(what, times, most, " ms", 0)
 
 
 def answer_ms(config: Path) -> float:
@@ -179,24 +167,30 @@ def command_ms(config: Path) -> float:
     return (time.monotonic() - before) * 1000
 
 
-def status(journals: Journals, given: argparse.Namespace) -> list[Row]:
+def start(journals: Journals, given: Given, _: Sink) -> list[Row]:
+    rows = []
+    for kind, text, most in (("empty", "an empty journal", START_MS), ("finished", f"{given.rows:,} finished", START_FULL_MS),
+                             ("queued", f"{given.rows:,} queued", START_FULL_MS)):
+        journals.use(kind)
+        # Queued files stay queued: the model's destination is paused.
+        rows.append(starts(f"start to agent.ready, {text}", journals.config, most))
+    return rows
+
+
+def status(journals: Journals, given: Given, _: Sink) -> list[Row]:
     journals.use("queued")
     with Agent(journals.config) as agent:
-        agent.wait_ready()
         answers = [answer_ms(agent.config) for _ in range(50)]
         commands = [command_ms(agent.config) for _ in range(10)]
-    table(f"status with {given.rows:,} queued, ms", ["", "p50", "p99"],
-          [[name, f"{median(times):.1f}", f"{percentile(times, 0.99):.1f}"]
-           for name, times in (("the agent's answer", answers), ("inlet status, as a process", commands))])
-    return [bounded("status answers, p50", median(answers), STATUS_MS, " ms"),
-            bounded("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms")]
+    return [bounded("status answers, p50", answers, STATUS_MS, " ms"),
+            bounded("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms"),
+            figure("inlet status, as a process", commands, " ms")]
 
 
 def first_rate(journals: Journals, sink: Sink) -> float:
     """Files/s of the first 1,000 deliveries, without the very first ones: until then the destination is looked at."""
     pause(journals.journal)
     with Agent(journals.config) as agent:
-        agent.wait_ready()
         sink.reset()
         command("resume", "archive", config=agent.config)
         marks = []
@@ -208,27 +202,22 @@ def first_rate(journals: Journals, sink: Sink) -> float:
     return (many - few) / (after - before) if after > before else 0.0
 
 
-def claims(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Row]:
+def claims(journals: Journals, given: Given, sink: Sink) -> list[Row]:
     rates: dict[int, list[float]] = {length: [] for length in sorted({FIRST, max(FIRST, given.rows // 10), given.rows})}
     for _ in range(given.rounds):
         for length, found in rates.items():
             journals.use("queued", length)
             found.append(first_rate(journals, sink))
-    best, most = median(rates[FIRST]), max(rates)
-    table(f"the first {FIRST:,} deliveries, median of {given.rounds}", ["queued", "files/s", "spread", "of the first"],
-          [[f"{length:,}", f"{median(found):.0f}", f"{min(found):.0f}-{max(found):.0f}", f"{median(found) / best:.2f}"]
-           for length, found in rates.items()])
-    return [bounded(f"claims with {most:,} queued, of {FIRST:,}", median(rates[most]) / best, LEAST_OF_FIRST, "", 2,
-                    is_least=True)]
+    ratio = median(rates[max(rates)]) / median(rates[FIRST])
+    return [*(figure(f"the first {FIRST:,} deliveries of {length:,}", found, " files/s", 0) for length, found in rates.items()),
+            bounded(f"claims with {max(rates):,} queued, of {FIRST:,}", ratio, LEAST_OF_FIRST, "", 2, is_least=True)]
 
 
-def history(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[Row]:
+def history(journals: Journals, given: Given, sink: Sink) -> list[Row]:
     """Finished files that go to the compact history, while `status` is asked; and a start with all of them there."""
     journals.use("finished")
     answers, before = [], os.stat(journals.journal).st_size
     with Agent(configure_scale(journals.config.parent, sink, journal_history={"after": "1s"})) as agent:
-        agent.wait_ready()
-
         def moved() -> float:
             answers.append(answer_ms(agent.config))
             pruned = agent.events("journal.pruned")
@@ -241,17 +230,13 @@ def history(journals: Journals, given: argparse.Namespace, sink: Sink) -> list[R
         left = one(database, "SELECT count(*) FROM file WHERE finished_at IS NOT NULL")
     used = (pages - free) * page
     with Agent(configure_scale(journals.config.parent, sink)) as agent:
-        agent.wait_ready()
         answers.append(answer_ms(agent.config))
-    starts = [ready_ms(journals.config) for _ in range(STARTS)]
-    table(f"{given.rows:,} finished files go to the history", ["", ""], [
-        ["files/s, its rests included", f"{given.rows / seconds:,.0f}"], ["journal before, MiB", f"{before / MIB:.1f}"],
-        ["afterwards, pages in use, MiB", f"{used / MIB:.1f}"],
-        ["status meanwhile, ms, p50 / longest", f"{median(answers):.1f} / {max(answers):.1f}"]])
-    return [none("finished files that are no history after it", left),
-            bounded("status answers meanwhile, p50", median(answers), STATUS_MS, " ms"),
+    return [figure("to the history, its rests included", given.rows / seconds, " files/s", 0),
+            figure("journal before", before / MIB, " MiB"), figure("its pages in use afterwards", used / MIB, " MiB"),
+            none("finished files that are no history after it", left),
+            bounded("status answers meanwhile, p50", answers, STATUS_MS, " ms"),
             bounded("journal's pages in use, of before", used / before, 0.5, "", 2),
-            bounded(f"start to agent.ready, {given.rows:,} in the history", median(starts), START_FULL_MS, " ms", 0)]
+            starts(f"start to agent.ready, {given.rows:,} in the history", journals.config, START_FULL_MS)]
 
 
 def send_round(folder: Path, files: list[Path], sink: Sink, **numbers: int) -> tuple[float, float, float]:
@@ -261,7 +246,6 @@ def send_round(folder: Path, files: list[Path], sink: Sink, **numbers: int) -> t
     total = sum(file.stat().st_size for file in files)
     sink.reset()
     with Agent(configure_scale(folder, sink, **numbers)) as agent:
-        agent.wait_ready()
         spent = cpu_seconds(agent.pid)
         for file in files:
             os.link(file, folder / "drop" / file.name)
@@ -275,15 +259,12 @@ def send_round(folder: Path, files: list[Path], sink: Sink, **numbers: int) -> t
 
 def of_best(speeds: dict[int, float]) -> dict[int, float]:
     """Each step's speed, of the best of those with fewer and its own."""
-    best, found = 0.0, {}
-    for step, speed in speeds.items():
-        best = max(best, speed)
-        found[step] = speed / best
-    return found
+    return {step: speed / max(best for few, best in speeds.items() if few <= step) for step, speed in speeds.items()}
 
 
-def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> list[Row]:
+def sweep(folder: Path, given: Given, sink: Sink, name: str) -> list[Row]:
     """More workers, or parts at once: never slower than with fewer."""
+    key = {"workers": "workers", "parts": "parallel_parts"}[name]
     (source := folder / "big").mkdir(exist_ok=True)
     files = [source / f"f{number:06d}.bin" for number in range(FILES)]
     for file in files:
@@ -292,44 +273,25 @@ def sweep(folder: Path, given: argparse.Namespace, sink: Sink, name: str) -> lis
     results: dict[int, list[tuple[float, float, float]]] = {step: [] for step in STEPS}
     for number in range(given.rounds):
         # Back and forth: what drifts with time must not look like what grows with the steps.
-        steps: Iterable[int] = STEPS if number % 2 == 0 else reversed(STEPS)
-        for step in steps:
+        for step in STEPS if number % 2 == 0 else reversed(STEPS):
             results[step].append(send_round(folder / "sweep", files, sink, **{name: step}))
-    ratios, lines = of_best({step: median(speed for speed, _, _ in found) for step, found in results.items()}), []
-    for step, found in results.items():
-        speed, cpu, rss = (median(column) for column in zip(*found))
-        lines.append([step, f"{speed:.2f}", f"{min(found)[0]:.2f}-{max(found)[0]:.2f}", f"{ratios[step]:.2f}", f"{cpu:.2f}",
-                      f"{rss:.1f}"])
-    key = {"workers": "workers", "parts": "parallel_parts"}[name]
+    columns = {step: list(zip(*found)) for step, found in results.items()}
+    ratios = of_best({step: median(speeds) for step, (speeds, _, _) in columns.items()})
     table(f"{FILES} x {given.mib} MiB by {key}, median of {given.rounds}",
-          [key, "GiB/s", "spread", "of the best before", "CPU s", "peak RSS MiB"], lines)
+          [key, "GiB/s", "of the best before", "CPU s", "peak RSS MiB"],
+          [[step, figure("", list(speeds), "", 2).measured, f"{ratios[step]:.2f}", f"{median(cpu):.2f}", f"{median(rss):.1f}"]
+           for step, (speeds, cpu, rss) in columns.items()])
     step, worst = min(ratios.items(), key=lambda one: one[1])
     return [bounded(f"{key} 1 to 64: the worst ({step}), of the best of fewer", worst, LEAST_OF_BEST, "", 2, is_least=True)]
 
 
-SECTIONS = ("start", "status", "history", "claims", "workers", "parts")
-
-
-OPTIONS = {
-    "--only": list(SECTIONS),
-    "--rows": (1_000_000, f"from {10 * FIRST:,}"),
-    "--rounds": 3,
-    "--mib": (128, "of each of the eight big files"),
-}
-
-
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     if given.rows < 10 * FIRST:
         raise Failed(f"--rows: from {10 * FIRST:,}")
     rows: list[Row] = []
-    (place := folder / "place").mkdir()
     with Sink() as sink:
-        journals = Journals(folder / "journals", configure_scale(place, sink), given.rows)
-        for section in (name for name in SECTIONS if not given.only or name in given.only):
-            match section:
-                case "start": rows += start(journals, given)
-                case "status": rows += status(journals, given)
-                case "claims": rows += claims(journals, given, sink)
-                case "history": rows += history(journals, given, sink)
-                case _: rows += sweep(folder, given, sink, section)
+        journals = Journals(folder / "journals", configure_scale(folder / "place", sink), given.rows)
+        for name in (name for name in OPTIONS["--only"] if name in (given.only or OPTIONS["--only"])):
+            section = {"start": start, "status": status, "history": history, "claims": claims}.get(name)
+            rows += section(journals, given, sink) if section else sweep(folder, given, sink, name)
     return "targets", rows

@@ -1,13 +1,11 @@
 """inlet for minutes or days beside servers that fail now and then, while files come without end: in the profiles by which
 Litestream soaks: constant, wave, burst. What has arrived is made to go, so that the disk stays as it is."""
 
-import argparse
 import math
 import os
 import random
 import shutil
 import statistics
-import threading
 import time
 from pathlib import Path
 
@@ -15,8 +13,8 @@ import judge
 from agent import Agent, status
 from aftermath import files
 from everywhere import KINDS, configure_everywhere
-from process import field, held
-from report import MIB, SEED, Failed, Row, none
+from process import Worker, field, held
+from report import MIB, SEED, Given, Row, none
 from servers import Sandbox
 
 INTERVAL = 5
@@ -32,11 +30,10 @@ MOST, LEAST_TOLD = MIB / HOUR, (64 << 10) / 60
 
 Points = list[tuple[float, float]]
 
-OPTIONS = {
-    "minutes": 10.0,
-    "--seed": SEED,
-    "--trouble": (0.01, "the share of requests that go wrong"),
-}
+# The share of requests that go wrong.
+TROUBLE = 0.01
+
+OPTIONS = {"minutes": 10.0, "--seed": SEED}
 
 
 # Whether a quantity that is measured again and again (seconds, value) grows, beyond what its own noise explains
@@ -71,28 +68,20 @@ def step(points: Points) -> float:
     return min(values[-third:]) - min(values[:third])
 
 
-class Stream(threading.Thread):
+class Stream(Worker):
     """Drops files until `stop`: 4 small ones a second; 0 to 8 more, up and down in two minutes; 60 at once each half minute,
     with one of 12 MiB."""
 
     SMALL = ["spiral", "s3", "stage", "library"] * 12 + ["products", "spaces"]
 
     def __init__(self, folder: Path, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._folder, self._random, self._ended, self.count = folder, random.Random(seed), threading.Event(), 0
-        (folder / "staging").mkdir()
-        for kind in KINDS:
-            for policy in ("archive", "delete"):
-                (folder / "drop" / kind / policy).mkdir(parents=True)
+        super().__init__()
+        self._folder, self._random, self.count = folder, random.Random(seed), 0
 
-    def stop(self) -> None:
-        self._ended.set()
-        self.join()
-
-    def run(self) -> None:
+    def work(self) -> None:
         begin = before = time.monotonic()
         owed, bursts, tidied = 0.0, 0, 0.0
-        while not self._ended.wait(0.1):
+        while not self.ended.wait(0.1):
             now = time.monotonic()
             owed += (now - before) * (4 + 4 * (1 - math.cos((now - begin) / WAVE * 2 * math.pi)))
             before = now
@@ -142,8 +131,7 @@ def watch(agent: Agent, readings: dict[str, Points], stream: Stream, minutes: fl
     end, next_minute = begin + 60 * minutes, begin + 60
     while time.monotonic() < end:
         time.sleep(INTERVAL)
-        if agent.process.poll() is not None:
-            raise Failed(f"inlet ended with {agent.process.returncode}:\n{agent.tail()}")
+        agent.wait_for("a reading", lambda: agent.process.poll() is None)
         now = held(agent.pid, agent.config.parent / "state") | {"memory": field(f"/proc/{agent.pid}/status", "VmRSS") * 1024}
         for name, points in readings.items():
             points.append((time.monotonic() - begin, now[name]))
@@ -173,13 +161,12 @@ def growth_rows(readings: dict[str, Points]) -> list[Row]:
     return rows if is_long else [*rows, Row("too short to judge growth", f"less than {LEAST_MINUTES} minutes")]
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     readings: dict[str, Points] = {name: [] for name in ("memory", "descriptors", "threads", "journal")}
-    with Sandbox(folder, given.trouble, given.seed) as sandbox:
+    with Sandbox(folder, TROUBLE, given.seed) as sandbox:
         config = configure_everywhere(folder, sandbox, retry={"attempts": 50, "backoff": "200ms"})
         stream = Stream(folder, given.seed)
         with Agent(config) as agent:
-            agent.wait_ready()
             stream.start()
             problems = watch(agent, readings, stream, given.minutes)
             stream.stop()

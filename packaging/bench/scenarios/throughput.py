@@ -3,18 +3,17 @@
 Rounds are interleaved, medians are told; after every round each object's name, size and, of small ones, MD5 are compared.
 """
 
-import argparse
 import datetime
 import hashlib
 import itertools
 import json
 import os
 import platform
+import re
 import shutil
 import ssl
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import chart
 import targets
 from agent import ROOT, binary
 from clients import CHECKS, Client, Load, clients
-from report import GIB, Failed, Row, table
+from report import GIB, Failed, Given, Row, table
 from servers import Sink
 from targets import Group, speed_text, summary
 
@@ -38,20 +37,11 @@ KEPT = "Tests/Benchmarks/throughput.json"
 COUNTS = ("puts", "connections", "handshakes", "resumed")
 
 
-def some_of(allowed: list[str] | None) -> Callable[[str], list[str]]:
-    def read(text: str) -> list[str]:
-        words = text.split(",")
-        if allowed and (unknown := [word for word in words if word not in allowed]):
-            raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(allowed)}")
-        return words
-    return read
-
-
 OPTIONS = {
-    "--loads": (some_of(None), f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}"),
-    "--schemes": (some_of(SCHEMES), "http,https"),
-    "--verify": (some_of(CHECKS), ",".join(CHECKS)),
-    "--peers": (some_of(PEERS), "without it all that are there"),
+    "--loads": ([], f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}"),
+    "--schemes": SCHEMES,
+    "--verify": list(CHECKS),
+    "--peers": (PEERS, "without it all that are there"),
     "--rounds": 3,
     "--delay": (0, "holds back every answer"),
     "--all": (False, "every load, scheme, check and client: hours"),
@@ -59,7 +49,7 @@ OPTIONS = {
 }
 
 
-def plan(given: argparse.Namespace) -> list[tuple[str, str, str]]:
+def plan(given: Given) -> list[tuple[str, str, str]]:
     """(load, scheme, verify) in the order of the loads, so that each is made once."""
     if given.all:
         chosen = list(itertools.product(LOADS, SCHEMES, CHECKS))
@@ -74,7 +64,7 @@ def plan(given: argparse.Namespace) -> list[tuple[str, str, str]]:
 class Measurement:
     """Groups of rounds, one after the other, and what inlet failed at."""
 
-    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+    def __init__(self, folder: Path, given: Given) -> None:
         self.folder, self.given, self.failures = folder, given, []
         self.clients = [one for one in clients() if one.name.startswith("inlet") or given.peers is None
                         or {one.name, one.name.partition("-")[0]} & set(given.peers)]
@@ -127,7 +117,7 @@ class Measurement:
         able = self.able(load, probe, group)
         rounds = group["clients"] = {client.name: [] for client in able}
         for number, client in itertools.product(range(self.given.rounds), able):
-            if client.name not in group["left_out"] and client.is_in_round(number, load):
+            if client.name not in group["left_out"] and (client.is_compared or number == 0):
                 if figures := self.tried(client, load, group):
                     rounds[client.name].append(figures)
         return group
@@ -197,11 +187,9 @@ def merged(old: list[Group], new: list[Group]) -> list[Group]:
 def save(run: dict[str, Any]) -> None:
     """Into the kept file. What an earlier run measured and this one did not stays, if the machine is the same."""
     path = ROOT / KEPT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if all(kept["machine"].get(key) == run["machine"][key] for key in ("cores", "cpu", "memory_gib")):
-            run |= {"groups": merged(kept["groups"], run["groups"]), "peers": kept["peers"] | run["peers"]}
+    kept = json.loads(path.read_text())
+    if all(kept["machine"].get(key) == run["machine"][key] for key in ("cores", "cpu", "memory_gib")):
+        run |= {"groups": merged(kept["groups"], run["groups"]), "peers": kept["peers"] | run["peers"]}
     for group in run["groups"]:
         group.setdefault("targets", [
             {"group": targets.title(group), "what": row.what, "measured": row.measured, "target": row.target,
@@ -216,13 +204,11 @@ def save(run: dict[str, Any]) -> None:
 
 def as_lines(run: dict[str, Any]) -> str:
     """JSON with a line for each round: a change of one is a change of one line."""
-    deep = "\n" + " " * 5
-    first, *pieces = json.dumps(run, indent=1).split(deep + "{")
-    cut = (piece.partition("}") for piece in pieces)
-    return first + "".join(f"{deep}{{{' '.join(inner.split())}}}{rest}" for inner, _, rest in cut) + "\n"
+    return re.sub(r"\n {5}{[^}]*}", lambda one: one[0][:7] + " ".join(one[0][7:-1].split()) + "}",
+                  json.dumps(run, indent=1)) + "\n"
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     measurement = Measurement(folder, given)
     groups, facts = measurement.run(), machine()
     used = {name for group in groups for name in group["clients"]}

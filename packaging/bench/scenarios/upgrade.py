@@ -6,7 +6,6 @@ killed; `big` are half uploaded; `gone` are parked, because the configuration ha
 delivered and cannot be put away; `library` have been delivered and were not finished with when the process ended.
 """
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -19,8 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent import Agent, command, configure, route, status
-from report import Failed, Row, bounded, table
+from agent import Agent, configure, lines_of, route, status
+from report import Failed, Given, Row, bounded, table
 from servers import Sandbox
 
 # Bytes of the folder's path: whoever unpacks it makes one that is as long, and puts its name into the journal.
@@ -69,7 +68,6 @@ def begin_uploads(folder: Path, config: Path, parts: Any) -> None:
     """`gone` wait for a folder that cannot be made, `big` have sent a few parts when the process is killed."""
     fill(folder, "gone")
     with Agent(config) as agent:
-        agent.wait_ready()
         agent.wait_for("admission", lambda: status(config)["pending"] >= COUNTS["gone"])
         fill(folder, "big")
         agent.wait_for("parts of big files", lambda: len(parts()) >= 4)
@@ -80,7 +78,6 @@ def wait_for_a_hung_store(folder: Path, config: Path, store: Sandbox, parts: Any
     """The store hangs; all others are admitted, and what goes to the library arrives there."""
     library = folder / "library"
     with Agent(config) as agent:
-        agent.wait_ready()
         agent.wait_for("another part", lambda: len(parts()) >= 5)
         store.process.send_signal(signal.SIGSTOP)
         fill(folder, "small", "both", "archive")
@@ -99,7 +96,6 @@ def interrupt_finishing(folder: Path, config: Path) -> None:
         if query(folder, "SELECT 1 FROM file WHERE intent IS NOT NULL AND finished_at IS NULL"):
             return
         with Agent(config) as agent:
-            agent.wait_ready()
             time.sleep(random.uniform(0, 0.05))
             agent.kill()
 
@@ -110,7 +106,7 @@ def pack(folder: Path, about: dict[str, Any], target: Path) -> None:
         archive.add(folder, arcname=".", filter=lambda entry: None if entry.name.endswith(("-wal", "-shm")) else entry)
 
 
-def run(outer: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(outer: Path, given: Given) -> tuple[str, list[Row]]:
     folder = outer / "upgrade".ljust(LENGTH - len(str(outer)) - 1, "-")
     (folder / "library").mkdir(parents=True)
     # Nothing can be put below a file.
@@ -134,7 +130,7 @@ def run(outer: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
         (folder / name).unlink()
     query(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
     table("deliveries", ["state", "count"], query(folder, "SELECT state, count(*) FROM delivery GROUP BY state"))
-    receipts = len(command("receipts", "--limit", 20_000, config=config).splitlines())
+    receipts = len(lines_of("receipts", config=config))
     pack(folder, {"commit": given.commit, "folder": str(folder), "port": port, "parts": len(parts()), "finished": receipts,
                   "counts": COUNTS} | {key: store.place[key] for key in ("bucket", "access_key", "secret_key")}, given.file)
     return str(given.file), [bounded("MB", given.file.stat().st_size / 1e6, 2, "", 2)]

@@ -12,25 +12,26 @@ inlet's files count when they are in its journal, complete and durable; the peer
 rsync has copied them). The peers neither admit nor remember. Files are called f<number>.bin, and empty or of one byte.
 """
 
-import argparse
 import concurrent.futures
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from process import Highest, cpu_seconds, field, held, peak_mib
-from report import MIB, Failed, Row, percentile, table, verdict
+from report import MIB, Given, Row, bounded, figure, percentile, table, verdict
 from watchers import Inlet, Lsyncd, MarkedInlet, Watcher, installed
 
 # The paced stream: files a second, seconds, and folders that it writes to in turn.
 RATE, STREAM, STREAM_FOLDERS = 1000, 10, 10
+# Runs of a storm, for inlet and for a peer.
+RUNS, PEERS_RUNS = 10, 3
 # Seconds of rest that are measured, and those without a report after which none is awaited.
 IDLE, QUIET = 20, 4
-Peers = list[type[Watcher]]
+Kinds = list[type[Watcher]]
 
 
 # What happens to a watched tree
@@ -38,14 +39,6 @@ Peers = list[type[Watcher]]
 
 def touch(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-
-
-def make_storm(root: Path, count: int, first: int) -> None:
-    for number in range(first, first + count):
-        folder = f"{root}/{number}/DCIM/100CANON"
-        os.makedirs(folder)
-        with open(f"{folder}/f{number}.bin", "wb", buffering=0) as file:
-            file.write(b"x")
 
 
 def make_tree(root: Path, files: int, directories: int) -> None:
@@ -78,70 +71,68 @@ def pace(root: Path, count: int, per_second: float) -> list[int]:
 class Results:
     """A table for each part, with inlet's peers beside it, and the rows for the end."""
 
-    def __init__(self, peers: Peers) -> None:
-        self.names, self.rows = [peer.name for peer in peers], []
+    def __init__(self, peers: Kinds) -> None:
+        self.names, self.rows, self.part = [peer.name for peer in peers], [], ""
         self._lines: list[list[str]] = []
 
-    def add(self, what: str, value: Any, target: str = "", reached: bool | None = True, peers: dict[str, Any] | None = None,
-            form: str = "{:,.0f}") -> None:
-        row = Row(what, "" if value is None else form.format(value), target, reached)
-        self._lines.append([what, row.measured, target, verdict(row), *(
-            form.format(peers[name]) if name in (peers or {}) else "" for name in self.names)])
-        self.rows += [row] if target else []
+    def add(self, what: str, found: Any, bound: float | None = None, digits: int = 0, is_least: bool = False) -> None:
+        """`found` is inlet's value, or {name: value}."""
+        values = found if isinstance(found, dict) else {"inlet": found}
+        row = figure(what, values["inlet"], "", digits) if bound is None else bounded(
+            what, values["inlet"], bound, "", digits, is_least=is_least)
+        self._lines.append([what, row.measured, row.target, verdict(row), *(
+            f"{values[name]:,.{digits}f}" if name in values else "" for name in self.names)])
+        self.rows += [row._replace(what=f"{self.part}: {what}")] if row.target else []
 
     def held(self, most: dict[str, float]) -> None:
         """What may not grow with files or folders: far below the 1,024 descriptors that a process gets by default."""
-        seen, log = most["descriptors"] or None, most["log"] / MIB
-        self.add("descriptors at most", seen, "<= 128", seen and seen <= 128)
-        self.add("threads at most", most["threads"], "<= 64", most["threads"] <= 64)
-        self.add("the journal's log (WAL) at most, MiB", log, "<= 64", log <= 64, form="{:.1f}")
+        self.add("descriptors at most", most["descriptors"] or None, 128)
+        self.add("threads at most", most["threads"], 64)
+        self.add("the journal's log (WAL) at most, MiB", most["log"] / MIB, 64, 1)
 
-    def show(self, part: str) -> None:
-        table(part, ["", "inlet", "target", "", *self.names], self._lines)
-        self._lines, self.rows = [], [row._replace(what=f"{part}: {row.what}") if ": " not in row.what else row
-                                      for row in self.rows]
+    def show(self) -> None:
+        table(self.part, ["", "inlet", "target", "", *self.names], self._lines)
+        self._lines = []
 
 
-def each(folder: Path, kinds: Peers, measure: Callable[[type[Watcher], Path, Path], Any]) -> dict[str, Any]:
-    """{name: measure(kind, an empty place, an empty root)}."""
-    values = {}
+def each(folder: Path, kinds: Kinds,
+         measure: Callable[[type[Watcher], Path, Path], tuple[float, ...]]) -> Iterable[dict[str, float]]:
+    """{name: value} of each of the values that `measure(kind, an empty place, an empty root)` gives."""
+    found = {}
     for kind in kinds:
         place = folder / kind.name
         (place / "drop").mkdir(parents=True)
-        values[kind.name] = measure(kind, place, place / "drop")
-    return values
+        found[kind.name] = measure(kind, place, place / "drop")
+    return (dict(zip(found, values)) for values in zip(*found.values()))
 
 
-def marked() -> Peers:
+def marked() -> Kinds:
     return [MarkedInlet] if os.geteuid() == 0 else []
-
-
-def picked(values: dict[str, Any], index: int) -> dict[str, Any]:
-    return {name: value[index] for name, value in values.items()}
 
 
 # The parts
 
 
-def storm(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
-    def runs(kind: type[Watcher], place: Path, root: Path) -> list[int]:
-        seen, count = [], given.runs if kind is Inlet else min(given.runs, 3)
+def storm(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
+    def runs(kind: type[Watcher], place: Path, root: Path) -> tuple[int]:
+        seen = []
         with kind(place / "watcher", root) as watcher:
             watcher.wait_ready()
-            for run in range(count):
+            for run in range(RUNS if kind is Inlet else PEERS_RUNS):
                 before = watcher.noticed()
                 (root / str(run)).mkdir()
-                make_storm(root / str(run), 1000, 1000 * run)
+                for number in range(1000 * run, 1000 * (run + 1)):
+                    os.makedirs(folder := f"{root}/{run}/{number}/DCIM/100CANON")
+                    with open(f"{folder}/f{number}.bin", "wb", buffering=0) as file:
+                        file.write(b"x")
                 seen.append(watcher.wait_noticed(before + 1000, QUIET)[0] - before)
-        return seen
+        return (min(seen),)
 
-    values = each(folder, [Inlet, *marked(), *peers], runs)
-    ours = values.pop("inlet")
-    results.add(f"the least of 1,000, {len(ours)} runs", min(ours), "1,000 each", min(ours) == 1000,
-                {name: min(seen) for name, seen in values.items()})
+    least, = each(folder, [Inlet, *marked(), *peers], runs)
+    results.add(f"the least of 1,000, {RUNS} runs", least, 1000, is_least=True)
 
 
-def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+def overflow(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     def flooded(kind: type[Watcher], place: Path, root: Path) -> tuple[int, float]:
         with kind(place / "watcher", root) as watcher:
             watcher.wait_ready()
@@ -151,54 +142,51 @@ def overflow(results: Results, given: argparse.Namespace, folder: Path, peers: P
             os.kill(watcher.pid, signal.SIGCONT)
             return watcher.wait_noticed(given.flood, 2 * QUIET)
 
-    values = each(folder, [Inlet, *peers], flooded)
-    seen, seconds = values.pop("inlet")
-    results.add(f"of {given.flood:,} written while stopped", seen, "all", seen == given.flood, picked(values, 0))
-    results.add("seconds until the last", seconds, peers=picked(values, 1), form="{:.1f}")
+    seen, seconds = each(folder, [Inlet, *peers], flooded)
+    results.add(f"of {given.flood:,} written while stopped", seen, given.flood, is_least=True)
+    results.add("seconds until the last", seconds, digits=1)
 
 
-def scan(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
-    root = folder / "tree"
-    make_tree(root, given.files, given.folders)
+def scan(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
+    root, count = folder / "tree", given.files
+    make_tree(root, count, given.folders)
     listed = time.monotonic()
     # As one reference for a listing; it also has the tree in the cache for all.
     subprocess.run(["find", root, "-type", "f", "-newermt", "2100-01-01"], check=True, stdout=subprocess.DEVNULL)
-    print(f"\n{given.files:,} files in {given.folders:,} folders; 'find -type f -newermt …' (a stat for each) lists "
-          f"{given.files / (time.monotonic() - listed):,.0f} files/s")
+    print(f"\n{count:,} files in {given.folders:,} folders; 'find -type f -newermt …' (a stat for each) lists "
+          f"{count / (time.monotonic() - listed):,.0f} files/s")
     rates, peaks = {}, {}
     for kind in peers:
         with kind(folder / kind.name, root, is_idle=True) as watcher:
-            rates[kind.name] = given.files / watcher.wait_ready()
+            rates[kind.name] = count / watcher.wait_ready()
             peaks[kind.name] = peak_mib(watcher.pid)
-    listing(results, given, folder, root, rates)
-    admission(results, given, folder, root, peaks)
-    restart(results, given, folder, root)
-
-
-def listing(results: Results, given: argparse.Namespace, folder: Path, root: Path, rates: dict[str, float]) -> None:
-    """The listing without what comes after it: all files are ignored, or too old."""
+    # The listing without what comes after it: all files are ignored, or too old.
     with Inlet(folder / "listing", root, ignore=["*.bin"]) as inlet:
         inlet.wait_ready()
-        rate, cpu = given.files / inlet.scan_seconds(), cpu_seconds(inlet.pid)
-    results.add("listed by name, files/s (all ignored)", rate, ">= 250,000", rate >= 250_000, rates)
-    results.add("its CPU with the start, us a file", 1e6 * cpu / given.files, form="{:.1f}")
+        seconds = inlet.agent.moment("watch.added") - inlet.agent.moment("agent.started")
+        cpu = cpu_seconds(inlet.pid)
+    results.add("listed by name, files/s (all ignored)", rates | {"inlet": count / seconds}, 250_000, is_least=True)
+    results.add("its CPU with the start, us a file", 1e6 * cpu / count, digits=1)
     with Inlet(folder / "skipping", root, existing="skip") as inlet:
-        results.add("looked at, files/s (existing: skip)", given.files / inlet.wait_settled(600))
+        inlet.wait_ready()
+        results.add("looked at, files/s (existing: skip)", count / inlet.wait_settled(600))
+    admission(results, count, folder, root, peaks)
+    restart(results, count, folder, root)
 
 
-def admission(results: Results, given: argparse.Namespace, folder: Path, root: Path, peaks: dict[str, float]) -> None:
+def admission(results: Results, count: int, folder: Path, root: Path, peaks: dict[str, float]) -> None:
     with Inlet(folder / "admission", root) as inlet, Highest(held, inlet.pid, inlet.folder / "state", every=0.1) as most:
-        inlet.agent.wait_count("job.admitted", given.files, 1800, every=0.1)
+        inlet.agent.wait_count("job.admitted", count, 1800, every=0.1)
         seconds = time.monotonic() - inlet.began
         cpu, peak = cpu_seconds(inlet.pid), peak_mib(inlet.pid)
-    results.add("admitted, files/s", given.files / seconds, ">= 20,000", given.files / seconds >= 20_000)
-    results.add("CPU, us a file", 1e6 * cpu / given.files)
-    results.add("peak RSS, MiB", peak, "<= 128", peak <= 128, peaks, form="{:.1f}")
+    results.add("admitted, files/s", count / seconds, 20_000, is_least=True)
+    results.add("CPU, us a file", 1e6 * cpu / count)
+    results.add("peak RSS, MiB", peaks | {"inlet": peak}, 128, 1)
     results.held(most.most)
-    results.add("journal on disk, bytes a file", most.most["journal"] / given.files)
+    results.add("journal on disk, bytes a file", most.most["journal"] / count)
 
 
-def restart(results: Results, given: argparse.Namespace, folder: Path, root: Path) -> None:
+def restart(results: Results, count: int, folder: Path, root: Path) -> None:
     with Inlet(folder / "admission", root) as inlet, Highest(held, inlet.pid, inlet.folder / "state", every=0.1) as most:
         ready = inlet.wait_ready()
         seconds = inlet.wait_settled(900)
@@ -208,23 +196,24 @@ def restart(results: Results, given: argparse.Namespace, folder: Path, root: Pat
         resting = cpu_seconds(inlet.pid)
         time.sleep(IDLE)
         share = 100 * (cpu_seconds(inlet.pid) - resting) / IDLE
-    results.add("restart with all known, s", seconds, "<= 10", seconds <= 10 and again == 0, form="{:.1f}")
-    results.add("its CPU, us a file", 1e6 * spent / given.files)
-    results.add("its listing until the last is found, s", ready, form="{:.1f}")
-    results.add("its peak RSS, MiB", peak, "<= 128", peak <= 128, form="{:.1f}")
+    results.add("restart with all known, s", seconds, 10, 1)
+    results.add("admitted once more by it", again, 0)
+    results.add("its CPU, us a file", 1e6 * spent / count)
+    results.add("its listing until the last is found, s", ready, digits=1)
+    results.add("its peak RSS, MiB", peak, 128, 1)
     results.held(most.most)
-    results.add(f"CPU % in {IDLE} s after it", share, "0.0", share < 0.05, form="{:.2f}")
+    results.add(f"CPU % in {IDLE} s after it", share, 0.05, 2)
 
 
-def directories(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+def directories(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     full, most = folder / "full", {}
     make_tree(full, 0, given.directories)
 
     def memory(kind: type[Watcher], place: Path, root: Path) -> tuple[float, float]:
         """Bytes for each folder, at rest and at the peak."""
-        resting, idle = [], {} if issubclass(kind, Inlet) else {"is_idle": True}
+        resting = []
         for name, watched in (("empty", root), ("full", full)):
-            with kind(place / name, watched, **idle) as watcher, \
+            with kind(place / name, watched, is_idle=True) as watcher, \
                     Highest(held, watcher.pid, watcher.folder / "state", every=0.1) as seen:
                 watcher.wait_ready()
                 time.sleep(3)
@@ -233,14 +222,13 @@ def directories(results: Results, given: argparse.Namespace, folder: Path, peers
         (empty, _), (rss, peak) = resting
         return (rss - empty) * 1024 / given.directories, (peak - empty) * 1024 / given.directories
 
-    values = each(folder, [Inlet, *marked(), *peers], memory)
-    rss, peak = values.pop("inlet")
-    results.add(f"RSS of each of {given.directories:,} folders, bytes", rss, "<= 1,024", rss <= 1024, picked(values, 0))
-    results.add("the same at the peak", peak, peers=picked(values, 1))
+    rss, peak = each(folder, [Inlet, *marked(), *peers], memory)
+    results.add(f"RSS of each of {given.directories:,} folders, bytes", rss, 1024)
+    results.add("the same at the peak", peak)
     results.held(most["inlet"])
 
 
-def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Peers) -> None:
+def latency(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
     count = STREAM * RATE
 
     def times(kind: type[Watcher], place: Path, root: Path) -> tuple[float, ...]:
@@ -254,42 +242,38 @@ def latency(results: Results, given: argparse.Namespace, folder: Path, peers: Pe
         return len(waits), percentile(waits, 0.5), percentile(waits, 0.99), max(waits)
 
     # lsyncd collects for a second at least, by design.
-    values = each(folder, [Inlet, *(kind for kind in peers if kind is not Lsyncd)], times)
-    ours = values.pop("inlet")
-    for index, (what, target, reached) in enumerate((
-            (f"reported of {count:,}, {RATE:,} a second", "all", ours[0] == count), ("p50, ms", "", True),
-            ("p99, ms", "<= 10", ours[2] <= 10), ("most, ms", "", True))):
-        results.add(what, ours[index], target, reached, picked(values, index), "{:.1f}" if index else "{:,.0f}")
+    seen, middle, late, longest = each(folder, [Inlet, *(kind for kind in peers if kind is not Lsyncd)], times)
+    results.add(f"reported of {count:,}, {RATE:,} a second", seen, count, is_least=True)
+    results.add("p50, ms", middle, digits=1)
+    results.add("p99, ms", late, 10, 1)
+    results.add("most, ms", longest, digits=1)
 
 
 PARTS = {"storm": storm, "overflow": overflow, "scan": scan, "directories": directories, "latency": latency}
 
 
 OPTIONS = {
-    "--only": (",".join(PARTS), "parts, with commas between"),
+    "--only": list(PARTS),
     "--big": (False, "the sizes of the targets; tens of minutes"),
     "--files": (int, "of scan: 100,000; --big: 1,000,000; 100 in a folder"),
     "--folders": (int, "of scan, that the files are in; 1: a single one"),
     "--directories": (int, "of directories: 20,000; --big: 100,000"),
     "--flood": (int, "of overflow: 20,000; --big: 200,000"),
-    "--runs": (10, "of storm; peers: 3 at most"),
     "--no-peers": False,
 }
 
 
-def run(folder: Path, given: argparse.Namespace) -> tuple[str, list[Row]]:
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     given.files = given.files or (1_000_000 if given.big else 100_000)
     given.folders = given.folders or max(1, given.files // 100)
     given.directories = given.directories or (100_000 if given.big else 20_000)
     given.flood = given.flood or (200_000 if given.big else 20_000)
-    if unknown := set(given.only.split(",")) - set(PARTS):
-        raise Failed(f"no such part: {', '.join(sorted(unknown))}")
     peers = [] if given.no_peers else installed()
     results = Results([*marked(), *peers])
     # What else the machine does is in all figures.
     print("load average", *os.getloadavg(), flush=True)
-    for part in given.only.split(","):
-        PARTS[part](results, given, folder / part, peers)
-        results.show(part)
+    for results.part in given.only or PARTS:
+        PARTS[results.part](results, given, folder / results.part, peers)
+        results.show()
     print("\nload average", *os.getloadavg())
     return "targets", results.rows

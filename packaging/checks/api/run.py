@@ -7,10 +7,10 @@ secrets must refuse whoever has none. Afterwards it is still the same process, a
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -26,8 +26,8 @@ LONGEST = 1800
 class Described(Agent):
     """An agent whose document is held against what it answers."""
 
-    def __init__(self, binary, base, secrets):
-        super().__init__(binary, base, secrets)
+    def __init__(self, base, secrets):
+        super().__init__(base, secrets)
         self.settings["routes"] = [
             {"name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]}, "to": "library"},
             {"name": "rest", "to": "library", "key": "{dir}/{name}"},
@@ -42,8 +42,7 @@ class Described(Agent):
     def is_well(self):
         """The same process still answers, and nothing happened that was not to happen."""
         until(lambda: self.answers() and self.get("status")["running"], 30, "it is still ready")
-        said = "".join((self.base / name).read_text() for name in ("inlet.log", "inlet.err"))
-        found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', said)
+        found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', self.agent.log.read_text())
         if found:
             sys.exit("its log tells of what was not to happen: " + found[0][:2000])
 
@@ -65,7 +64,7 @@ def asked(document, needs):
     return document
 
 
-def ask(agent, document, questions, checks, environment=None):
+def ask(agent, document, questions, checks, environment):
     """Runs schemathesis; says what it found and ends where that is anything. Returns how much it asked."""
     file = agent.base / "document.json"
     file.write_text(json.dumps(document))
@@ -75,7 +74,7 @@ def ask(agent, document, questions, checks, environment=None):
             "--phases", "examples,coverage,fuzzing", "--seed", "1", "--max-examples", str(questions), "--workers", "1",
             "--request-timeout", "60", "--warnings", "off", "--no-color",
         ],
-        cwd=agent.base, env=os.environ | {"PYTHONPATH": str(HERE)} | (environment or {}), timeout=LONGEST,
+        cwd=agent.base, env=os.environ | {"PYTHONPATH": str(HERE)} | environment, timeout=LONGEST,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if run.returncode != 0:
         sys.exit(run.stdout[-12000:])
@@ -86,33 +85,22 @@ def ask(agent, document, questions, checks, environment=None):
 
 
 def main():
-    binary = os.environ["INLET_BINARY"]
-    questions = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    base = Path(tempfile.mkdtemp(prefix="inlet-api-"))
-    agents = []
-    try:
-        agents.append(Described(binary, base / "open", secrets=False))
-        agents[0].start()
-        agents[0].fill()
-        document = agents[0].get("openapi.json")
-        described = asked(document, {"nothing", "read", "full"})
-        count = ask(
-            agents[0], described, questions,
-            "not_a_server_error,response_schema_conformance,content_type_conformance")
-        agents[0].is_well()
-        print(f"ok    {len(described['paths'])} paths, {count} questions: no server's error, each answer as described")
-        agents.append(Described(binary, base / "closed", secrets=True))
-        agents[1].start()
-        document = asked(agents[1].get("openapi.json"), {"read", "full"})
-        count = ask(
-            agents[1], document, max(1, questions // 10), "refused",
-            {"SCHEMATHESIS_HOOKS": "strangers", "INLET_REFUSALS": REFUSALS})
-        agents[1].is_well()
-        print(f"ok    {len(document['paths'])} paths, {count} questions of a stranger: all refused")
-    finally:
-        for agent in agents:
-            agent.stop()
-        shutil.rmtree(base, ignore_errors=True)
+    questions = int((sys.argv[1:] or [50])[0])
+    for has_secrets, needs, each, checks, environment, said in (
+        (False, {"nothing", "read", "full"}, questions,
+         "not_a_server_error,response_schema_conformance,content_type_conformance", {},
+         "questions: no server's error, each answer as described"),
+        (True, {"read", "full"}, max(1, questions // 10), "refused",
+         {"SCHEMATHESIS_HOOKS": "strangers", "INLET_REFUSALS": REFUSALS}, "questions of a stranger: all refused"),
+    ):
+        with tempfile.TemporaryDirectory(prefix="inlet-api-", ignore_cleanup_errors=True) as base, \
+                closing(Described(Path(base), has_secrets)) as agent:
+            agent.start()
+            agent.fill()
+            document = asked(agent.get("openapi.json"), needs)
+            count = ask(agent, document, each, checks, environment)
+            agent.is_well()
+        print(f"ok    {len(document['paths'])} paths, {count} {said}")
 
 
 if __name__ == "__main__":
