@@ -68,7 +68,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
 
     let faults: Faults<Operation>
     let traffic = Mutex(Traffic<Operation>())
-    private let routes: @Sendable (SignableRequest) -> [SandboxRoute<Operation>]
+    private let routes: [SandboxRoute<Operation>]
     private let common: HTTPFields
     private let word: @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
 
@@ -81,19 +81,8 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
         wording word: @escaping @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
     ) {
         faults = Faults(plan)
-        self.routes = { _ in routes }
+        self.routes = routes
         self.common = common
-        self.word = word
-    }
-
-    /// For protocols that choose the row of a request by themselves.
-    init(
-        _ plan: FaultPlan<Operation>, choosing route: @escaping @Sendable (SignableRequest) -> SandboxRoute<Operation>,
-        wording word: @escaping @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
-    ) {
-        faults = Faults(plan)
-        routes = { [route($0)] }
-        common = [:]
         self.word = word
     }
 
@@ -122,7 +111,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
 
     private func row(of address: SignableRequest) -> (SandboxRoute<Operation>, [String: String])? {
         let components = Self.components(address.path)
-        for route in routes(address) {
+        for route in routes {
             if let places = route.places(in: address, components) { return (route, places) }
         }
         return nil
