@@ -6,6 +6,7 @@ import InletLinux
 import InletTestSupport
 import ServiceLifecycle
 import SystemPackage
+import Testing
 
 @testable import InletAgent
 @testable import InletDashboard
@@ -26,7 +27,7 @@ struct DashboardScene: Sendable {
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
         proxy: Bool = false, roots: [RootStatus] = [], resuming: [Int64] = [],
-        bounds: DashboardServer.Bounds = DashboardServer.Bounds()
+        bounds: ServerBounds = ServerBounds()
     ) throws {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
@@ -79,21 +80,56 @@ struct DashboardScene: Sendable {
 
     /// A file that waits for `disk`.
     @discardableResult
-    func admit(_ name: String, size: Int64 = 9) async throws -> Int64 {
-        let plan = Plan(
-            route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
-        let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
-        let admission = FileAdmission(
-            Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
-        guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { return 0 }
-        return id
-    }
+    func admit(_ name: String) async throws -> Int64 { try await journal.take(name, for: "disk") }
 
     /// What our page sends with whatever changes something.
     static let marks = ["Content-Type": "application/json", "X-Inlet": "1"]
 
     static func bearer(_ token: String) -> [String: String] {
         ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    }
+}
+
+extension Journal {
+    /// Takes a file of 9 bytes by the route `all`. - Returns: its job.
+    @discardableResult
+    func take(
+        _ name: String, in root: FilePath = "/in", for destination: String, at time: WallTime = .now,
+        _ change: (inout FileAdmission) -> Void = { _ in }
+    ) async throws -> Int64 {
+        let plan = Plan(
+            route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: [destination])
+        let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
+        var admission = FileAdmission(
+            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
+            uptimes: [:])
+        change(&admission)
+        let outcome = try await admit(admission, at: time)
+        guard case .admitted(let id) = outcome else {
+            Issue.record("\(outcome)")
+            return 0
+        }
+        return id
+    }
+
+    /// Ends the delivery to `destination` whose turn it is.
+    func settle(_ settlement: Settlement, for destination: String) async throws {
+        let room = ClaimRoom(destination: destination, limits: [.big: 1])
+        let done = try await withClaim(.big, rooms: [room], clock: { .now }) { _ in (settlement, ()) }
+        #expect(done != nil)
+    }
+}
+
+extension RawClient {
+    func get(_ path: String, _ headers: [String: String] = [:]) async throws -> RawAnswer {
+        try await request("GET", Endpoint.base + path, headers: headers)
+    }
+
+    /// An order as our page gives it, or with a program's headers.
+    func post(
+        _ path: String, _ body: String = "{}", _ headers: [String: String] = DashboardScene.marks
+    ) async throws -> RawAnswer {
+        try await request("POST", Endpoint.base + path, headers: headers, body: body)
     }
 }
 

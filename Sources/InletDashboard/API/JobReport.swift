@@ -1,4 +1,3 @@
-internal import Foundation
 internal import InletAgent
 internal import InletCore
 package import InletJournal
@@ -155,17 +154,71 @@ struct StoryReport: Encodable, Sendable, Described {
         events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = feed?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
-        receipt = story.receipt.map { bytes in
-            do {
-                return try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
-            } catch {
-                // It is there, and what it says is no receipt.
-                return .object(["unreadable": .text(String(decoding: bytes, as: UTF8.self))])
-            }
+        // One that is there and is no JSON is shown all the same.
+        receipt = story.receipt.map {
+            JSON.value($0) ?? .object(["unreadable": .string(String(decoding: $0, as: UTF8.self))])
         }
     }
 }
 
 extension Schema {
     static let fileState = Schema.word(FileState.allCases.map(\.rawValue))
+}
+
+/// How far jobs are, for somebody who tells of them in their order: whatever can be told now, and what the next one does. What
+/// comes after that one is not looked at, so that thousands of jobs can be asked about many times a second.
+package struct FollowReport: Codable, Sendable, Described {
+    /// What is told of a file: no more, because tens of thousands are told of by one command.
+    package struct File: Codable, Sendable, Described {
+        package struct Place: Codable, Sendable {
+            package var destination: String
+            package var state: String
+            package var key: String?
+            package var url: String?
+        }
+
+        package var job: Int64
+        package var path: String
+        package var size: Int64
+        package var state: String
+        package var reason: String?
+        package var places: [Place]
+
+        static var schemaName: String { "FollowFile" }
+    }
+
+    /// A job of which all is known that will be known soon.
+    package struct End: Codable, Sendable, Described {
+        package var job: Int64
+        /// nil when the journal does not have it: somebody has had it forgotten.
+        package var report: File?
+        /// Why it has not ended and nobody knows when it will: the destination that it waits for is away.
+        package var waits_for: String?
+
+        static var schemaName: String { "FollowEnd" }
+    }
+
+    /// How many may be asked about at once: more would keep the others from the journal.
+    package static let most = 128
+
+    /// The first of the jobs, in their order.
+    package var ends: [End]
+    /// The one after them, which is on its way; nil when there is none.
+    package var next: File?
+    /// Its transfers that run now, and those that its destinations work on.
+    package var moving: [StatusReport.Transfer]
+}
+
+extension FollowReport.File {
+    init(_ job: Job) {
+        let file = job.file
+        self.init(
+            job: file.id, path: file.fullPath.display, size: file.identity.size, state: file.state.rawValue,
+            reason: file.reason,
+            places: job.deliveries.map { row in
+                Place(
+                    destination: row.destination, state: row.state.rawValue, key: row.proof?.key ?? row.key,
+                    url: row.proof?.url)
+            })
+    }
 }

@@ -248,3 +248,60 @@ extension LocalControl {
         return Set(names.compactMap { away[$0] }).sorted().map { "; \($0)" }.joined()
     }
 }
+
+/// Jobs whose end somebody waits for.
+extension LocalControl {
+    func follow(_ jobs: [Int64]) async throws -> FollowReport {
+        let jobs = Array(jobs.prefix(FollowReport.most))
+        let away = awayDestinations()
+        let found = try await agent.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }
+        var report = FollowReport(ends: [], moving: [])
+        for (id, job) in zip(jobs, found) {
+            let shown = job.map { FollowReport.File($0) }
+            guard let job, job.file.state == .pending else {
+                report.ends.append(FollowReport.End(job: id, report: shown))
+                continue
+            }
+            if let why = Self.obstacle(job, away) {
+                report.ends.append(FollowReport.End(job: id, report: shown, waits_for: why))
+            } else {
+                report.next = shown
+                report.moving = try await moving(id)
+            }
+        }
+        return report
+    }
+
+    /// Those that nothing can be sent to now, in words.
+    func awayDestinations() -> [String: String] {
+        guard let live = agent.live else {
+            return Dictionary(uniqueKeysWithValues: agent.destinations.map { ($0.name, "\($0.name) is not running") })
+        }
+        let shut = live.limits.filter { $0.rate == 0 }
+        // Those that are about to be asked, or asked for time themselves, are there.
+        let fine = ["up", "not asked yet", "asks for time"]
+        return live.destinations.reduce(into: [:]) { away, status in
+            let report = StatusReport.destination(status, [:])
+            if !fine.contains(report.state) {
+                away[report.name] = "\(report.name) is \(report.state)" + (report.last_error.map { ": \($0)" } ?? "")
+            } else if status.isShut,
+                let limit = shut.first(where: { $0.destination == nil || $0.destination == report.name })
+            {
+                away[report.name] = "the limit is 0 (\(LimitReport(limit).text))"
+            }
+        }
+    }
+
+    /// Why nobody knows when a job will end; nil when it is on its way.
+    private static func obstacle(_ job: Job, _ away: [String: String]) -> String? {
+        if away.isEmpty { return nil }
+        return job.deliveries.lazy.filter { $0.state == .ready }.compactMap { away[$0.destination] }.first
+    }
+
+    private func moving(_ job: Int64) async throws -> [StatusReport.Transfer] {
+        let running = (agent.live?.inFlight ?? []).filter { $0.ref.job == job }
+        if !running.isEmpty { return running.map { StatusReport.transfer($0) } }
+        return try await agent.journal.waiting(limit: StatusReport.mostWaiting).filter { $0.file == job }
+            .map { StatusReport.transfer($0, agent.live?.step($0.id)) }
+    }
+}

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import InletCore
 
 /// The document that describes the API (OpenAPI 3.0.3), made from the table and the types' schemas.
 enum OpenAPI {
@@ -11,15 +12,15 @@ enum OpenAPI {
             paths[endpoint.path, default: [:]][endpoint.verb.lowercased()] = operation(endpoint)
         }
         return .object([
-            "openapi": .text("3.0.3"),
+            "openapi": .string("3.0.3"),
             "info": .object([
-                "title": .text("Inlet"), "version": .text(version),
-                "description": .text(
+                "title": .string("Inlet"), "version": .string(version),
+                "description": .string(
                     "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed. A query parameter or a key of a body that is not described, and a parameter that is not as it is described, are refused with 400."
                 ),
             ]),
-            "servers": .list([.object(["url": .text("/")])]),
-            "security": .list([.object(["bearer": .list([])]), .object(["session": .list([])])]),
+            "servers": .array([.object(["url": .string("/")])]),
+            "security": .array([.object(["bearer": .array([])]), .object(["session": .array([])])]),
             "paths": .object(paths.mapValues { .object($0) }),
             "components": .object([
                 "schemas": .object(types.mapValues { $0.schema.json }), "securitySchemes": securitySchemes,
@@ -29,30 +30,30 @@ enum OpenAPI {
 
     private static var securitySchemes: JSONValue {
         .object([
-            "bearer": .object(["type": .text("http"), "scheme": .text("bearer")]),
+            "bearer": .object(["type": .string("http"), "scheme": .string("bearer")]),
             "session": .object([
-                "type": .text("apiKey"), "in": .text("cookie"), "name": .text(LoginSessions.cookieName),
+                "type": .string("apiKey"), "in": .string("cookie"), "name": .string(LoginSessions.cookieName),
             ]),
         ])
     }
 
     private static func operation(_ endpoint: Endpoint) -> JSONValue {
         var object: [String: JSONValue] = [
-            "summary": .text(endpoint.summary), "operationId": .text(name(endpoint)),
-            "x-inlet-need": .text(endpoint.need.rawValue), "responses": responses(endpoint),
+            "summary": .string(endpoint.summary), "operationId": .string(name(endpoint)),
+            "x-inlet-need": .string(endpoint.need.rawValue), "responses": responses(endpoint),
         ]
         let places = endpoint.describedPlaces.map { parameter($0.name, in: "path", $0.schema, note: nil) }
         let query = endpoint.query.map { parameter($0.name, in: "query", $0.schema, note: $0.note) }
         let parameters = places + query + (endpoint.isMarked ? [mark] : [])
-        if !parameters.isEmpty { object["parameters"] = .list(parameters) }
+        if !parameters.isEmpty { object["parameters"] = .array(parameters) }
         if endpoint.method == .post {
             // Without one, the header Content-Type must still say that there could be.
             let body = endpoint.body ?? Endpoint.Body(schema: .object([]), limit: 0, isRequired: false)
             object["requestBody"] = .object([
-                "required": .flag(body.isRequired), "content": content("application/json", body.schema),
+                "required": .boolean(body.isRequired), "content": content("application/json", body.schema),
             ])
         }
-        if endpoint.need == .nothing { object["security"] = .list([]) }
+        if endpoint.need == .nothing { object["security"] = .array([]) }
         return .object(object)
     }
 
@@ -75,10 +76,10 @@ enum OpenAPI {
         _ name: String, in place: String, _ schema: Schema, isRequired: Bool = false, note: String?
     ) -> JSONValue {
         var object: [String: JSONValue] = [
-            "name": .text(name), "in": .text(place), "required": .flag(isRequired || place == "path"),
+            "name": .string(name), "in": .string(place), "required": .boolean(isRequired || place == "path"),
             "schema": schema.json,
         ]
-        if let note { object["description"] = .text(note) }
+        if let note { object["description"] = .string(note) }
         return .object(object)
     }
 
@@ -90,10 +91,10 @@ enum OpenAPI {
             case .stream: content("text/event-stream", .text)
             }
         let statuses = ([200] + endpoint.others).map { status in
-            (String(status), JSONValue.object(["description": .text("The answer."), "content": answer]))
+            (String(status), JSONValue.object(["description": .string("The answer."), "content": answer]))
         }
         let refusal = JSONValue.object([
-            "description": .text("Why not."), "content": content("application/json", .named(ErrorReport.self)),
+            "description": .string("Why not."), "content": content("application/json", .named(ErrorReport.self)),
         ])
         return .object(Dictionary(statuses + [("default", refusal)]) { first, _ in first })
     }

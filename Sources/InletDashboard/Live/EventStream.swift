@@ -7,22 +7,6 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Shares one status among all streams, so that many readers at once cost one query of the journal.
-final class SharedStatus: Sendable {
-    private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
-
-    /// - Parameter change: the report must include everything that happened until then.
-    func report(_ control: LocalControl, since change: ContinuousClock.Instant) async throws -> StatusReport {
-        let now = ContinuousClock.now
-        if let last = last.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
-            return last.report
-        }
-        let report = try await control.status()
-        last.withLock { $0 = (now, report) }
-        return report
-    }
-}
-
 /// Ends a stream: the reader has left, or the server shuts down.
 final class StreamEnd: Sendable {
     private let flag = Mutex(false)
@@ -100,7 +84,8 @@ struct EventStream: Sendable {
     ) async throws {
         var round = Round(cursor: after ?? feed.last, changes: feed.changes)
         try await send(
-            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(call.context.version)]), &writer)
+            "hello", JSONValue.object(["seq": .number("\(feed.last)"), "version": .string(call.context.version)]),
+            &writer)
         while !ending.hasCome {
             let news = feed.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
@@ -117,8 +102,7 @@ struct EventStream: Sendable {
             feed.count(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
-                try await send(
-                    "status", call.context.status.report(call.context.control, since: round.changedAt), &writer)
+                try await send("status", call.context.status(since: round.changedAt), &writer)
                 round.isChanged = false
                 round.nextStatus = .now.advanced(by: Self.statusPace)
             }
@@ -140,9 +124,10 @@ struct EventStream: Sendable {
     private static func newest(_ rates: RatesReport) -> JSONValue {
         let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
         let time = start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))
-        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.integer($0) } }
+        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.number("\($0)") } }
         return .object([
-            "ts": .text(time.rfc3339), "total": .integer(rates.total.last ?? 0), "destinations": .object(destinations),
+            "ts": .string(time.rfc3339), "total": .number("\(rates.total.last ?? 0)"),
+            "destinations": .object(destinations),
         ])
     }
 
@@ -151,7 +136,7 @@ struct EventStream: Sendable {
     ) async throws {
         var text = Array("event: \(name)\n".utf8)
         if let id { text += Array("id: \(id)\n".utf8) }
-        text += Array("data: ".utf8) + (try JSONValue.bytes(of: value)) + Array("\n\n".utf8)
+        text += Array("data: ".utf8) + (try JSON.answer(value)) + Array("\n\n".utf8)
         let alarm = exchange.deadline.begin(exchange.deadline.writing)
         defer { alarm.cancel() }
         try await writer.write(ByteBuffer(bytes: text))

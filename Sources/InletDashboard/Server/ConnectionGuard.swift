@@ -109,19 +109,17 @@ final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
             403, "proxy",
             "refused: it is HTTP/1.0, as proxies speak it, and without a secret whoever reaches that might do everything; give dashboard a token or a password"
         )
-        // Two texts are always JSON; without them the status says as much.
-        let body = (try? JSONValue.bytes(of: ErrorReport(error: fault.code, message: fault.message))) ?? []
         let head = """
             HTTP/1.1 403 Forbidden\r
             Content-Type: application/json; charset=utf-8\r
-            Content-Length: \(body.count)\r
+            Content-Length: \(fault.body.count)\r
             Cache-Control: no-store\r
             X-Content-Type-Options: nosniff\r
             Connection: close\r
             \r
 
             """
-        return ByteBuffer(bytes: Array(head.utf8) + body)
+        return ByteBuffer(bytes: Array(head.utf8) + fault.body)
     }()
 }
 
