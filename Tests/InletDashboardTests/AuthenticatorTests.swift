@@ -73,7 +73,9 @@ import Testing
         let through = DashboardScene.marks.merging([header: "for=203.0.113.1"]) { $1 }
         try await DashboardScene().serving { port in
             let client = try RawClient(port: port)
-            #expect(try await client.get("status", through).error == "proxy")
+            let refused = try await client.get("status", through)
+            #expect(refused.status == 403 && refused.error == "proxy")
+            #expect(refused.body.contains("'\(header.lowercased())'") && refused.body.contains("token"), "\(refused)")
             #expect(try await client.post("pause", "{}", through).error == "proxy")
             let direct = try RawClient(port: port)
             #expect(try await direct.get("status").status == 200)

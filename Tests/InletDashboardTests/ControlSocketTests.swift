@@ -146,13 +146,3 @@ import Testing
         }
     }
 }
-
-/// A destination that takes nothing.
-private struct Nowhere: Pipeline {
-    func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
-
-    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
-    func probe() async throws(DeliveryError) -> String { "nowhere" }
-}

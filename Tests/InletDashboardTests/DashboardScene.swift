@@ -145,3 +145,13 @@ extension RawAnswer {
         (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [[String: Any]] ?? []
     }
 }
+
+/// A destination that takes nothing.
+struct Nowhere: Pipeline {
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
+    func probe() async throws(DeliveryError) -> String { "nowhere" }
+}

@@ -218,21 +218,11 @@ struct MetricsPlace: Sendable {
             routes: [Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])])
         settings.bandwidth.all = Timetable(1_000_000)
         let here = Destination(
-            name: "here", type: "test", pipeline: Unused(), smallLimit: 0, connections: 1, maxInFlight: nil)
+            name: "here", type: "test", pipeline: Nowhere(), smallLimit: 0, connections: 1, maxInFlight: nil)
         return try await Agent(
             settings: settings, destinations: [here], journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"))
     }
-}
-
-/// Nothing is ever sent by an agent that does not run.
-private struct Unused: Pipeline {
-    func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
-
-    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
-    func probe() async throws(DeliveryError) -> String { "here" }
 }
 
 /// What the makers of Prometheus check pages and rules with.

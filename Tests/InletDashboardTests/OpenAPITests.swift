@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `every answer of the port is as the document says`() async throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let scene = try DashboardScene(token: "the-token")
         try await scene.serving { port in
             try await Self.fill(scene)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func `every answer of the control socket is as the document says`() async throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let scene = try DashboardScene()
         defer { scene.journal.close() }
         try await Self.fill(scene)
@@ -108,14 +108,14 @@ import Testing
 
     @Test func `the log's level is answered as the document says`() throws {
         let report = LogLevelReport(level: "debug", configured: "info")
-        let check = SchemaCheck(OpenAPI.document(Endpoints.all, version: "1"))
+        let check = SchemaCheck(Endpoints.openAPI(version: "1"))
         let answer = try JSONValue(parsing: JSON.answer(report))
         let faults = check.faults(answer, LogLevelReport.schema.json)
         #expect(faults.isEmpty, "\(faults)")
     }
 
     @Test func `every endpoint is in the document and is asked here, and nothing else is`() throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let table = Endpoints.all.map { "\($0.method.rawValue) \($0.path)" }
         let described = (document["paths"]?.object ?? [:]).flatMap { path, operations in
             (operations.object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test func `the document says what the port asks of each order, and what its numbers are`() throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         for endpoint in Endpoints.all {
             let name = "\(endpoint.method.rawValue) \(endpoint.path)"
             let operation = try #require(document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()])
@@ -188,7 +188,7 @@ import Testing
 
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
-            decoding: try JSON.answer(OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
+            decoding: try JSON.answer(Endpoints.openAPI(version: "1")), as: UTF8.self)
         let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
         let known = SchemaCheck(try JSONValue(parsing: text.utf8)).schemas
         #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })

@@ -1,7 +1,6 @@
 internal import InletAgent
 internal import InletCore
 package import InletJournal
-internal import SystemPackage
 
 /// One file and its deliveries.
 package struct JobReport: Codable, Sendable, Described {
@@ -165,10 +164,10 @@ extension Schema {
     static let fileState = Schema.word(FileState.allCases.map(\.rawValue))
 }
 
-/// How far jobs are, for somebody who tells of them in their order: whatever can be told now, and what the next one does. What
-/// comes after that one is not looked at, so that thousands of jobs can be asked about many times a second.
+/// How far jobs are, in their order: those that have ended, and what the first of the others does now. Later ones are not
+/// looked at, so that thousands of jobs can be asked about many times a second.
 package struct FollowReport: Codable, Sendable, Described {
-    /// What is told of a file: no more, because tens of thousands are told of by one command.
+    /// A file in short: one command reports tens of thousands of them.
     package struct File: Codable, Sendable, Described {
         package struct Place: Codable, Sendable {
             package var destination: String
@@ -187,12 +186,12 @@ package struct FollowReport: Codable, Sendable, Described {
         static var schemaName: String { "FollowFile" }
     }
 
-    /// A job of which all is known that will be known soon.
+    /// A job that has ended, or that waits for a destination which is away.
     package struct End: Codable, Sendable, Described {
         package var job: Int64
-        /// nil when the journal does not have it: somebody has had it forgotten.
+        /// nil when the journal no longer has it (`inlet queue forget`).
         package var report: File?
-        /// Why it has not ended and nobody knows when it will: the destination that it waits for is away.
+        /// Why it has not ended and it is not known when it will: the destination that it waits for is away.
         package var waits_for: String?
 
         static var schemaName: String { "FollowEnd" }

@@ -47,7 +47,7 @@ extension ControlAPI {
     }
 }
 
-/// The API on an agent of this process, or on the journal of one that does not run: says what came of it, in reports.
+/// The API of an agent in this process, or of the journal of one that does not run.
 package struct LocalControl: ControlAPI {
     let agent: AgentControl
     let by: String
@@ -208,9 +208,9 @@ package struct LocalControl: ControlAPI {
     }
 }
 
-/// When what a person wants to be tried will be.
+/// Why a delivery that somebody wants to be tried at once has to wait.
 extension LocalControl {
-    /// What keeps all of a job's deliveries that wait; empty when any may go now.
+    /// Why none of a job's waiting deliveries can start now; empty when one can.
     func obstacles(_ job: Int64, at now: WallTime) async throws -> [String] {
         guard let job = try await agent.job(job), job.file.state == .pending else { return [] }
         let away = awayDestinations()
@@ -226,7 +226,7 @@ extension LocalControl {
         return reasons.contains(nil) ? [] : known
     }
 
-    /// What may keep some of many jobs.
+    /// Why some of many jobs may have to wait.
     ///
     /// - Parameter destination: the only one that is meant; nil = all.
     func obstacles(to destination: String?, at now: WallTime) -> [String] {
@@ -272,7 +272,7 @@ extension LocalControl {
         return report
     }
 
-    /// Those that nothing can be sent to now, in words.
+    /// Destinations to which nothing can be sent now, each with the reason.
     func awayDestinations() -> [String: String] {
         guard let live = agent.live else {
             return Dictionary(uniqueKeysWithValues: agent.destinations.map { ($0.name, "\($0.name) is not running") })
@@ -292,7 +292,7 @@ extension LocalControl {
         }
     }
 
-    /// Why nobody knows when a job will end; nil when it is on its way.
+    /// Why it is not known when a job will end; nil when it is on its way.
     private static func obstacle(_ job: Job, _ away: [String: String]) -> String? {
         if away.isEmpty { return nil }
         return job.deliveries.lazy.filter { $0.state == .ready }.compactMap { away[$0.destination] }.first

@@ -82,7 +82,7 @@ package struct OffloadReport: Codable, Sendable, Described {
         ]
     }
 
-    /// Why it stands so; what is left out because it cannot be read must not pass for never known.
+    /// The reason of a state. It says when a part of the record cannot be read: that must not pass for never known.
     fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
         let damage = isDamaged ? "not all that the journal knows of it can be read" : nil
         let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)

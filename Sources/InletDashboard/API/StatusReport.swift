@@ -70,7 +70,7 @@ package struct StatusReport: Codable, Sendable, Described {
         static let notes: [String: SchemaNote] = ["since": .time, "next_look": .time]
     }
 
-    /// Where open deliveries are, and what needs somebody; a file has one delivery for each destination.
+    /// Where open deliveries are, and what needs a person; a file has one delivery for each destination.
     package struct Queue: Codable, Sendable, Described {
         package var total: Int
         package var in_flight: Int
@@ -128,7 +128,7 @@ package struct StatusReport: Codable, Sendable, Described {
         ]
     }
 
-    /// What needs somebody; nil from an agent of an older version.
+    /// What needs a person; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
     package var queue: Queue
@@ -219,7 +219,7 @@ package struct StatusReport: Codable, Sendable, Described {
         health = Health(self)
     }
 
-    /// What became of files that somebody should look into.
+    /// Files that a person should look into.
     private static func troubles(
         _ journal: Journal
     ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
@@ -229,7 +229,7 @@ package struct StatusReport: Codable, Sendable, Described {
         return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
 
-    /// Cards and disks whose return files wait for; nil where none do.
+    /// Removable volumes that files wait for; nil where none do.
     private static func away(_ journal: Journal) async throws(JournalError) -> [AwayVolume]? {
         let volumes = try await journal.awayVolumes().map {
             AwayVolume(volume: DisplayText.escape($0.volume), path: $0.root.display, files: $0.files)

@@ -140,7 +140,7 @@ package struct ControlClient: ControlAPI {
             response = try await exchange(
                 Endpoints.events, [.level: level.rawValue], headers: headers, deadline: Self.streamLife, into: sink)
         } catch  where sink.hasEnough {
-            // By our own wish.
+            // We ended it.
             return
         }
         guard response.status == 200 else {

@@ -1,13 +1,7 @@
-internal import HTTPTypes
-internal import Hummingbird
 internal import HummingbirdCore
-internal import InletAgent
 internal import InletCore
-internal import InletJournal
 internal import InletLinux
-internal import Logging
 internal import NIOCore
-internal import NIOPosix
 internal import ServiceLifecycle
 package import SystemPackage
 
@@ -30,7 +24,7 @@ package struct ControlServer: Service {
     }
 
     package func run() async throws {
-        // Until the socket has its mode: whoever connects before that stays connected, and may whoever may write to it.
+        // Others are kept out until the socket has its mode: who connects before that would stay connected.
         let mask = ProcessSetup.withholdWritingFromOthers()
         let restore = { @Sendable in if let mask { ProcessSetup.setFileMask(mask) } }
         do {
@@ -39,7 +33,7 @@ package struct ControlServer: Service {
             restore()
             throw error
         }
-        // The next start takes the place of one that is left, and commands find nobody there.
+        // If it stays: the next start replaces it, and commands find no agent at it.
         try? DurableFile.remove(path)
     }
 
@@ -61,8 +55,9 @@ package struct ControlServer: Service {
         }
     }
 
-    /// Whoever may write to the socket has what a login with the whole secret has. What only the socket serves opens any file
-    /// with the agent's rights, writes any, and has its credentials: that makes one the agent, and only its user is.
+    /// Why a peer may not use an endpoint. Who may write to the socket has what a login with the whole secret has. What only
+    /// the socket serves reads and writes any file with the agent's rights, and hands out its credentials: that is for root and
+    /// the agent's own user.
     ///
     /// - Parameter owner: the user that the agent runs as.
     static func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need, owner: UInt32) -> APIFault? {

@@ -12,7 +12,7 @@ final class APIContext: Sendable {
     /// nil where nothing is remembered: a journal without its agent.
     let feed: ActivityFeed?
     let streams = Semaphore(Semaphore.streams)
-    /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
+    /// nil where large answers are not counted: on the control socket, whose users are trusted.
     let largeAnswers: Semaphore?
     private let lastStatus = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
@@ -36,7 +36,7 @@ final class APIContext: Sendable {
     }
 }
 
-/// Who asks, as far as the endpoints care.
+/// Who sent a request: what they may do, and how they log in and out.
 struct Principal: Sendable {
     var access: Access
     var login = LoginKind.none
@@ -54,7 +54,7 @@ struct Principal: Sendable {
 struct APICall: Sendable {
     let context: APIContext
     let principal: Principal
-    /// What stands in the places of the path, and the query. Both have been held against the endpoint's table before.
+    /// Those of the path and of the query, checked against the endpoint's declaration before.
     let parameters: [(name: String, value: String)]
 
     var control: LocalControl { context.control.acting(for: principal.name) }
@@ -101,7 +101,7 @@ struct HTTPExchange: Sendable {
     }
 }
 
-/// Why a request is not answered as it wants: a status, a stable code, and a sentence with what to do.
+/// A refused request: a status, a stable code, and a sentence that says what to do.
 struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     var status: Int
     var code: String

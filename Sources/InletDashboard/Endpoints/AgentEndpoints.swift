@@ -2,7 +2,6 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
-internal import Synchronization
 internal import SystemPackage
 
 /// What the agent does now, and how: its state, its limits, its configuration, its log.
@@ -79,7 +78,7 @@ extension Endpoints {
     static let document = Endpoint(
         method: .get, path: Endpoint.base + "openapi.json", summary: "This document.", need: .read,
         answer: .json(.object([], more: .anything))
-    ) { call, _ in try .json(OpenAPI.document(all, version: call.context.version)) }
+    ) { call, _ in try .json(openAPI(version: call.context.version)) }
 
     // MARK: - The log
 
@@ -179,7 +178,7 @@ extension HTTPField.Name {
     static var forwardedProto: Self { named("X-Forwarded-Proto") }
     static var forwardedFor: Self { named("X-Forwarded-For") }
 
-    /// For names that stand here as they are.
+    /// For names that are known to be valid.
     static func named(_ text: String) -> Self { Self(text) ?? .userAgent }
 }
 

@@ -5,7 +5,7 @@ internal import InletAgent
 internal import InletCore
 internal import NIOCore
 
-/// Everything that can be asked. A new endpoint is one declaration in a file beside this one, and its name in `all`.
+/// All endpoints. A new one is one declaration in a file beside this one, and its name in `all`.
 package enum Endpoints {
     /// The table, in the order of the document.
     static let all: [Endpoint] =
@@ -18,7 +18,7 @@ package enum Endpoints {
             undo.row, accessToken.row, backup.row, send.row, follow.row, proofs.row, contents.row, document, metrics,
         ]
 
-    /// What there is at a path, with what stands in its places.
+    /// The endpoint at a path, with the values of the path's parameters.
     static func find(
         _ method: String, _ path: String, on table: [Endpoint]
     ) throws(APIFault) -> (endpoint: Endpoint, places: [(name: String, value: String)]) {
@@ -51,8 +51,8 @@ extension Schema {
     static let level = Schema.word(LogSettings.Level.allCases.map(\.rawValue))
 }
 
-/// One thing that can be asked of an agent over HTTP. The table of these serves the control socket and the port, and is the
-/// document that describes both.
+/// One thing that can be asked of an agent over HTTP. From the table of them the control socket and the port are served, and
+/// the document that describes both is made.
 struct Endpoint: Sendable {
     /// What a principal needs.
     enum Need: String, Sendable {
@@ -148,7 +148,7 @@ struct Endpoint: Sendable {
         guard method == .post, !bytes.isEmpty, let known = body?.schema.names ?? (body == nil ? [] : nil) else {
             return nil
         }
-        // Whoever reads it says what is wrong with one that is no object.
+        // Decoding it says what is wrong with one that is no object.
         guard let object = try? JSON.decode(bytes, as: [String: AnyJSON].self) else {
             return body == nil ? .badRequest("the body is an object in JSON, or empty") : nil
         }
@@ -214,7 +214,7 @@ package struct TypedEndpoint<Body: Codable & Sendable, Answer: Encodable & Senda
     }
 }
 
-/// Of an endpoint that needs none.
+/// The body of an endpoint that takes none.
 package typealias NoBody = Never?
 
 extension TypedEndpoint where Body == NoBody {

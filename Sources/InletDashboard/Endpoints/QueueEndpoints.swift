@@ -1,4 +1,3 @@
-internal import Foundation
 package import InletAgent
 internal import InletCore
 internal import InletJournal
@@ -69,7 +68,7 @@ extension Endpoints {
         return OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now)
     }
 
-    /// Files of a batch whose report is made for whoever may only look: it is in memory as a whole.
+    /// Files of a batch whose report is given on a port: it is in memory as a whole.
     private static let mostReported = 20_000
 
     private static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.text(.id) ?? "")") }
@@ -96,9 +95,10 @@ extension Endpoints {
         "queue/clear", "Cancels everything that has not ended.", within: .seconds(3600)
     ) { call throws -> CommandReport in
         let (files, skipped) = try await call.control.agent.clear()
-        func text(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
-        let left = skipped.sorted { $0.key < $1.key }.map { "; \(text($0.value)) skipped: \($0.key)" }
-        return CommandReport(done: true, message: "\(text(files)) cancelled" + left.joined())
+        let left = skipped.sorted { $0.key < $1.key }.map {
+            "; \($0.value.counted("file", "files")) skipped: \($0.key)"
+        }
+        return CommandReport(done: true, message: "\(files.counted("file", "files")) cancelled" + left.joined())
     }
 
     private static func words(_ action: JobAction) -> String {
@@ -128,7 +128,7 @@ extension Endpoints {
         .limit,
     ]
 
-    /// Longer texts are nobody's search.
+    /// No search needs a longer text.
     private static let longestText = 1000
 
     private static func filter(_ call: APICall) throws -> FileFilter {
@@ -158,7 +158,7 @@ extension Endpoints {
     }
 }
 
-/// Which files of the queue a question or a command is about: those for which everything that is given holds.
+/// Selects files of the queue: those that match every criterion that is given.
 package struct JobSelection: Codable, Sendable, Described {
     /// nil = any.
     package var jobs: [Int64]?
@@ -214,7 +214,7 @@ package struct JobSelection: Codable, Sendable, Described {
     }
 }
 
-/// What came of a command on a selection, or with `dry_run` what would.
+/// What a command did to a selection; with `dry_run`, what it would do.
 package struct SelectionReport: Codable, Sendable, Described {
     /// One of the first files of the selection.
     package struct File: Codable, Sendable, Described {

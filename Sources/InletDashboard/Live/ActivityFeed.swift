@@ -3,8 +3,8 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// What has happened lately, and how fast bytes went, for people who look. It listens to events that are said anyway, looks at
-/// transfers only when somebody asks, and keeps nothing on disk.
+/// The newest events and the rates of the last hour, for the page and for `inlet tail`. Costs little: it listens to events that
+/// are emitted anyway, counts running transfers only when somebody asks, and keeps nothing on disk.
 package final class ActivityFeed: Sendable {
     private struct State {
         var ring: EventRing

@@ -38,7 +38,7 @@ struct RateHistory: Sendable {
         }
     }
 
-    /// Steps that lie behind are forgotten, those that lie ahead begin with nothing.
+    /// Drops the steps that are older than what is shown, and starts new ones at 0.
     private mutating func advance(to time: WallTime) {
         let number = time.milliseconds / Self.step
         if number < newest - Int64(Self.steps) {
@@ -97,7 +97,7 @@ struct SentBytes: Sendable {
     /// By delivery. `counted` is nil until the first look at one that goes on with what an earlier process or try sent.
     private var records: [Int64: (counted: Int64?, size: Int64, at: WallTime)] = [:]
 
-    /// What an event says of bytes that left.
+    /// The bytes that an event reports as sent.
     mutating func heard(_ event: AgentEvent, at now: WallTime) -> Share? {
         switch event {
         case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
@@ -123,7 +123,7 @@ struct SentBytes: Sendable {
         }
     }
 
-    /// A delivery has sent so much by now.
+    /// The bytes that a delivery has sent since the last look.
     mutating func seen(_ sent: Int64, of delivery: Int64, to destination: String, at now: WallTime) -> Share? {
         guard let record = records[delivery] else { return nil }
         records[delivery]?.counted = max(sent, record.counted ?? 0)

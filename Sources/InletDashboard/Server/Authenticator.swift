@@ -3,11 +3,10 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
-internal import NIOCore
 internal import Synchronization
 
-/// Says who asks on the port, and remembers who has logged in. What it decides by are `RequestFilter`, `Credentials`, `LoginThrottle` and
-/// `LoginSessions`; all that is remembered is forgotten with the process.
+/// Tells who sends a request to the port, and holds the login sessions. The rules are in `RequestFilter`, `Credentials`,
+/// `LoginThrottle` and `LoginSessions`; sessions and failed tries are forgotten when the process ends.
 final class Authenticator: Sendable {
     let filter: RequestFilter
     private let credentials: Credentials
@@ -59,8 +58,8 @@ final class Authenticator: Sendable {
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
         if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
-            // Somebody else's wrong tries must not keep out the programs of his address. Only a token that nobody can guess
-            // is looked at meanwhile: for passwords and short ones that would be the guesser's way around the wait.
+            // Wrong tries must not keep out the programs of the same address. Only a token that cannot be guessed is looked at
+            // meanwhile: for passwords and short tokens that would be a way around the wait.
             guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
                 throw Self.tooMany(wait)
             }
@@ -110,7 +109,7 @@ final class Authenticator: Sendable {
     private static func isLoopback(_ peer: String?) -> Bool { peer.flatMap { IPAddress($0) }?.isLoopback ?? false }
 }
 
-/// What somebody may do.
+/// What a principal may do.
 enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
     /// Nothing but log in.
     case none
@@ -159,7 +158,7 @@ struct Credentials: Sendable {
 
     /// What a secret opens; nil for one that is none.
     ///
-    /// - Parameter ifUnguessable: nil also for one that somebody might guess.
+    /// - Parameter ifUnguessable: nil also for one that might be guessed.
     func access(_ secret: String, asToken: Bool, ifUnguessable: Bool = false) -> Access? {
         let code = key.code(of: secret.utf8)
         var found: Access?
@@ -181,7 +180,7 @@ struct Credentials: Sendable {
     static func id(of cookie: String) -> [UInt8] { SHA256.bytes(of: cookie.utf8) }
 }
 
-/// Who is logged in, by the hash of his cookie. Pure: time is a parameter.
+/// Login sessions, by the hash of their cookie. Pure: time is a parameter.
 struct LoginSessions: Sendable {
     typealias Instant = ContinuousClock.Instant
 

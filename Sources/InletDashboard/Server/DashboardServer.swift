@@ -5,9 +5,7 @@ package import InletAgent
 package import InletCore
 internal import InletLinux
 internal import InletWeb
-internal import Logging
 internal import NIOCore
-internal import NIOPosix
 internal import ServiceLifecycle
 internal import Synchronization
 
@@ -105,7 +103,7 @@ package struct DashboardServer: Service {
         }
         if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
         let principal: Principal
-        // Whoever asks whether we live needs no secret; by a wrong host's name none is looked at.
+        // A liveness check needs no secret; under another host's name none is looked at.
         if hostFault != nil || request.uri.path == "/healthz" {
             principal = Principal(access: .none, name: "dashboard")
         } else {
@@ -124,7 +122,7 @@ package struct DashboardServer: Service {
         }
     }
 
-    /// The page needs nothing from elsewhere, and is in nobody's frame.
+    /// The page loads nothing from other hosts, and is shown in no other page's frame.
     private static let alwaysSent: [HTTPField] = [
         HTTPField(
             name: .contentSecurityPolicy,
