@@ -19,7 +19,7 @@ struct DashboardScene: Sendable {
     let log: EventLog
     let feed: ActivityFeed
     let control: LocalControl
-    let standing: DashboardStatus
+    let status: DashboardStatus
     let server: DashboardServer
 
     static let route = Route(name: "all", to: ["disk"])
@@ -37,12 +37,12 @@ struct DashboardScene: Sendable {
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
-        standing = DashboardStatus(url: DashboardServer.url(settings.listen))
+        status = DashboardStatus(url: DashboardServer.url(settings.listen))
         control = LocalControl(
-            AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: standing
+            AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: status
         )
         server = DashboardServer(
-            settings, control: control, feed: feed, status: standing, log: log, bounds: bounds)
+            settings, control: control, feed: feed, status: status, log: log, bounds: bounds)
     }
 
     private static func running(
@@ -70,13 +70,13 @@ struct DashboardScene: Sendable {
         let server = server
         defer { journal.close() }
         try await whileServing({ try await server.run() }) {
-            try await eventually("it listens") { standing.current.state == .listening }
+            try await eventually("it listens") { status.current.state == .listening }
             try await body(port)
         }
     }
 
     /// Where it listens.
-    var port: Int { URL(string: standing.current.url)?.port ?? 0 }
+    var port: Int { URL(string: status.current.url)?.port ?? 0 }
 
     /// A file that waits for `disk`.
     @discardableResult
@@ -91,15 +91,15 @@ struct DashboardScene: Sendable {
 }
 
 extension Journal {
-    /// Takes a file of 9 bytes by the route `all`. - Returns: its job.
+    /// Takes a file by the route `all`. - Returns: its job.
     @discardableResult
     func take(
-        _ name: String, in root: FilePath = "/in", for destination: String, at time: WallTime = .now,
+        _ name: String, size: Int64 = 9, in root: FilePath = "/in", for destination: String, at time: WallTime = .now,
         _ change: (inout FileAdmission) -> Void = { _ in }
     ) async throws -> Int64 {
         let plan = Plan(
             route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: [destination])
-        let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
+        let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
         var admission = FileAdmission(
             Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
             uptimes: [:])
@@ -121,6 +121,17 @@ extension Journal {
 }
 
 extension RawClient {
+    /// Connections on which an answer has come.
+    static func connected(_ count: Int, to port: Int) async throws -> [RawClient] {
+        var clients: [RawClient] = []
+        for _ in 0..<count {
+            let client = try RawClient(port: port)
+            #expect(try await client.request("GET", "/healthz").status == 200)
+            clients.append(client)
+        }
+        return clients
+    }
+
     func get(_ path: String, _ headers: [String: String] = [:]) async throws -> RawAnswer {
         try await request("GET", Endpoint.base + path, headers: headers)
     }

@@ -165,12 +165,7 @@ import Testing
         var bounds = ServerBounds()
         bounds.connections = 2
         try await DashboardScene(bounds: bounds).serving { port in
-            var held: [RawClient] = []
-            for _ in 0..<2 {
-                let client = try RawClient(port: port)
-                #expect(try await client.request("GET", "/healthz").status == 200)
-                held.append(client)
-            }
+            var held = try await RawClient.connected(2, to: port)
             let third = try RawClient(port: port)
             third.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             held.removeAll()
@@ -189,8 +184,8 @@ import Testing
             defer { subscription.end() }
             let server = scene.server
             try await whileServing({ try await server.run() }) {
-                try await eventually("it says that it cannot") { scene.standing.current.state == .failing }
-                #expect(scene.standing.current.error?.hasPrefix("another program listens there") == true)
+                try await eventually("it says that it cannot") { scene.status.current.state == .failing }
+                #expect(scene.status.current.error?.hasPrefix("another program listens there") == true)
                 #expect(try await scene.control.status().dashboard?.state == .failing)
             }
             #expect(events.withLock { $0 } == ["dashboard.failed"])
@@ -198,7 +193,7 @@ import Testing
         let scene = try #require(second)
         try await scene.serving { port in
             let health = try await RawClient(port: port).request("GET", "/healthz")
-            #expect(health.status == 200 && scene.standing.current.state == .listening)
+            #expect(health.status == 200 && scene.status.current.state == .listening)
         }
     }
 

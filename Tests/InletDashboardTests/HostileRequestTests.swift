@@ -155,12 +155,7 @@ import Testing
 
     @Test func `one address cannot have all connections`() async throws {
         try await DashboardScene(bounds: Self.bounds { $0.connectionsOfOne = 2 }).serving { port in
-            var held: [RawClient] = []
-            for _ in 0..<2 {
-                let client = try RawClient(port: port)
-                #expect(try await client.request("GET", "/healthz").status == 200)
-                held.append(client)
-            }
+            var held = try await RawClient.connected(2, to: port)
             let third = try RawClient(port: port)
             try await third.end()
             #expect(third.text.isEmpty)

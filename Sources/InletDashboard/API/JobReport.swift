@@ -112,6 +112,9 @@ package struct CommandReport: Codable, Sendable, Described {
 
     static var schemaName: String { "CommandAnswer" }
 
+    static func done(_ message: String) -> CommandReport { CommandReport(done: true, message: message) }
+    static func refused(_ message: String) -> CommandReport { CommandReport(done: false, message: message) }
+
     package init(done: Bool, message: String, job: Int64? = nil, known: Bool? = nil) {
         self.done = done
         self.message = message

@@ -102,14 +102,14 @@ package struct LocalControl: ControlAPI {
 
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
         guard try await agent.journal.job(job) != nil else {
-            return CommandReport(done: false, message: "there is no job \(job)")
+            return .refused("there is no job \(job)")
         }
         switch try await agent.act(action, on: job) {
-        case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
+        case .skipped(let why): return .refused("job \(job) \(why)")
         case .hurried:
             let obstacles = try await obstacles(job, at: .now)
             let fate = obstacles.isEmpty ? "is tried now" : "is tried later: \(obstacles.joined(separator: "; "))"
-            return CommandReport(done: true, message: "job \(job) \(fate)")
+            return .done("job \(job) \(fate)")
         case .done:
             let what =
                 switch action {
@@ -118,24 +118,22 @@ package struct LocalControl: ControlAPI {
                 case .forget: "is forgotten"
                 }
             let obstacles = action == .retry && agent.live != nil ? try await obstacles(job, at: .now) : []
-            return CommandReport(
-                done: true, message: "job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
+            return .done("job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
         }
     }
 
     func undo(_ job: Int64, type: String) async throws -> CommandReport {
         guard let report = try await self.job(job) else {
-            return CommandReport(done: false, message: "there is no job \(job)")
+            return .refused("there is no job \(job)")
         }
         do {
             let said = try await agent.undo(job, type: type)
             guard said.isEmpty else {
                 return CommandReport(done: true, message: said.joined(separator: "\n"), job: job)
             }
-            return CommandReport(
-                done: false, message: "\(report.path) was not delivered to a destination of type \(type)")
+            return .refused("\(report.path) was not delivered to a destination of type \(type)")
         } catch let error as DeliveryError {
-            return CommandReport(done: false, message: "\(error)")
+            return .refused("\(error)")
         }
     }
 
@@ -144,9 +142,8 @@ package struct LocalControl: ControlAPI {
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
         let names = try await agent.setPaused(paused, destination, by: by)
         if names.isEmpty, let destination { return unknownDestination(destination) }
-        return CommandReport(
-            done: true,
-            message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
+        return .done(
+            "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
                 + (paused ? "" : stillAway(names)))
     }
 
@@ -154,34 +151,37 @@ package struct LocalControl: ControlAPI {
     func resume(root: FilePath) async throws -> CommandReport {
         let root = watched(root)
         if let live = agent.live, !live.watched.contains(root) {
-            return CommandReport(done: false, message: "\(root.display) is not watched")
+            return .refused("\(root.display) is not watched")
         }
         let isThere: Bool
         do {
             isThere = try await agent.resume(root: root, by: by)
         } catch let error as SystemError {
-            return CommandReport(done: false, message: "\(root.display) cannot be looked at: \(error)")
+            return .refused("\(root.display) cannot be looked at: \(error)")
         }
         return CommandReport(
             done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")
     }
 
     func unknownDestination(_ name: String) -> CommandReport {
-        let hint =
-            Suggestion.nearest(to: name, in: agent.destinations.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-        return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
+        let hint = Self.hint(name, in: agent.destinations.map(\.name))
+        return .refused("no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
     func limit(_ request: LimitRequest) -> CommandReport {
         let (order, fault) = LimitRequest.order(request.limit)
-        guard let order else { return CommandReport(done: false, message: "'\(request.limit)' \(fault)") }
+        guard let order else { return .refused("'\(request.limit)' \(fault)") }
         guard agent.live != nil else {
-            return CommandReport(done: false, message: "no agent is running; what it may send is in its configuration")
+            return .refused("no agent is running; what it may send is in its configuration")
         }
-        guard let standing = agent.limit(order, for: request.destination) else {
+        guard let limit = agent.limit(order, for: request.destination) else {
             return unknownDestination(request.destination ?? "")
         }
-        return CommandReport(done: true, message: LimitReport(standing).text)
+        return .done(LimitReport(limit).text)
+    }
+
+    private static func hint(_ word: String, in known: [String]) -> String {
+        Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
     }
 
     // MARK: - The log
@@ -196,15 +196,14 @@ package struct LocalControl: ControlAPI {
     func setLogLevel(_ request: LogLevelRequest) -> CommandReport {
         guard let level = LogSettings.Level(rawValue: request.level) else {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
-            let hint = Suggestion.nearest(to: request.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
-            return CommandReport(
-                done: false,
-                message: "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
+            let hint = Self.hint(request.level, in: levels)
+            return .refused(
+                "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }
         guard agent.setLogLevel(level, by: by), let report = logLevel else {
-            return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")
+            return .refused("no agent is running; set log.level in the configuration")
         }
-        return CommandReport(done: true, message: "log level: \(report.text)")
+        return .done("log level: \(report.text)")
     }
 }
 

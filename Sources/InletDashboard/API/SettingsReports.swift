@@ -15,11 +15,11 @@ package struct LimitReport: Codable, Sendable, Described {
         "why": "configuration, schedule or command", "until": .time,
     ]
 
-    package init(_ standing: BandwidthPolicy.Status) {
-        destination = standing.destination
-        bytes_per_second = standing.rate
-        why = standing.cause.rawValue
-        until = standing.until?.rfc3339(in: standing.zone)
+    package init(_ status: BandwidthPolicy.Status) {
+        destination = status.destination
+        bytes_per_second = status.rate
+        why = status.cause.rawValue
+        until = status.until?.rfc3339(in: status.zone)
     }
 
     /// Whether there is anything to say of it: a destination without a limit of its own is as all are.

@@ -98,7 +98,7 @@ extension Endpoints {
         let left = skipped.sorted { $0.key < $1.key }.map {
             "; \($0.value.counted("file", "files")) skipped: \($0.key)"
         }
-        return CommandReport(done: true, message: "\(files.counted("file", "files")) cancelled" + left.joined())
+        return .done("\(files.counted("file", "files")) cancelled" + left.joined())
     }
 
     private static func words(_ action: JobAction) -> String {

@@ -30,9 +30,9 @@ extension Endpoints {
     ) { call, order throws -> CommandReport in
         do {
             let path = try await call.control.agent.backUp(to: order.path.map { FilePath(bytes: $0) })
-            return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
+            return .done("the journal is backed up as \(path.display)")
         } catch {
-            return CommandReport(done: false, message: "no backup was made: \(error)")
+            return .refused("no backup was made: \(error)")
         }
     }
 
