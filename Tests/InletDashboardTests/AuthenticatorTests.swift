@@ -9,9 +9,7 @@ import Testing
     private static let long = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
     private static func logIn(_ client: RawClient, _ secret: String) async throws -> Int {
-        try await client.request(
-            "POST", "/api/v1/login", headers: DashboardScene.marks, body: "{\"secret\": \"\(secret)\"}"
-        ).status
+        try await client.post("login", "{\"secret\": \"\(secret)\"}").status
     }
 
     private static func look(

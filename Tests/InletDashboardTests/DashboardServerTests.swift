@@ -139,8 +139,7 @@ import Testing
             head.send("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: \(String(repeating: "x", count: 40_000))\r\n\r\n")
             try await head.end()
             #expect(!head.text.contains("200 OK"))
-            let path = try await RawClient(port: port).request(
-                "GET", "/api/v1/jobs?q=\(String(repeating: "x", count: 9000))")
+            let path = try await RawClient(port: port).get("jobs?q=\(String(repeating: "x", count: 9000))")
             #expect(path.status == 413)
             #expect(try await RawClient(port: port).request("GET", "/healthz").status == 200)
         }

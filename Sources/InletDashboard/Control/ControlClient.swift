@@ -155,20 +155,19 @@ package struct ControlClient: ControlAPI {
 
 /// Takes a stream of events to pieces while it comes.
 private final class LogStream: AnswerSink {
-    private let parser = Mutex(EventStreamParser())
-    private let enough = Mutex(false)
+    private let state = Mutex((parser: EventStreamParser(), hasEnough: false))
     private let body: @Sendable (StreamEvent) -> Bool
 
     /// Whether `body` has said so.
-    var hasEnough: Bool { enough.withLock { $0 } }
+    var hasEnough: Bool { state.withLock { $0.hasEnough } }
 
     init(_ body: @escaping @Sendable (StreamEvent) -> Bool) { self.body = body }
 
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
-        for event in parser.withLock({ $0.take(piece) }) where !body(event) {
-            enough.withLock { $0 = true }
+        for event in state.withLock({ $0.parser.take(piece) }) where !body(event) {
+            state.withLock { $0.hasEnough = true }
             throw TransferError(.cancelled, "nobody wants more", isOutage: false)
         }
     }
