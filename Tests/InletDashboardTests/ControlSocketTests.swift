@@ -54,7 +54,7 @@ import Testing
             (1001, .full, nil), (1001, .read, nil), (nil, .read, "peer"), (nil, .socket, "peer"), (0, .full, nil),
         ] as [(UInt32?, Endpoint.Need, String?)])
     func `what makes one the agent is for its user and root`(user: UInt32?, need: Endpoint.Need, code: String?) {
-        let fault = PeerFilter(owner: 1000).fault(user.map { PeerCredentials(user: $0) }, need)
+        let fault = ControlServer.fault(user.map { PeerCredentials(user: $0) }, need, owner: 1000)
         #expect(fault?.code == code)
         if let fault { #expect(fault.status == 403) }
     }
@@ -87,22 +87,8 @@ import Testing
     @Test func `one question tells of all jobs that have ended, in their order, and of the next one`() async throws {
         try await serving { client, journal in
             var jobs: [Int64] = []
-            for number in 0..<4 {
-                let plan = Plan(
-                    route: "all", category: "videos", key: "\(number)", mediaType: "video/mp4", destinations: ["here"])
-                let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-                let admission = FileAdmission(
-                    Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan, lanes: [:],
-                    uptimes: [:])
-                guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { continue }
-                jobs.append(id)
-            }
-            let room = ClaimRoom(destination: "here", limits: [.big: 1])
-            for _ in 0..<2 {
-                _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { _ in
-                    (Settlement.ended(.failed, code: .badRequest, reason: "no"), ())
-                }
-            }
+            for number in 0..<4 { jobs.append(try await journal.take("\(number)", for: "here")) }
+            for _ in 0..<2 { try await journal.settle(.ended(.failed, code: .badRequest, reason: "no"), for: "here") }
             let report = try await client.ask(Endpoints.follow, body: [jobs[1], 4711, jobs[0], jobs[2], jobs[3]])
             #expect(report.ends.map(\.job) == [jobs[1], 4711, jobs[0]])
             #expect(report.ends.map { $0.report?.state } == ["failed", nil, "failed"])
@@ -150,16 +136,8 @@ import Testing
     @Test func `status shows what destinations work on, and when they are asked again`() async throws {
         let later = WallTime(milliseconds: 1_900_000_000_000)
         try await serving { client, journal in
-            let plan = Plan(
-                route: "all", category: "videos", key: "film.mp4", mediaType: "video/mp4", destinations: ["here"])
-            let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-            let admission = FileAdmission(
-                Arrival(root: "/in", path: "film.mp4", identity: identity), plan: plan, lanes: [:], uptimes: [:])
-            _ = try await journal.admit(admission, at: .now)
-            let room = ClaimRoom(destination: "here", limits: [.big: 1])
-            _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { _ in
-                (Settlement.waiting(until: later, saying: "generating\u{1B}[2J, 81 %"), ())
-            }
+            try await journal.take("film.mp4", for: "here")
+            try await journal.settle(.waiting(until: later, saying: "generating\u{1B}[2J, 81 %"), for: "here")
             let working = try await client.ask(Endpoints.status).in_flight
             #expect(working.map(\.path) == ["/in/film.mp4"] && working.map(\.sent) == [9])
             #expect(working.map(\.next_look) == [later.rfc3339] && working.map(\.percent) == [nil])
@@ -167,14 +145,4 @@ import Testing
             #expect(step.hasPrefix("generating") && step.hasSuffix(", 81 %") && !step.contains("\u{1B}"))
         }
     }
-}
-
-/// A destination that takes nothing.
-private struct Nowhere: Pipeline {
-    func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
-
-    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
-    func probe() async throws(DeliveryError) -> String { "nowhere" }
 }

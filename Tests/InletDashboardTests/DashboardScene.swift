@@ -6,6 +6,7 @@ import InletLinux
 import InletTestSupport
 import ServiceLifecycle
 import SystemPackage
+import Testing
 
 @testable import InletAgent
 @testable import InletDashboard
@@ -18,7 +19,7 @@ struct DashboardScene: Sendable {
     let log: EventLog
     let feed: ActivityFeed
     let control: LocalControl
-    let standing: DashboardStatus
+    let status: DashboardStatus
     let server: DashboardServer
 
     static let route = Route(name: "all", to: ["disk"])
@@ -26,7 +27,7 @@ struct DashboardScene: Sendable {
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
         proxy: Bool = false, roots: [RootStatus] = [], resuming: [Int64] = [],
-        bounds: DashboardServer.Bounds = DashboardServer.Bounds()
+        bounds: ServerBounds = ServerBounds()
     ) throws {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
@@ -36,12 +37,12 @@ struct DashboardScene: Sendable {
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
-        standing = DashboardStatus(url: DashboardServer.url(settings.listen))
+        status = DashboardStatus(url: DashboardServer.url(settings.listen))
         control = LocalControl(
-            AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: standing
+            AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: status
         )
         server = DashboardServer(
-            settings, control: control, feed: feed, status: standing, log: log, bounds: bounds)
+            settings, control: control, feed: feed, status: status, log: log, bounds: bounds)
     }
 
     private static func running(
@@ -69,31 +70,77 @@ struct DashboardScene: Sendable {
         let server = server
         defer { journal.close() }
         try await whileServing({ try await server.run() }) {
-            try await eventually("it listens") { standing.current.state == .listening }
+            try await eventually("it listens") { status.current.state == .listening }
             try await body(port)
         }
     }
 
     /// Where it listens.
-    var port: Int { URL(string: standing.current.url)?.port ?? 0 }
+    var port: Int { URL(string: status.current.url)?.port ?? 0 }
 
     /// A file that waits for `disk`.
     @discardableResult
-    func admit(_ name: String, size: Int64 = 9) async throws -> Int64 {
-        let plan = Plan(
-            route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
-        let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
-        let admission = FileAdmission(
-            Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
-        guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { return 0 }
-        return id
-    }
+    func admit(_ name: String) async throws -> Int64 { try await journal.take(name, for: "disk") }
 
     /// What our page sends with whatever changes something.
     static let marks = ["Content-Type": "application/json", "X-Inlet": "1"]
 
     static func bearer(_ token: String) -> [String: String] {
         ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    }
+}
+
+extension Journal {
+    /// Takes a file by the route `all`. - Returns: its job.
+    @discardableResult
+    func take(
+        _ name: String, size: Int64 = 9, in root: FilePath = "/in", for destination: String, at time: WallTime = .now,
+        _ change: (inout FileAdmission) -> Void = { _ in }
+    ) async throws -> Int64 {
+        let plan = Plan(
+            route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: [destination])
+        let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
+        var admission = FileAdmission(
+            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
+            uptimes: [:])
+        change(&admission)
+        let outcome = try await admit(admission, at: time)
+        guard case .admitted(let id) = outcome else {
+            Issue.record("\(outcome)")
+            return 0
+        }
+        return id
+    }
+
+    /// Ends the delivery to `destination` whose turn it is.
+    func settle(_ settlement: Settlement, for destination: String) async throws {
+        let room = ClaimRoom(destination: destination, limits: [.big: 1])
+        let done = try await withClaim(.big, rooms: [room], clock: { .now }) { _ in (settlement, ()) }
+        #expect(done != nil)
+    }
+}
+
+extension RawClient {
+    /// Connections on which an answer has come.
+    static func connected(_ count: Int, to port: Int) async throws -> [RawClient] {
+        var clients: [RawClient] = []
+        for _ in 0..<count {
+            let client = try RawClient(port: port)
+            #expect(try await client.request("GET", "/healthz").status == 200)
+            clients.append(client)
+        }
+        return clients
+    }
+
+    func get(_ path: String, _ headers: [String: String] = [:]) async throws -> RawAnswer {
+        try await request("GET", Endpoint.base + path, headers: headers)
+    }
+
+    /// An order as our page gives it, or with a program's headers.
+    func post(
+        _ path: String, _ body: String = "{}", _ headers: [String: String] = DashboardScene.marks
+    ) async throws -> RawAnswer {
+        try await request("POST", Endpoint.base + path, headers: headers, body: body)
     }
 }
 
@@ -108,4 +155,14 @@ extension RawAnswer {
     var list: [[String: Any]] {
         (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [[String: Any]] ?? []
     }
+}
+
+/// A destination that takes nothing.
+struct Nowhere: Pipeline {
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
+    func probe() async throws(DeliveryError) -> String { "nowhere" }
 }

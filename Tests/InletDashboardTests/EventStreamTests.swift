@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -55,8 +56,7 @@ import Testing
             let reader = try Self.open(port)
             try await reader.receive("the file") { $0.contains("\"pending\":1,") }
             let client = try RawClient(port: port)
-            _ = try await client.request(
-                "POST", "/api/v1/jobs/\(job)/cancel", headers: DashboardScene.marks, body: "{}")
+            _ = try await client.post("jobs/\(job)/cancel")
             try await reader.receive("that it is gone") { $0.contains("\"pending\":0,") }
         }
     }
@@ -84,6 +84,39 @@ import Testing
         try await DashboardScene().serving { port in
             let answer = try await Self.open(port, headers: "Sec-Fetch-Site: cross-site\r\n").answer()
             #expect(answer.status == 403 && answer.error == "csrf")
+        }
+    }
+}
+
+/// What the page's banner after a start is made of.
+@Suite struct ResumeBannerTests {
+    @Test func `the page is told how far what waited at the start has gone, and in the end what came of it`()
+        async throws
+    {
+        let scene = try DashboardScene(resuming: Array(1...9))
+        for job in 1...7 as ClosedRange<Int64> {
+            scene.log.emit(
+                .jobFinished(job: job, path: "/in/a", state: .delivered, disposition: "kept", route: "all"))
+        }
+        let waiting = AgentEvent.JobRef(job: 8, delivery: 8, path: "/in/b", route: "all", destination: "disk")
+        scene.log.emit(.jobWaiting(waiting, until: .now, saying: nil, isRepeated: false))
+        try await scene.serving { port in
+            let client = try RawClient(port: port)
+            let status = try await client.get("status")
+            let told = status.object["resuming"] as? [String: Int]
+            #expect(told == ["of": 9, "resumed": 7, "failed": 0, "waiting": 1])
+            scene.log.emit(.queueResumed(ResumeSummary(of: 9, resumed: 7, failed: 1, waiting: 1)))
+            let log = try await client.get("log?level=info")
+            let ended = try #require(log.list.last)
+            #expect(ended["event"] as? String == "queue.resumed")
+            #expect(["of", "resumed", "failed", "waiting"].map { ended[$0] as? Int } == [9, 7, 1, 1])
+        }
+    }
+
+    @Test func `an agent that had nothing to resume tells nothing of it`() async throws {
+        try await DashboardScene().serving { port in
+            let status = try await RawClient(port: port).get("status")
+            #expect(status.status == 200 && status.object["resuming"] == nil)
         }
     }
 }

@@ -37,7 +37,9 @@ import Testing
     }
 
     private static let guards = [
-        "content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff",
+        "content-security-policy":
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+            + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'", "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer", "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin",
         "cross-origin-opener-policy": "same-origin", "permissions-policy": "camera=()", "cache-control": "no-",
     ]
@@ -72,8 +74,8 @@ import Testing
     }
 
     /// Bounds by which only the one that is meant can end a connection in time.
-    private static func bounds(_ change: (inout DashboardServer.Bounds) -> Void) -> DashboardServer.Bounds {
-        var bounds = DashboardServer.Bounds()
+    private static func bounds(_ change: (inout ServerBounds) -> Void) -> ServerBounds {
+        var bounds = ServerBounds()
         (bounds.idle, bounds.reading, bounds.writing) = (.seconds(3600), .seconds(3600), .seconds(3600))
         change(&bounds)
         return bounds
@@ -153,12 +155,7 @@ import Testing
 
     @Test func `one address cannot have all connections`() async throws {
         try await DashboardScene(bounds: Self.bounds { $0.connectionsOfOne = 2 }).serving { port in
-            var held: [RawClient] = []
-            for _ in 0..<2 {
-                let client = try RawClient(port: port)
-                #expect(try await client.request("GET", "/healthz").status == 200)
-                held.append(client)
-            }
+            var held = try await RawClient.connected(2, to: port)
             let third = try RawClient(port: port)
             try await third.end()
             #expect(third.text.isEmpty)
@@ -183,8 +180,8 @@ import Testing
                 #expect(answer.status == 429 && answer.error == "busy", "\(path)")
                 #expect(answer.headers["retry-after"] == "5")
             }
-            #expect(try await client.request("GET", "/api/v1/jobs?limit=1000").status == 200)
-            #expect(try await client.request("GET", "/api/v1/status").status == 200)
+            #expect(try await client.get("jobs?limit=1000").status == 200)
+            #expect(try await client.get("status").status == 200)
         }
         try await DashboardScene(bounds: Self.bounds { $0.largeAnswers = 1 }).serving { port in
             let client = try RawClient(port: port)

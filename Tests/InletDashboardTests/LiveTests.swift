@@ -121,7 +121,7 @@ import Testing
         #expect(ActivityFeed(log).last >= before)
         // Whoever looks for the name of before finds them: the page searches all values of an event.
         let told = try feed.newest(9, level: .debug).map {
-            String(decoding: try InletDashboard.JSONValue.bytes(of: $0), as: UTF8.self)
+            String(decoding: try JSON.answer($0), as: UTF8.self)
         }
         let names = ["queue.free", "job.known"]
         #expect(

@@ -9,6 +9,7 @@ import Testing
 
 @testable import InletAgent
 @testable import InletDashboard
+@testable import InletPipelines
 
 /// What `/metrics` says of a real journal, and of an agent on it.
 @Suite struct MetricsPageTests {
@@ -182,5 +183,72 @@ import Testing
     @Test(.enabled(if: Promtool.isThere, "needs promtool, of Debian's package prometheus"))
     func `promtool would have found a broken page`() throws {
         #expect(try Promtool.check("inlet_files{state=\"a\n\"} 1\n").code != 0)
+    }
+}
+
+/// A journal in a folder of its own, one destination `here`, and agents on it that are made and not run.
+struct MetricsPlace: Sendable {
+    private let directory: TemporaryDirectory
+    let root: FilePath
+    let journal: Journal
+
+    static let room = ClaimRoom(destination: "here", limits: [.big: 9])
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        // A name that must be escaped twice: for people, and in a label.
+        root = try directory.makeDirectory("drop \"1\"\n")
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+    }
+
+    /// Takes a file of 9 bytes, an hour ago. - Returns: its job.
+    @discardableResult
+    func admit(_ name: String) async throws -> Int64 {
+        try await journal.take(name, in: root, for: "here", at: .now + .seconds(-3600))
+    }
+
+    /// Ends the delivery whose turn it is.
+    func settle(_ settlement: Settlement) async throws {
+        try await journal.settle(settlement, for: "here")
+    }
+
+    func agent(_ log: EventLog) async throws -> Agent {
+        var settings = Settings(
+            stateDirectory: directory.path, watch: [WatchSettings(path: root)],
+            routes: [Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])])
+        settings.bandwidth.all = Timetable(1_000_000)
+        let here = Destination(
+            name: "here", type: "test", pipeline: Nowhere(), smallLimit: 0, connections: 1, maxInFlight: nil)
+        return try await Agent(
+            settings: settings, destinations: [here], journal: journal, log: log,
+            label: Agent.Label(version: "test", configuration: "test"))
+    }
+}
+
+/// What the makers of Prometheus check pages and rules with.
+enum Promtool {
+    private static let path = "/usr/bin/promtool"
+
+    static var isThere: Bool { FileManager.default.isExecutableFile(atPath: path) }
+
+    /// `promtool check metrics`: its exit code, and what it says of a page.
+    static func check(_ page: String) throws -> (code: Int32, said: String) {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(Array(page.utf8), to: "page")
+        return try run(["check", "metrics"], input: Foundation.FileHandle(forReadingAtPath: file.string))
+    }
+
+    static func run(_ arguments: [String], input: Foundation.FileHandle?) throws -> (code: Int32, said: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardInput = input ?? Foundation.FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, said)
     }
 }

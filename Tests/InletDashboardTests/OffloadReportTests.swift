@@ -17,15 +17,12 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         for name in ["a", "<script>&'\"", "z\u{1B}[31m"] {
-            var plan = Plan(
-                route: "cards", category: "videos", key: "cards/\(name)", mediaType: "video/mp4", destinations: ["lib"])
-            plan.digests = Digest(.xxh64, hex: "22c8b2fe096816df").map { [$0] } ?? []
-            let identity = FileIdentity(size: 1000, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = FileAdmission(
-                Arrival(root: "/in", path: FilePath("A001/\(name)"), identity: identity), plan: plan,
-                lanes: ["lib": .big], uptimes: [:])
-            admission.unit = "A001"
-            _ = try await journal.admit(admission, at: .now)
+            try await journal.take("A001/\(name)", size: 1000, for: "lib") { admission in
+                admission.plan?.route = "cards"
+                admission.plan?.key = "cards/\(name)"
+                admission.plan?.digests = Digest(.xxh64, hex: "22c8b2fe096816df").map { [$0] } ?? []
+                admission.unit = "A001"
+            }
         }
         _ = try await journal.closeUnit("A001", root: "/in", routes: ["cards"], marker: nil, uptimes: [:], at: .now)
         let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }

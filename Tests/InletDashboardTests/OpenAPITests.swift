@@ -46,33 +46,26 @@ import Testing
 
     /// An admitted file of a batch that is complete, and another one.
     private static func fill(_ scene: DashboardScene) async throws {
-        for name in ["A001/film.mp4", "other.mp4"] {
-            let plan = Plan(
-                route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
-            let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = FileAdmission(
-                Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
-            if name.hasPrefix("A001") { admission.unit = "A001" }
-            _ = try await scene.journal.admit(admission, at: .now)
-        }
+        try await scene.journal.take("A001/film.mp4", for: "disk") { $0.unit = "A001" }
+        try await scene.journal.take("other.mp4", for: "disk")
         _ = try await scene.journal.closeUnit(
             "A001", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: .now)
         scene.log.emit(.jobAdmitted(job: 1, path: "/in/A001/film.mp4", route: "all", size: 9, deliveries: ["disk"]))
     }
 
     private static func check(
-        _ answer: RawAnswer, _ method: String, _ path: String, _ document: InletDashboard.JSONValue
+        _ answer: RawAnswer, _ method: String, _ path: String, _ document: JSONValue
     ) throws {
         let operation = try #require(document["paths"]?[path]?[method.lowercased()], "\(method) \(path)")
         let described = try #require(
             operation["responses"]?[String(answer.status)]?["content"]?["application/json"]?["schema"],
             "\(method) \(path): \(answer.status) \(answer.body)")
-        let faults = SchemaCheck(document).faults(try InletDashboard.JSONValue.read(answer.body), described)
+        let faults = SchemaCheck(document).faults(try JSONValue(parsing: answer.body.utf8), described)
         #expect(faults.isEmpty, "\(method) \(path): \(faults)\n\(answer.body)")
     }
 
     @Test func `every answer of the port is as the document says`() async throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let scene = try DashboardScene(token: "the-token")
         try await scene.serving { port in
             try await Self.fill(scene)
@@ -93,7 +86,7 @@ import Testing
     }
 
     @Test func `every answer of the control socket is as the document says`() async throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let scene = try DashboardScene()
         defer { scene.journal.close() }
         try await Self.fill(scene)
@@ -117,15 +110,14 @@ import Testing
 
     @Test func `the log's level is answered as the document says`() throws {
         let report = LogLevelReport(level: "debug", configured: "info")
-        let check = SchemaCheck(OpenAPI.document(Endpoints.all, version: "1"))
-        let answer = try InletDashboard.JSONValue.read(
-            String(decoding: try InletDashboard.JSONValue.bytes(of: report), as: UTF8.self))
+        let check = SchemaCheck(Endpoints.openAPI(version: "1"))
+        let answer = try JSONValue(parsing: JSON.answer(report))
         let faults = check.faults(answer, LogLevelReport.schema.json)
         #expect(faults.isEmpty, "\(faults)")
     }
 
     @Test func `every endpoint is in the document and is asked here, and nothing else is`() throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         let table = Endpoints.all.map { "\($0.method.rawValue) \($0.path)" }
         let described = (document["paths"]?.object ?? [:]).flatMap { path, operations in
             (operations.object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
@@ -135,24 +127,22 @@ import Testing
     }
 
     @Test func `the document says what the port asks of each order, and what its numbers are`() throws {
-        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let document = Endpoints.openAPI(version: "1")
         for endpoint in Endpoints.all {
             let name = "\(endpoint.method.rawValue) \(endpoint.path)"
             let operation = try #require(document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()])
-            var parameters: [String: InletDashboard.JSONValue] = [:]
-            if case .list(let found)? = operation["parameters"] {
-                for case .object(let one) in found {
-                    if case .text(let key)? = one["name"] { parameters[key] = .object(one) }
-                }
+            var parameters: [String: JSONValue] = [:]
+            for one in operation["parameters"]?.array ?? [] {
+                if let key = one["name"]?.string { parameters[key] = one }
             }
             let isOrder = endpoint.method == .post
             #expect((parameters["X-Inlet"] != nil) == (isOrder && endpoint.need != .socket), "\(name)")
             #expect((operation["requestBody"]?["content"]?["application/json"] != nil) == isOrder, "\(name)")
             for place in endpoint.describedPlaces {
                 let schema = parameters[place.name]?["schema"]
-                #expect(schema != nil && parameters[place.name]?["in"] == .text("path"), "\(name)")
+                #expect(schema != nil && parameters[place.name]?["in"] == .string("path"), "\(name)")
                 guard place.name == "id" else { continue }
-                #expect(schema?["minimum"] == .integer(1) || schema?["pattern"] != nil, "\(name)")
+                #expect(schema?["minimum"] == JSONValue(1) || schema?["pattern"] != nil, "\(name)")
             }
         }
     }
@@ -188,21 +178,21 @@ import Testing
             return
         }
         #expect(fields.filter(\.isRequired).map(\.name) == ["name", "inner", "parts"])
-        let flag = InletDashboard.JSONValue.object(["type": .text("boolean")])
+        let flag = JSONValue.object(["type": .string("boolean")])
         let json = Sample.schema.json["properties"]
-        #expect(json?["name"]?["description"] == .text("A name."))
-        #expect(json?["when"]?["format"] == .text("date-time") && json?["when"]?["description"] == .text("At last."))
+        #expect(json?["name"]?["description"] == .string("A name."))
+        #expect(
+            json?["when"]?["format"] == .string("date-time") && json?["when"]?["description"] == .string("At last."))
         #expect(json?["inner"]?["properties"]?["flag"] == flag)
         #expect(json?["parts"]?["items"]?["properties"]?["flag"] == flag)
-        #expect(json?["counts"]?["additionalProperties"]?["type"] == .text("integer"))
+        #expect(json?["counts"]?["additionalProperties"]?["type"] == .string("integer"))
     }
 
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
-            decoding: try InletDashboard.JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")),
-            as: UTF8.self)
+            decoding: try JSON.answer(Endpoints.openAPI(version: "1")), as: UTF8.self)
         let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
-        let known = SchemaCheck(try InletDashboard.JSONValue.read(text)).schemas
+        let known = SchemaCheck(try JSONValue(parsing: text.utf8)).schemas
         #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })
     }
 
@@ -238,8 +228,7 @@ import Testing
             let job = try await scene.admit("a.mp4")
             let client = try RawClient(port: port)
             func cancel(_ query: String) async throws -> RawAnswer {
-                try await client.request(
-                    "POST", "/api/v1/queue/cancel\(query)", headers: DashboardScene.marks, body: "{}")
+                try await client.post("queue/cancel\(query)")
             }
             for word in ["1", "true", "yes", "True", "YES"] {
                 let answer = try await cancel("?dry_run=\(word)")
@@ -267,13 +256,11 @@ import Testing
                 ("queue/clear", #"{"states": ["failed"]}"#, "nothing is asked for"),
                 ("queue/cancel", #"{"state": ["failed"]}"#, "states"), ("route", #"{"path": "a", "sise": 5}"#, "size"),
             ] {
-                let answer = try await client.request(
-                    "POST", "/api/v1/\(path)", headers: DashboardScene.marks, body: body)
+                let answer = try await client.post(path, body)
                 #expect(answer.status == 400 && answer.body.contains(known), "\(path) \(body): \(answer)")
             }
             for body in ["", "{}", " {} "] {
-                let answer = try await client.request(
-                    "POST", "/api/v1/resume", headers: DashboardScene.marks, body: body)
+                let answer = try await client.post("resume", body)
                 #expect(answer.status == 200, "\(answer)")
             }
         }
@@ -299,13 +286,12 @@ import Testing
         try await scene.serving { port in
             for name in ["a.mp4", "b.mp4", "Gig/c.mp4"] { try await scene.admit(name) }
             let client = try RawClient(port: port)
-            let page = try await client.request("GET", "/api/v1/jobs?limit=2").list
+            let page = try await client.get("jobs?limit=2").list
             #expect(page.compactMap { $0["job"] as? Int } == [3, 2])
-            #expect(try await client.request("GET", "/api/v1/jobs?before=2").list.count == 1)
+            #expect(try await client.get("jobs?before=2").list.count == 1)
             #expect(
-                try await client.request("GET", "/api/v1/jobs?q=gig%2FC").list.compactMap { $0["job"] as? Int } == [3])
-            let trial = try await client.request(
-                "POST", "/api/v1/route", headers: DashboardScene.marks, body: #"{"path": "gigs/a.mp4"}"#)
+                try await client.get("jobs?q=gig%2FC").list.compactMap { $0["job"] as? Int } == [3])
+            let trial = try await client.post("route", #"{"path": "gigs/a.mp4"}"#)
             #expect(trial.object["matched"] as? Bool == true && trial.object["route"] as? String == "all")
             let assumed = trial.object["assumed"] as? [String]
             #expect(assumed == ["the file is not there: size 0 and the time now were assumed"])
@@ -318,9 +304,56 @@ import Testing
 extension Parameter {
     /// A value that is as the document describes it.
     fileprivate var example: String {
-        switch schema.json["enum"] {
-        case .list(let words)?: if case .text(let word)? = words.first { word } else { "" }
-        default: "1"
+        schema.json["enum"]?.array?.first?.string ?? "1"
+    }
+}
+
+/// Holds a value against a schema of the document. Stricter than JSON Schema: a key that the document does not name is a fault
+/// too, unless it says that there may be more.
+struct SchemaCheck {
+    let schemas: [String: JSONValue]
+
+    init(_ document: JSONValue) {
+        schemas = document["components"]?["schemas"]?.object ?? [:]
+    }
+
+    func faults(_ value: JSONValue, _ schema: JSONValue, at place: String = "$") -> [String] {
+        if let reference = schema["$ref"]?.string {
+            let name = String(reference.split(separator: "/").last ?? "")
+            guard let named = schemas[name] else { return ["\(place): no schema \(name)"] }
+            return faults(value, named, at: place)
         }
+        if let words = schema["enum"]?.array, !words.contains(value) {
+            return ["\(place): \(value) is no word of it"]
+        }
+        guard let type = schema["type"]?.string else { return [] }
+        switch (type, value) {
+        case ("string", .string(let text)):
+            let isTime = schema["format"] == .string("date-time")
+            return isTime && text.firstMatch(of: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/) == nil ? ["\(place): no time"] : []
+        case ("integer", .number) where value.integer != nil: return []
+        case ("number", .number), ("boolean", .boolean): return []
+        case ("array", .array(let items)):
+            let item = schema["items"] ?? .object([:])
+            return items.enumerated().flatMap { faults($1, item, at: "\(place)[\($0)]") }
+        case ("object", .object(let object)): return faults(object, schema, at: place)
+        default: return ["\(place): \(value) is no \(type)"]
+        }
+    }
+
+    private func faults(_ object: [String: JSONValue], _ schema: JSONValue, at place: String) -> [String] {
+        let properties = schema["properties"]?.object ?? [:]
+        var found: [String] = []
+        for name in (schema["required"]?.array ?? []).compactMap(\.string) where object[name] == nil {
+            found.append("\(place): no \(name)")
+        }
+        for (name, value) in object {
+            if let property = properties[name] ?? schema["additionalProperties"] {
+                found += faults(value, property, at: "\(place).\(name)")
+            } else {
+                found.append("\(place): \(name) is not described")
+            }
+        }
+        return found
     }
 }

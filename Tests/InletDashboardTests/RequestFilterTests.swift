@@ -90,17 +90,6 @@ import Testing
         #expect(gate.hostFault(RequestFilter.Head(host: "127.0.0.1", hasMoreHosts: true))?.status == 400)
     }
 
-    @Test func `without a secret nobody comes through a proxy`() {
-        let marked = RequestFilter.Head(proxyMark: "x-forwarded-for")
-        let fault = Self.gate("127.0.0.1").proxyFault(marked)
-        #expect(fault?.status == 403 && fault?.code == "proxy")
-        #expect(fault?.message.contains("'x-forwarded-for'") == true && fault?.message.contains("token") == true)
-        #expect(Self.gate("127.0.0.1").proxyFault(RequestFilter.Head()) == nil)
-        let guarded = DashboardSettings(
-            listen: ListenAddress(host: "127.0.0.1", port: 1), password: Secret("the-password"))
-        #expect(RequestFilter(guarded).proxyFault(marked) == nil)
-    }
-
     @Test(arguments: [("localhost", "127.0.0.1"), ("LOCALHOST", "127.0.0.1"), ("::1", "::1"), ("nas.lan", "nas.lan")])
     func `localhost is this machine, whatever else the name is given to`(host: String, bound: String) {
         #expect(ListenAddress(host: host, port: 1).bindHost == bound)

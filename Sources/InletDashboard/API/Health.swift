@@ -91,16 +91,14 @@ package struct HealthFinding: Codable, Sendable, Equatable, Described {
 extension Health {
     static func findings(_ report: StatusReport) -> [HealthFinding] {
         agent(report) + report.destinations.compactMap(destination) + report.roots.compactMap(root) + files(report)
-            + (report.limits ?? []).compactMap(limit)
+            + queue(report) + (report.limits ?? []).compactMap(limit)
     }
 
     private static func agent(_ report: StatusReport) -> [HealthFinding] {
         var found: [HealthFinding] = []
         if report.journal_failing {
-            found.append(
-                .init(
-                    .trouble, .journal, "the journal cannot be written",
-                    report.journal_reason.map { DisplayText.escape($0) } ?? "the log says why ('inlet tail')"))
+            let why = report.journal_reason.map { DisplayText.escape($0) } ?? "the log says why ('inlet tail')"
+            found.append(.init(.trouble, .journal, "the journal cannot be written", why))
         }
         for incident in report.incidents ?? [] {
             let what = DisplayText.escape("\(incident.service) has stopped by itself")
@@ -109,11 +107,9 @@ extension Health {
         }
         if let log = report.log {
             let what =
-                switch log.lost {
-                case 0: "the log is not written as it should be"
-                case 1: "1 line of the log is lost"
-                default: "\(log.lost) lines of the log are lost"
-                }
+                log.lost == 0
+                ? "the log is not written as it should be"
+                : "\(log.lost.counted("line of the log is", "lines of the log are")) lost"
             found.append(.init(.attention, .agent, name: "log", what, DisplayText.escape(log.reason)))
         }
         if !report.running {
@@ -124,139 +120,111 @@ extension Health {
             let remedy = "is dashboard.listen right, and its port free?\(because(page.error))"
             found.append(.init(.attention, .dashboard, "the page cannot be served", remedy))
         }
-        let ways = report.destinations
-        if report.running, ways.count > 1, ways.allSatisfy({ $0.state == "down" }) {
+        if report.running, report.destinations.count > 1, report.destinations.allSatisfy({ $0.state == "down" }) {
             let remedy = "is this machine's network there?"
             found.append(.init(.trouble, .destination, "all destinations are down", remedy))
         }
         return found
     }
 
-    private static func destination(_ place: StatusReport.Destination) -> HealthFinding? {
-        let (name, why) = (place.name, because(place.last_error))
-        switch place.state {
-        case "credentials refused":
-            return .init(
-                .trouble, .destination, name: name, "\(name) refuses its credentials",
-                "put new ones where the configuration reads them; they are tried by themselves\(why)")
-        case "down":
-            return .init(
-                .attention, .destination, name: name, "\(name) is down",
-                "it is tried again by itself; 'inlet resume \(name)' tries now\(why)")
-        case "paused":
-            return .init(
-                .attention, .destination, name: name, "\(name) is paused", "'inlet resume \(name)' lets it go on")
-        case "asks for time":
-            return .init(.ok, .destination, name: name, "\(name) asks for time", "it is given some\(why)")
-        default: return nil
-        }
+    private static func destination(_ destination: StatusReport.Destination) -> HealthFinding? {
+        let (name, why) = (destination.name, because(destination.last_error))
+        let rules: [String: (State, String, String)] = [
+            "credentials refused": (
+                .trouble, "refuses its credentials",
+                "put new ones where the configuration reads them; they are tried by themselves\(why)"
+            ),
+            "down": (.attention, "is down", "it is tried again by itself; 'inlet resume \(name)' tries now\(why)"),
+            "paused": (.attention, "is paused", "'inlet resume \(name)' lets it go on"),
+            "asks for time": (.ok, "asks for time", "it is given some\(why)"),
+        ]
+        return rules[destination.state].map { .init($0, .destination, name: name, "\(name) \($1)", $2) }
     }
 
     private static func root(_ root: StatusReport.Root) -> HealthFinding? {
         let (path, state) = (root.path, DisplayText.escape(root.state))
-        if state.hasPrefix("failing") {
-            let remedy = "'inlet check' says more (\(state))"
-            return .init(.trouble, .root, name: path, "\(path) cannot be watched", remedy)
+        let rules: [(state: String, State, String, String)] = [
+            ("failing", .trouble, "cannot be watched", "'inlet check' says more (\(state))"),
+            (
+                "paused", .trouble, "is not what it was",
+                "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))"
+            ),
+            (
+                "standby", .attention, "is watched by another agent",
+                "this one takes over when that ends; if both are meant to, 'shared: true' says so in both (\(state))"
+            ),
+            ("missing", .attention, "is not there", "mount or make it; it is watched as soon as it is there"),
+            ("starting", .ok, "is being listed", "what comes meanwhile is found too"),
+        ]
+        if let (_, grade, what, remedy) = rules.first(where: { state.hasPrefix($0.state) }) {
+            return .init(grade, .root, name: path, "\(path) \(what)", remedy)
         }
-        if state.hasPrefix("paused") {
-            return .init(
-                .trouble, .root, name: path, "\(path) is not what it was",
-                "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))")
-        }
-        if state.hasPrefix("standby") {
-            return .init(
-                .attention, .root, name: path, "\(path) is watched by another agent",
-                "this one takes over when that ends; if both are meant to, 'shared: true' says so in both (\(state))")
-        }
-        if state == "missing" {
-            let remedy = "mount or make it; it is watched as soon as it is there"
-            return .init(.attention, .root, name: path, "\(path) is not there", remedy)
-        }
-        if state == "starting" {
-            return .init(.ok, .root, name: path, "\(path) is being listed", "what comes meanwhile is found too")
-        }
-        if let stuck = root.stuck {
-            let what = stuck.files == 1 ? "1 file or folder" : "\(stuck.files) files or folders"
-            return .init(
-                .attention, .root, name: path, "\(what) in \(path) cannot be taken now",
+        return root.stuck.map { stuck in
+            .init(
+                .attention, .root, name: path,
+                "\(stuck.files.counted("file or folder", "files or folders")) in \(path) cannot be taken now",
                 "mend that, and they go on by themselves\(because(stuck.reason))")
         }
-        return nil
     }
 
-    /// So soon after its admission nobody has tidied up: a file that is gone then was somebody's in passing, or was not seen.
+    /// So soon after its admission no person has tidied up: a file that is gone then belonged to a program, which took it away
+    /// or renamed it.
     static let soon = Duration.seconds(10)
     static let goneSince = Duration.seconds(-86_400)
-    /// A few are a person's change of mind.
+    /// Fewer are a person's change of mind.
     private static let mostGone = 5
 
     private static func files(_ report: StatusReport) -> [HealthFinding] {
         var found: [HealthFinding] = []
+        func add(_ about: HealthFinding.Subject, name: String? = nil, _ text: String, _ remedy: String) {
+            found.append(.init(.attention, about, name: name, text, remedy))
+        }
         for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
             guard let count = report.files[state], count > 0 else { continue }
             let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
-            found.append(
-                .init(
-                    .attention, .files, name: state, "\(number(count)) \(state)",
-                    "'inlet queue list --state \(state)' says why\(again)"))
+            let remedy = "'inlet queue list --state \(state)' says why\(again)"
+            add(.files, name: state, "\(count.counted("file", "files")) \(state)", remedy)
         }
-        found += sources(report)
-        if report.queue.parked > 0 {
-            let what = report.queue.parked == 1 ? "1 delivery has" : "\(report.queue.parked) deliveries have"
-            found.append(
-                .init(
-                    .attention, .queue, "\(what) no destination",
-                    "it left the configuration; put it back, or cancel with 'inlet queue cancel'"))
-        }
-        if let given = report.notices_failed, given > 0 {
-            let remedy = "try their receivers with 'inlet notify test'"
-            found.append(
-                .init(
-                    .attention, .notices, given == 1 ? "1 notice was not taken" : "\(given) notices were not taken",
-                    remedy))
-        }
-        return found
-    }
-
-    /// Files that could not be sent, or put away, as they are.
-    private static func sources(_ report: StatusReport) -> [HealthFinding] {
-        var found: [HealthFinding] = []
         if let gone = report.gone_soon, gone >= mostGone {
-            found.append(
-                .init(
-                    .attention, .files, name: FileState.gone.rawValue,
-                    "\(gone) files were gone within seconds of their admission",
-                    "does another program take them away, or write under names that it changes? 'inlet queue list --state "
-                        + "gone' names them; a longer 'settle' lets it end first"))
+            add(
+                .files, name: FileState.gone.rawValue, "\(gone) files were gone within seconds of their admission",
+                "does another program take them away, or write under names that it changes? 'inlet queue list --state "
+                    + "gone' names them; a longer 'settle' lets it end first")
         }
         if let forbidden = report.forbidden {
-            let what = forbidden.files == 1 ? "1 file" : "\(forbidden.files) files"
-            found.append(
-                .init(
-                    .attention, .files, name: "forbidden", "\(what) may not be read by Inlet",
-                    "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
-                        + because(forbidden.reason)))
+            add(
+                .files, name: "forbidden", "\(forbidden.files.counted("file", "files")) may not be read by Inlet",
+                "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
+                    + because(forbidden.reason))
         }
         for volume in report.away ?? [] {
-            let what = volume.files == 1 ? "1 file waits" : "\(volume.files) files wait"
-            found.append(
-                .init(
-                    .attention, .root, name: volume.path, "\(what) for the card or disk that was at \(volume.path)",
-                    "put it in again, wherever: they go on by themselves (\(volume.volume))"))
+            let what = volume.files.counted("file waits", "files wait")
+            add(
+                .root, name: volume.path, "\(what) for the card or disk that was at \(volume.path)",
+                "put it in again, wherever: they go on by themselves (\(volume.volume))")
         }
         if let stuck = report.stuck {
-            found.append(
-                .init(
-                    .attention, .files, name: "stuck",
-                    "\(number(stuck.files)) could not be archived, deleted or quarantined",
-                    "mend that, and it is done by itself\(because(stuck.reason))"))
+            let what = "\(stuck.files.counted("file", "files")) could not be archived, deleted or quarantined"
+            add(.files, name: "stuck", what, "mend that, and it is done by itself\(because(stuck.reason))")
         }
         return found
     }
 
-    private static func number(_ files: Int) -> String { files == 1 ? "1 file" : "\(files) files" }
+    private static func queue(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        if report.queue.parked > 0 {
+            let what = "\(report.queue.parked.counted("delivery has", "deliveries have")) no destination"
+            let remedy = "it left the configuration; put it back, or cancel with 'inlet queue cancel'"
+            found.append(.init(.attention, .queue, what, remedy))
+        }
+        if let given = report.notices_failed, given > 0 {
+            let what = "\(given.counted("notice was", "notices were")) not taken"
+            found.append(.init(.attention, .notices, what, "try their receivers with 'inlet notify test'"))
+        }
+        return found
+    }
 
-    /// What a person stopped needs him to go on; what the configuration or its schedule stops is as wanted.
+    /// What a command stopped needs a person to go on; what the configuration or its schedule stops is as wanted.
     private static func limit(_ limit: LimitReport) -> HealthFinding? {
         guard limit.bytes_per_second == 0 else { return nil }
         let name = limit.destination
@@ -272,4 +240,50 @@ extension Health {
     private static func because(_ reason: String?) -> String {
         reason.map { " (\(DisplayText.escape($0)))" } ?? ""
     }
+}
+
+/// What `/readyz` answers: whether the agent does what it is there for, and if not, why.
+struct ReadyReport: Codable, Sendable, Described {
+    var ready: Bool
+    /// Left out where there are none, and for those who may not see them.
+    var reasons: [String]?
+
+    /// Why an agent is not ready, in sentences; none where it is. Pure.
+    ///
+    /// - Parameters:
+    ///   - journal: why it fails; nil when it does not.
+    ///   - destinations: names, and states as `status` shows them.
+    static func reasons(
+        journal: String?, roots: [(path: String, state: RootStatus.State)],
+        destinations: [(name: String, state: String)]
+    ) -> [String] {
+        var reasons = journal.map { ["the journal cannot be used: \(DisplayText.escape($0))"] } ?? []
+        for root in roots {
+            switch root.state {
+            case .starting: reasons.append("\(root.path) is being listed")
+            case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
+            case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
+            // One that is not there yet is no fault: it is picked up when it appears; nor is one that another agent has.
+            case .missing, .standby, .watching: break
+            }
+        }
+        let away = destinations.filter { ["down", "credentials refused"].contains($0.state) }
+        if !destinations.isEmpty, away.count == destinations.count {
+            reasons.append(
+                "nothing can be sent: " + away.map { "\($0.name) is \($0.state)" }.sorted().joined(separator: ", "))
+        }
+        return reasons
+    }
+
+    static func reasons(_ live: AgentControl.Running?) -> [String] {
+        guard let live else { return ["no agent is running"] }
+        return reasons(
+            journal: live.journalTrouble, roots: live.roots.map { ($0.root.display, $0.state) },
+            destinations: live.destinations.map { ($0.name, StatusReport.destination($0, [:]).state) })
+    }
+}
+
+extension Int {
+    /// `1 file`, `2 files`.
+    func counted(_ one: String, _ many: String) -> String { "\(self) \(self == 1 ? one : many)" }
 }

@@ -1,8 +1,6 @@
-internal import Foundation
 internal import InletAgent
 internal import InletCore
 package import InletJournal
-internal import SystemPackage
 
 /// One file and its deliveries.
 package struct JobReport: Codable, Sendable, Described {
@@ -114,6 +112,9 @@ package struct CommandReport: Codable, Sendable, Described {
 
     static var schemaName: String { "CommandAnswer" }
 
+    static func done(_ message: String) -> CommandReport { CommandReport(done: true, message: message) }
+    static func refused(_ message: String) -> CommandReport { CommandReport(done: false, message: message) }
+
     package init(done: Bool, message: String, job: Int64? = nil, known: Bool? = nil) {
         self.done = done
         self.message = message
@@ -155,17 +156,71 @@ struct StoryReport: Encodable, Sendable, Described {
         events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = feed?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
-        receipt = story.receipt.map { bytes in
-            do {
-                return try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
-            } catch {
-                // It is there, and what it says is no receipt.
-                return .object(["unreadable": .text(String(decoding: bytes, as: UTF8.self))])
-            }
+        // One that is there and is no JSON is shown all the same.
+        receipt = story.receipt.map {
+            JSON.value($0) ?? .object(["unreadable": .string(String(decoding: $0, as: UTF8.self))])
         }
     }
 }
 
 extension Schema {
     static let fileState = Schema.word(FileState.allCases.map(\.rawValue))
+}
+
+/// How far jobs are, in their order: those that have ended, and what the first of the others does now. Later ones are not
+/// looked at, so that thousands of jobs can be asked about many times a second.
+package struct FollowReport: Codable, Sendable, Described {
+    /// A file in short: one command reports tens of thousands of them.
+    package struct File: Codable, Sendable, Described {
+        package struct Place: Codable, Sendable {
+            package var destination: String
+            package var state: String
+            package var key: String?
+            package var url: String?
+        }
+
+        package var job: Int64
+        package var path: String
+        package var size: Int64
+        package var state: String
+        package var reason: String?
+        package var places: [Place]
+
+        static var schemaName: String { "FollowFile" }
+    }
+
+    /// A job that has ended, or that waits for a destination which is away.
+    package struct End: Codable, Sendable, Described {
+        package var job: Int64
+        /// nil when the journal no longer has it (`inlet queue forget`).
+        package var report: File?
+        /// Why it has not ended and it is not known when it will: the destination that it waits for is away.
+        package var waits_for: String?
+
+        static var schemaName: String { "FollowEnd" }
+    }
+
+    /// How many may be asked about at once: more would keep the others from the journal.
+    package static let most = 128
+
+    /// The first of the jobs, in their order.
+    package var ends: [End]
+    /// The one after them, which is on its way; nil when there is none.
+    package var next: File?
+    /// Its transfers that run now, and those that its destinations work on.
+    package var moving: [StatusReport.Transfer]
+}
+
+extension FollowReport.File {
+    init(_ job: Job) {
+        let file = job.file
+        self.init(
+            job: file.id, path: file.fullPath.display, size: file.identity.size, state: file.state.rawValue,
+            reason: file.reason,
+            places: job.deliveries.map { row in
+                Place(
+                    destination: row.destination, state: row.state.rawValue, key: row.proof?.key ?? row.key,
+                    url: row.proof?.url)
+            })
+    }
 }

@@ -47,7 +47,7 @@ extension ControlAPI {
     }
 }
 
-/// The API on an agent of this process, or on the journal of one that does not run: says what came of it, in reports.
+/// The API of an agent in this process, or of the journal of one that does not run.
 package struct LocalControl: ControlAPI {
     let agent: AgentControl
     let by: String
@@ -102,14 +102,14 @@ package struct LocalControl: ControlAPI {
 
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
         guard try await agent.journal.job(job) != nil else {
-            return CommandReport(done: false, message: "there is no job \(job)")
+            return .refused("there is no job \(job)")
         }
         switch try await agent.act(action, on: job) {
-        case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
+        case .skipped(let why): return .refused("job \(job) \(why)")
         case .hurried:
             let obstacles = try await obstacles(job, at: .now)
             let fate = obstacles.isEmpty ? "is tried now" : "is tried later: \(obstacles.joined(separator: "; "))"
-            return CommandReport(done: true, message: "job \(job) \(fate)")
+            return .done("job \(job) \(fate)")
         case .done:
             let what =
                 switch action {
@@ -118,24 +118,22 @@ package struct LocalControl: ControlAPI {
                 case .forget: "is forgotten"
                 }
             let obstacles = action == .retry && agent.live != nil ? try await obstacles(job, at: .now) : []
-            return CommandReport(
-                done: true, message: "job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
+            return .done("job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
         }
     }
 
     func undo(_ job: Int64, type: String) async throws -> CommandReport {
         guard let report = try await self.job(job) else {
-            return CommandReport(done: false, message: "there is no job \(job)")
+            return .refused("there is no job \(job)")
         }
         do {
             let said = try await agent.undo(job, type: type)
             guard said.isEmpty else {
                 return CommandReport(done: true, message: said.joined(separator: "\n"), job: job)
             }
-            return CommandReport(
-                done: false, message: "\(report.path) was not delivered to a destination of type \(type)")
+            return .refused("\(report.path) was not delivered to a destination of type \(type)")
         } catch let error as DeliveryError {
-            return CommandReport(done: false, message: "\(error)")
+            return .refused("\(error)")
         }
     }
 
@@ -144,9 +142,8 @@ package struct LocalControl: ControlAPI {
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
         let names = try await agent.setPaused(paused, destination, by: by)
         if names.isEmpty, let destination { return unknownDestination(destination) }
-        return CommandReport(
-            done: true,
-            message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
+        return .done(
+            "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
                 + (paused ? "" : stillAway(names)))
     }
 
@@ -154,34 +151,37 @@ package struct LocalControl: ControlAPI {
     func resume(root: FilePath) async throws -> CommandReport {
         let root = watched(root)
         if let live = agent.live, !live.watched.contains(root) {
-            return CommandReport(done: false, message: "\(root.display) is not watched")
+            return .refused("\(root.display) is not watched")
         }
         let isThere: Bool
         do {
             isThere = try await agent.resume(root: root, by: by)
         } catch let error as SystemError {
-            return CommandReport(done: false, message: "\(root.display) cannot be looked at: \(error)")
+            return .refused("\(root.display) cannot be looked at: \(error)")
         }
         return CommandReport(
             done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")
     }
 
     func unknownDestination(_ name: String) -> CommandReport {
-        let hint =
-            Suggestion.nearest(to: name, in: agent.destinations.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-        return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
+        let hint = Self.hint(name, in: agent.destinations.map(\.name))
+        return .refused("no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
     func limit(_ request: LimitRequest) -> CommandReport {
         let (order, fault) = LimitRequest.order(request.limit)
-        guard let order else { return CommandReport(done: false, message: "'\(request.limit)' \(fault)") }
+        guard let order else { return .refused("'\(request.limit)' \(fault)") }
         guard agent.live != nil else {
-            return CommandReport(done: false, message: "no agent is running; what it may send is in its configuration")
+            return .refused("no agent is running; what it may send is in its configuration")
         }
-        guard let standing = agent.limit(order, for: request.destination) else {
+        guard let limit = agent.limit(order, for: request.destination) else {
             return unknownDestination(request.destination ?? "")
         }
-        return CommandReport(done: true, message: LimitReport(standing).text)
+        return .done(LimitReport(limit).text)
+    }
+
+    private static func hint(_ word: String, in known: [String]) -> String {
+        Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
     }
 
     // MARK: - The log
@@ -196,21 +196,20 @@ package struct LocalControl: ControlAPI {
     func setLogLevel(_ request: LogLevelRequest) -> CommandReport {
         guard let level = LogSettings.Level(rawValue: request.level) else {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
-            let hint = Suggestion.nearest(to: request.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
-            return CommandReport(
-                done: false,
-                message: "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
+            let hint = Self.hint(request.level, in: levels)
+            return .refused(
+                "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }
         guard agent.setLogLevel(level, by: by), let report = logLevel else {
-            return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")
+            return .refused("no agent is running; set log.level in the configuration")
         }
-        return CommandReport(done: true, message: "log level: \(report.text)")
+        return .done("log level: \(report.text)")
     }
 }
 
-/// When what a person wants to be tried will be.
+/// Why a delivery that somebody wants to be tried at once has to wait.
 extension LocalControl {
-    /// What keeps all of a job's deliveries that wait; empty when any may go now.
+    /// Why none of a job's waiting deliveries can start now; empty when one can.
     func obstacles(_ job: Int64, at now: WallTime) async throws -> [String] {
         guard let job = try await agent.job(job), job.file.state == .pending else { return [] }
         let away = awayDestinations()
@@ -226,7 +225,7 @@ extension LocalControl {
         return reasons.contains(nil) ? [] : known
     }
 
-    /// What may keep some of many jobs.
+    /// Why some of many jobs may have to wait.
     ///
     /// - Parameter destination: the only one that is meant; nil = all.
     func obstacles(to destination: String?, at now: WallTime) -> [String] {
@@ -246,5 +245,62 @@ extension LocalControl {
         guard agent.live != nil else { return "" }
         let away = awayDestinations()
         return Set(names.compactMap { away[$0] }).sorted().map { "; \($0)" }.joined()
+    }
+}
+
+/// Jobs whose end somebody waits for.
+extension LocalControl {
+    func follow(_ jobs: [Int64]) async throws -> FollowReport {
+        let jobs = Array(jobs.prefix(FollowReport.most))
+        let away = awayDestinations()
+        let found = try await agent.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }
+        var report = FollowReport(ends: [], moving: [])
+        for (id, job) in zip(jobs, found) {
+            let shown = job.map { FollowReport.File($0) }
+            guard let job, job.file.state == .pending else {
+                report.ends.append(FollowReport.End(job: id, report: shown))
+                continue
+            }
+            if let why = Self.obstacle(job, away) {
+                report.ends.append(FollowReport.End(job: id, report: shown, waits_for: why))
+            } else {
+                report.next = shown
+                report.moving = try await moving(id)
+            }
+        }
+        return report
+    }
+
+    /// Destinations to which nothing can be sent now, each with the reason.
+    func awayDestinations() -> [String: String] {
+        guard let live = agent.live else {
+            return Dictionary(uniqueKeysWithValues: agent.destinations.map { ($0.name, "\($0.name) is not running") })
+        }
+        let shut = live.limits.filter { $0.rate == 0 }
+        // Those that are about to be asked, or asked for time themselves, are there.
+        let fine = ["up", "not asked yet", "asks for time"]
+        return live.destinations.reduce(into: [:]) { away, status in
+            let report = StatusReport.destination(status, [:])
+            if !fine.contains(report.state) {
+                away[report.name] = "\(report.name) is \(report.state)" + (report.last_error.map { ": \($0)" } ?? "")
+            } else if status.isShut,
+                let limit = shut.first(where: { $0.destination == nil || $0.destination == report.name })
+            {
+                away[report.name] = "the limit is 0 (\(LimitReport(limit).text))"
+            }
+        }
+    }
+
+    /// Why it is not known when a job will end; nil when it is on its way.
+    private static func obstacle(_ job: Job, _ away: [String: String]) -> String? {
+        if away.isEmpty { return nil }
+        return job.deliveries.lazy.filter { $0.state == .ready }.compactMap { away[$0.destination] }.first
+    }
+
+    private func moving(_ job: Int64) async throws -> [StatusReport.Transfer] {
+        let running = (agent.live?.inFlight ?? []).filter { $0.ref.job == job }
+        if !running.isEmpty { return running.map { StatusReport.transfer($0) } }
+        return try await agent.journal.waiting(limit: StatusReport.mostWaiting).filter { $0.file == job }
+            .map { StatusReport.transfer($0, agent.live?.step($0.id)) }
     }
 }

@@ -16,6 +16,9 @@ package struct OffloadReport: Codable, Sendable, Described {
         package var ended_at: String?
         package var reason: String?
 
+        fileprivate var comparison: String? { verified.map { "verified by \($0)" } }
+        fileprivate var place: String { url ?? key ?? "" }
+
         static var schemaName: String { "OffloadDelivery" }
         static let notes: [String: SchemaNote] = ["ended_at": .time]
     }
@@ -60,12 +63,12 @@ package struct OffloadReport: Codable, Sendable, Described {
             + all.filter(\.isDelivered).sorted { $0.path < $1.path }
     }
 
+    private var missing: [File] { files.filter { !$0.isDelivered } }
+    private var delivered: [File] { files.filter(\.isDelivered) }
+
     /// Files and bytes, of all and of what was delivered.
     var totals: (files: Int, bytes: Int64, deliveredFiles: Int, deliveredBytes: Int64) {
-        let delivered = files.filter(\.isDelivered)
-        return (
-            files.count, files.reduce(0) { $0 + $1.size }, delivered.count, delivered.reduce(0) { $0 + $1.size }
-        )
+        (files.count, files.reduce(0) { $0 + $1.size }, delivered.count, delivered.reduce(0) { $0 + $1.size })
     }
 
     /// The head's lines: what, and its value.
@@ -79,7 +82,7 @@ package struct OffloadReport: Codable, Sendable, Described {
         ]
     }
 
-    /// Why it stands so; what is left out because it cannot be read must not pass for never known.
+    /// The reason of a state. It says when a part of the record cannot be read: that must not pass for never known.
     fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
         let damage = isDamaged ? "not all that the journal knows of it can be read" : nil
         let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)
@@ -126,7 +129,6 @@ extension OffloadReport {
     package var text: String {
         var lines = ["OFFLOAD REPORT  \(batch.name)", ""]
         lines += head.map { "\(Self.padded($0.0, 10)) \($0.1)" }
-        let (missing, delivered) = (files.filter { !$0.isDelivered }, files.filter(\.isDelivered))
         if !missing.isEmpty { lines += ["", "NOT DELIVERED"] + missing.flatMap(Self.lines) }
         if !delivered.isEmpty { lines += ["", "DELIVERED"] + delivered.flatMap(Self.lines) }
         lines += ["", "TOTAL  \(sum)", ""]
@@ -143,10 +145,9 @@ extension OffloadReport {
         lines.append("    modified \(file.modified_at)  " + file.digests.joined(separator: "  "))
         if let reason = file.reason { lines.append("    \(reason)") }
         for delivery in file.deliveries {
-            let place = delivery.url ?? delivery.key ?? ""
-            let verified = delivery.verified.map { ", verified by \($0)" } ?? ""
+            let state = [delivery.state, delivery.comparison].compactMap(\.self).joined(separator: ", ")
             let end = delivery.ended_at.map { " at \($0)" } ?? ""
-            lines.append("    → \(delivery.destination): \(delivery.state)\(verified)\(end)  \(place)")
+            lines.append("    → \(delivery.destination): \(state)\(end)  \(delivery.place)")
             if let reason = delivery.reason, reason != file.reason { lines.append("      \(reason)") }
         }
         return lines
@@ -163,7 +164,6 @@ extension OffloadReport {
     /// One page that needs nothing else: no script, no font, no picture. Meant for paper as much as for a browser.
     package var page: String {
         let title = Self.escape("Offload report \(batch.name)")
-        let (missing, delivered) = (files.filter { !$0.isDelivered }, files.filter(\.isDelivered))
         return """
             <!doctype html>
             <html lang="en">
@@ -228,10 +228,10 @@ extension OffloadReport {
     private static func row(_ file: File) -> String {
         let places = file.deliveries.map { delivery in
             let facts = [
-                delivery.destination, delivery.state, delivery.verified.map { "verified by \($0)" } ?? "",
-                delivery.ended_at ?? "", delivery.url ?? delivery.key ?? "", delivery.reason ?? "",
+                delivery.destination, delivery.state, delivery.comparison, delivery.ended_at, delivery.place,
+                delivery.reason,
             ]
-            let text = facts.filter { !$0.isEmpty }.joined(separator: " · ")
+            let text = facts.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
             return "<div class=\"place\">\(escape(text))</div>"
         }.joined()
         let reason = file.reason.map { "<div>\(escape($0))</div>" } ?? ""
@@ -242,18 +242,11 @@ extension OffloadReport {
             """
     }
 
-    static func escape(_ text: String) -> String {
-        var result = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(character)
-            }
-        }
-        return result
+    private static let escapes: [Unicode.Scalar: String] = [
+        "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;",
+    ]
+
+    private static func escape(_ text: String) -> String {
+        text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 }

@@ -15,11 +15,11 @@ package struct LimitReport: Codable, Sendable, Described {
         "why": "configuration, schedule or command", "until": .time,
     ]
 
-    package init(_ standing: BandwidthPolicy.Status) {
-        destination = standing.destination
-        bytes_per_second = standing.rate
-        why = standing.cause.rawValue
-        until = standing.until?.rfc3339(in: standing.zone)
+    package init(_ status: BandwidthPolicy.Status) {
+        destination = status.destination
+        bytes_per_second = status.rate
+        why = status.cause.rawValue
+        until = status.until?.rfc3339(in: status.zone)
     }
 
     /// Whether there is anything to say of it: a destination without a limit of its own is as all are.
@@ -165,13 +165,13 @@ package struct ReloadReport: Codable, Sendable, Equatable, Described {
 
     private static func message(_ changes: [ConfigChange], _ parked: Int) -> String {
         var parts = [
-            changes.isEmpty ? "nothing has changed" : changes.count == 1 ? "1 change" : "\(changes.count) changes"
+            changes.isEmpty ? "nothing has changed" : changes.count.counted("change", "changes")
         ]
         let waiting = changes.filter { $0.effect == .restart }.map(\.path)
         if !waiting.isEmpty { parts.append("restart needed: \(waiting.joined(separator: ", "))") }
         if parked > 0 {
-            let what = parked == 1 ? "1 delivery waits" : "\(parked) deliveries wait"
-            parts.append("\(what) for destinations that are no longer configured")
+            parts.append(
+                "\(parked.counted("delivery waits", "deliveries wait")) for destinations that are no longer configured")
         }
         return parts.joined(separator: "; ")
     }

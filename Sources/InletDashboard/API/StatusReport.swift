@@ -70,7 +70,7 @@ package struct StatusReport: Codable, Sendable, Described {
         static let notes: [String: SchemaNote] = ["since": .time, "next_look": .time]
     }
 
-    /// Where open deliveries are, and what needs somebody; a file has one delivery for each destination.
+    /// Where open deliveries are, and what needs a person; a file has one delivery for each destination.
     package struct Queue: Codable, Sendable, Described {
         package var total: Int
         package var in_flight: Int
@@ -128,7 +128,7 @@ package struct StatusReport: Codable, Sendable, Described {
         ]
     }
 
-    /// What needs somebody; nil from an agent of an older version.
+    /// What needs a person; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
     package var queue: Queue
@@ -179,6 +179,7 @@ package struct StatusReport: Codable, Sendable, Described {
 
     /// What is so now.
     package init(_ agent: AgentControl) async throws(JournalError) {
+        let live = agent.live
         let balance = try await agent.balance()
         let open = try await agent.queue()
         let waiting = open.byDestination
@@ -188,9 +189,8 @@ package struct StatusReport: Codable, Sendable, Described {
             failed: balance.totals[.failed]?.files ?? 0, expired: balance.totals[.expired]?.files ?? 0,
             oldest_waiting: open.oldest?.rfc3339,
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
-        let paused = try await agent.journal.paused()
-        (running, confinement, version) = (agent.live != nil, agent.live?.confinement, agent.live?.version)
-        (started_at, journal_reason) = (agent.live?.startedAt.rfc3339, agent.live?.journalTrouble)
+        (running, confinement, version) = (live != nil, live?.confinement, live?.version)
+        (started_at, journal_reason) = (live?.startedAt.rfc3339, live?.journalTrouble)
         journal_failing = journal_reason != nil
         seen = balance.seen
         (pending, ignored) = (balance.pending, balance.ignored)
@@ -199,18 +199,16 @@ package struct StatusReport: Codable, Sendable, Described {
         bytes = Dictionary(
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
         oldest_pending = try await agent.journal.oldestPending()?.rfc3339
-        destinations =
-            agent.live?.destinations.map { Self.destination($0, waiting) }
-            ?? agent.destinations.map {
-                Destination(
-                    name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
-                    waiting: waiting[$0.name] ?? 0)
-            }
-        (resuming, limits, windows, incidents, log) = Self.live(agent)
-        roots = agent.live?.roots.map(Self.root) ?? []
-        in_flight = agent.live?.inFlight.map(Self.transfer) ?? []
+        destinations = try await Self.destinations(agent, waiting)
+        (resuming, limits) = (live?.resume, live?.limits.map { LimitReport($0) })
+        windows = live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
+        let ended = live?.incidents ?? []
+        incidents = ended.isEmpty ? nil : ended.map { Incident(service: $0.service, reason: $0.reason) }
+        log = live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
+        roots = live?.roots.map(Self.root) ?? []
+        in_flight = live?.inFlight.map(Self.transfer) ?? []
         in_flight += try await agent.journal.waiting(limit: Self.mostWaiting).map { delivery in
-            Self.transfer(delivery, agent.live?.step(delivery.id))
+            Self.transfer(delivery, live?.step(delivery.id))
         }
         let backlog = try await agent.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
@@ -219,7 +217,19 @@ package struct StatusReport: Codable, Sendable, Described {
         health = Health(self)
     }
 
-    /// What became of files that somebody should look into.
+    private static func destinations(
+        _ agent: AgentControl, _ waiting: [String: Int]
+    ) async throws(JournalError) -> [Destination] {
+        if let live = agent.live { return live.destinations.map { destination($0, waiting) } }
+        let paused = try await agent.journal.paused()
+        return agent.destinations.map {
+            Destination(
+                name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
+                waiting: waiting[$0.name] ?? 0)
+        }
+    }
+
+    /// Files that a person should look into.
     private static func troubles(
         _ journal: Journal
     ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
@@ -229,24 +239,12 @@ package struct StatusReport: Codable, Sendable, Described {
         return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
 
-    /// Cards and disks whose return files wait for; nil where none do.
+    /// Removable volumes that files wait for; nil where none do.
     private static func away(_ journal: Journal) async throws(JournalError) -> [AwayVolume]? {
         let volumes = try await journal.awayVolumes().map {
             AwayVolume(volume: DisplayText.escape($0.volume), path: $0.root.display, files: $0.files)
         }
         return volumes.isEmpty ? nil : volumes
-    }
-
-    private static func live(
-        _ agent: AgentControl
-    ) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?, Log?) {
-        let incidents = agent.live?.incidents ?? []
-        return (
-            agent.live?.resume, agent.live?.limits.map { LimitReport($0) },
-            agent.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) },
-            incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) },
-            agent.live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
-        )
     }
 
     /// Of deliveries that destinations work on; the rest is in the queue's list.

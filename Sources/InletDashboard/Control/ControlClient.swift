@@ -1,4 +1,3 @@
-internal import Foundation
 package import InletCore
 internal import InletTransfer
 internal import Synchronization
@@ -37,9 +36,9 @@ package struct ControlClient: ControlAPI {
     package func ask<Body, Answer: Decodable>(
         _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
     ) async throws -> Answer {
-        let json = try JSONEncoder().encode(body)
+        let json = try JSON.encode(body)
         // What has no body is nil.
-        let sent = json == Data("null".utf8) ? nil : json
+        let sent = json == Array("null".utf8) ? nil : json
         return try Self.decode(await exchange(endpoint.row, parameters, body: sent, deadline: endpoint.deadline))
     }
 
@@ -57,7 +56,7 @@ package struct ControlClient: ControlAPI {
     /// - Throws: `NotRunning`; `Failure` where there is no answer.
     private func exchange(
         _ endpoint: Endpoint, _ parameters: KeyValuePairs<Parameter, String?>, headers: [(String, String)] = [],
-        body: Data? = nil, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
+        body: [UInt8]? = nil, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
     ) async throws -> HTTPResponse {
         var (path, query) = (endpoint.path, [(String, String)]())
         for case (let parameter, let value?) in parameters {
@@ -71,7 +70,7 @@ package struct ControlClient: ControlAPI {
         for (name, value) in query { url = url.appending(queryItem: name, value) }
         let fields = [("Content-Type", "application/json")] + headers
         let request = HTTPRequest(
-            endpoint.verb, url, headers: fields, body: body.map { .bytes(Array($0)) } ?? .none,
+            endpoint.verb, url, headers: fields, body: body.map { .bytes($0) } ?? .none,
             answerLimit: 64 << 20, answerDeadline: deadline,
             stallTimeout: sink == nil ? deadline : .seconds(60), unixSocket: socket)
         do {
@@ -86,7 +85,7 @@ package struct ControlClient: ControlAPI {
     private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
         guard (200..<300).contains(response.status) else {
             // An agent of another version may say why in another form, or not at all.
-            let why = (try? JSONDecoder().decode(ErrorReport.self, from: Data(response.body)))?.message
+            let why = JSON.note(response.body, as: ErrorReport.self)?.message
             if response.status == 403, let why {
                 throw Failure("the running agent refuses: \(why)", isRefusal: true)
             }
@@ -100,7 +99,7 @@ package struct ControlClient: ControlAPI {
     /// - Throws: `Failure` for an answer that an agent of another version gives.
     static func value<Value: Decodable>(of body: [UInt8]) throws -> Value {
         do {
-            return try JSONDecoder().decode(Value.self, from: Data(body))
+            return try JSON.decode(body)
         } catch {
             throw Failure("the running agent's answer cannot be read; are both of one version? (\(error))")
         }
@@ -141,7 +140,7 @@ package struct ControlClient: ControlAPI {
             response = try await exchange(
                 Endpoints.events, [.level: level.rawValue], headers: headers, deadline: Self.streamLife, into: sink)
         } catch  where sink.hasEnough {
-            // By our own wish.
+            // We ended it.
             return
         }
         guard response.status == 200 else {
@@ -156,21 +155,86 @@ package struct ControlClient: ControlAPI {
 
 /// Takes a stream of events to pieces while it comes.
 private final class LogStream: AnswerSink {
-    private let parser = Mutex(EventStreamParser())
-    private let enough = Mutex(false)
+    private let state = Mutex((parser: EventStreamParser(), hasEnough: false))
     private let body: @Sendable (StreamEvent) -> Bool
 
     /// Whether `body` has said so.
-    var hasEnough: Bool { enough.withLock { $0 } }
+    var hasEnough: Bool { state.withLock { $0.hasEnough } }
 
     init(_ body: @escaping @Sendable (StreamEvent) -> Bool) { self.body = body }
 
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
-        for event in parser.withLock({ $0.take(piece) }) where !body(event) {
-            enough.withLock { $0 = true }
+        for event in state.withLock({ $0.parser.take(piece) }) where !body(event) {
+            state.withLock { $0.hasEnough = true }
             throw TransferError(.cancelled, "nobody wants more", isOutage: false)
         }
+    }
+}
+
+/// One event of a server-sent stream.
+struct StreamEvent: Sendable, Equatable {
+    /// `message` where the server names none.
+    var name = "message"
+    var data: [UInt8] = []
+    /// The last id that the server has named, in this event or before it.
+    var id: String?
+}
+
+/// Reads server-sent events (WHATWG HTML, section 9.2.6) from pieces of any size. Bounded: of a line or an event that is longer
+/// than `most` bytes nothing is kept.
+struct EventStreamParser {
+    private static let most = 4 << 20
+
+    private var line: [UInt8] = []
+    private var isLineTooLong = false
+    private var event = StreamEvent()
+    private var hasData = false
+    private var isEventTooLong = false
+    private var endedWithReturn = false
+
+    /// The events that end in the piece.
+    mutating func take(_ piece: some Sequence<UInt8>) -> [StreamEvent] {
+        var events: [StreamEvent] = []
+        for byte in piece {
+            let isSecondOfPair = endedWithReturn && byte == UInt8(ascii: "\n")
+            endedWithReturn = byte == UInt8(ascii: "\r")
+            if isSecondOfPair { continue }
+            guard byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") else {
+                if line.count < Self.most { line.append(byte) } else { isLineTooLong = true }
+                continue
+            }
+            if let ended = endLine() { events.append(ended) }
+        }
+        return events
+    }
+
+    private mutating func endLine() -> StreamEvent? {
+        defer { (line, isLineTooLong) = ([], false) }
+        if line.isEmpty { return endEvent() }
+        if isLineTooLong {
+            isEventTooLong = true
+            return nil
+        }
+        let name = line.prefix { $0 != UInt8(ascii: ":") }
+        var value = line[name.endIndex...].dropFirst()
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        switch String(decoding: name, as: UTF8.self) {
+        case "event": event.name = String(decoding: value, as: UTF8.self)
+        case "id": event.id = String(decoding: value, as: UTF8.self)
+        case "data":
+            if hasData { event.data.append(UInt8(ascii: "\n")) }
+            hasData = true
+            if event.data.count + value.count > Self.most { isEventTooLong = true } else { event.data += value }
+        default: break
+        }
+        return nil
+    }
+
+    private mutating func endEvent() -> StreamEvent? {
+        let ended = hasData && !isEventTooLong ? event : nil
+        (event, hasData, isEventTooLong) = (StreamEvent(id: event.id), false, false)
+        return ended
     }
 }

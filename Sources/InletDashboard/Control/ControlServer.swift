@@ -1,13 +1,7 @@
-internal import HTTPTypes
-internal import Hummingbird
 internal import HummingbirdCore
-internal import InletAgent
 internal import InletCore
-internal import InletJournal
 internal import InletLinux
-internal import Logging
 internal import NIOCore
-internal import NIOPosix
 internal import ServiceLifecycle
 package import SystemPackage
 
@@ -17,7 +11,6 @@ package struct ControlServer: Service {
     private let path: FilePath
     private let responder: APIResponder
     private let whenOpen: @Sendable () -> Void
-    private let filter = PeerFilter(owner: ProcessSetup.userID)
 
     /// - Parameters:
     ///   - feed: what is told of what happened lately.
@@ -31,7 +24,7 @@ package struct ControlServer: Service {
     }
 
     package func run() async throws {
-        // Until the socket has its mode: whoever connects before that stays connected, and may whoever may write to it.
+        // Others are kept out until the socket has its mode: who connects before that would stay connected.
         let mask = ProcessSetup.withholdWritingFromOthers()
         let restore = { @Sendable in if let mask { ProcessSetup.setFileMask(mask) } }
         do {
@@ -40,37 +33,34 @@ package struct ControlServer: Service {
             restore()
             throw error
         }
-        // The next start takes the place of one that is left, and commands find nobody there.
+        // If it stays: the next start replaces it, and commands find no agent at it.
         try? DurableFile.remove(path)
     }
 
     private func server(_ isBound: @escaping @Sendable () -> Void) throws -> any Service {
-        let (path, responder, filter, whenOpen) = (path, responder, filter, whenOpen)
-        return try httpService(at: .unixDomainSocket(path: path.string), ServerBounds(idle: .minutes(5))) { _ in
+        var bounds = ServerBounds()
+        (bounds.idle, bounds.backlog) = (.seconds(300), 256)
+        let (path, responder, whenOpen, owner) = (path, responder, whenOpen, ProcessSetup.userID)
+        return try httpService(at: .unixDomainSocket(path: path.string), bounds) { _ in
             // Without it the mask holds, by which others may not write to it, nor perhaps its group.
             try? FileOwner.setMode(path, 0o660)
             isBound()
             whenOpen()
-        } answer: { request, channel in
-            let peer = await PeerCredentials.of(channel)
+        } answer: { request, deadline in
+            let peer = await PeerCredentials.of(deadline.channel)
             let principal = Principal(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
-            let deadline = ConnectionDeadline(channel: channel)
-            let reply = await responder.respond(to: request, from: principal, deadline) { endpoint in
-                if let fault = filter.fault(peer, endpoint.need) { throw fault }
+            return await responder.respond(to: request, from: principal, deadline) { endpoint in
+                if let fault = Self.fault(peer, endpoint.need, owner: owner) { throw fault }
             }
-            return (reply, deadline)
         }
     }
-}
 
-/// Who may do what through the socket.
-struct PeerFilter: Sendable {
-    /// The user that the agent runs as.
-    let owner: UInt32
-
-    /// Whoever may write to the socket has what a login with the whole secret has. What only the socket serves opens any file
-    /// with the agent's rights, writes any, and has its credentials: that makes one the agent, and only its user is.
-    func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need) -> APIFault? {
+    /// Why a peer may not use an endpoint. Who may write to the socket has what a login with the whole secret has. What only
+    /// the socket serves reads and writes any file with the agent's rights, and hands out its credentials: that is for root and
+    /// the agent's own user.
+    ///
+    /// - Parameter owner: the user that the agent runs as.
+    static func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need, owner: UInt32) -> APIFault? {
         guard let peer else { return APIFault(403, "peer", "the kernel does not say who asks") }
         guard need == .socket, peer.user != 0, peer.user != owner else { return nil }
         return APIFault(

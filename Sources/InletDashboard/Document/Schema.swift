@@ -1,3 +1,5 @@
+internal import InletCore
+
 /// What a value of the API looks like, as far as OpenAPI can say it.
 indirect enum Schema: Sendable {
     case text
@@ -29,27 +31,45 @@ indirect enum Schema: Sendable {
         /// Keys that are not required are left out where there is nothing to say.
         var isRequired: Bool
         var note: String?
+
+        fileprivate var json: JSONValue {
+            // Beside a $ref nothing else is read.
+            guard let note, case .object(var keys) = schema.json, keys["$ref"] == nil else { return schema.json }
+            keys["description"] = .string(note)
+            return .object(keys)
+        }
     }
 
     /// As in the document.
     var json: JSONValue {
-        switch self {
-        case .text: .object(["type": .text("string")])
-        case .word(let words): .object(["type": .text("string"), "enum": .list(words.map { .text($0) })])
-        case .time: .object(["type": .text("string"), "format": .text("date-time")])
-        case .integer: .object(["type": .text("integer"), "format": .text("int64")])
+        func type(_ name: String, _ more: [String: JSONValue?] = [:]) -> JSONValue {
+            .members(more.merging(["type": .string(name)]) { $1 })
+        }
+        return switch self {
+        case .text: type("string")
+        case .word(let words): type("string", ["enum": .array(words.map { .string($0) })])
+        case .time: type("string", ["format": .string("date-time")])
+        case .integer: type("integer", ["format": .string("int64")])
         case .from(let least, let most):
-            .object(
-                ["type": .text("integer"), "format": .text("int64"), "minimum": .integer(Int64(least))]
-                    .merging(most.map { ["maximum": .integer(Int64($0))] } ?? [:]) { $1 })
-        case .pattern(let pattern): .object(["type": .text("string"), "pattern": .text("^(\(pattern))$")])
-        case .number: .object(["type": .text("number")])
-        case .flag: .object(["type": .text("boolean")])
+            type(
+                "integer",
+                ["format": .string("int64"), "minimum": JSONValue(least), "maximum": most.map { JSONValue($0) }])
+        case .pattern(let pattern): type("string", ["pattern": .string("^(\(pattern))$")])
+        case .number: type("number")
+        case .flag: type("boolean")
         case .wordOfFlag: Self.word(Self.flags.keys.sorted()).json
-        case .list(let item): .object(["type": .text("array"), "items": item.json])
-        case .map(let value): .object(["type": .text("object"), "additionalProperties": value.json])
-        case .object(let fields, let more): Self.object(fields, more)
-        case .named(let type): .object(["$ref": .text("#/components/schemas/\(type.schemaName)")])
+        case .list(let item): type("array", ["items": item.json])
+        case .map(let value): type("object", ["additionalProperties": value.json])
+        case .object(let fields, let more):
+            type(
+                "object",
+                [
+                    "properties": .object(Dictionary(fields.map { ($0.name, $0.json) }) { $1 }),
+                    "required": fields.contains(where: \.isRequired)
+                        ? .array(fields.filter(\.isRequired).map { .string($0.name) }) : nil,
+                    "additionalProperties": more?.json,
+                ])
+        case .named(let type): .object(["$ref": .string("#/components/schemas/\(type.schemaName)")])
         case .anything: .object([:])
         }
     }
@@ -75,24 +95,6 @@ indirect enum Schema: Sendable {
     func clamped(_ text: String) -> String {
         guard case .from(let least, let most) = self, let number = Int(text) else { return text }
         return String(min(max(number, least), most ?? .max))
-    }
-
-    private static func object(_ fields: [Field], _ more: Schema?) -> JSONValue {
-        var properties: [String: JSONValue] = [:]
-        for field in fields {
-            var json = field.schema.json
-            // Beside a $ref nothing else is read.
-            if let note = field.note, case .object(var keys) = json, keys["$ref"] == nil {
-                keys["description"] = .text(note)
-                json = .object(keys)
-            }
-            properties[field.name] = json
-        }
-        var object: [String: JSONValue] = ["type": .text("object"), "properties": .object(properties)]
-        let required = fields.filter(\.isRequired).map { JSONValue.text($0.name) }
-        if !required.isEmpty { object["required"] = .list(required) }
-        if let more { object["additionalProperties"] = more.json }
-        return .object(object)
     }
 
     /// Those of an object's keys, where there are no others; nil for what is none.

@@ -4,25 +4,39 @@ internal import Hummingbird
 internal import InletAgent
 internal import InletCore
 internal import InletJournal
+internal import Synchronization
 
 /// What all calls share.
-struct APIContext: Sendable {
+final class APIContext: Sendable {
     let control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
     let feed: ActivityFeed?
     let streams = Semaphore(Semaphore.streams)
-    /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
+    /// nil where large answers are not counted: on the control socket, whose users are trusted.
     let largeAnswers: Semaphore?
-    let status = SharedStatus()
+    private let lastStatus = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
     var version: String { control.agent.live?.version ?? "" }
 
     init(control: LocalControl, feed: ActivityFeed? = nil, largeAnswers: Semaphore? = nil) {
         (self.control, self.feed, self.largeAnswers) = (control, feed, largeAnswers)
     }
+
+    /// One status for all streams, so that many readers at once cost one query of the journal.
+    ///
+    /// - Parameter change: the report must include everything that happened until then.
+    func status(since change: ContinuousClock.Instant) async throws -> StatusReport {
+        let now = ContinuousClock.now
+        if let last = lastStatus.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
+            return last.report
+        }
+        let report = try await control.status()
+        lastStatus.withLock { $0 = (now, report) }
+        return report
+    }
 }
 
-/// Who asks, as far as the endpoints care.
+/// Who sent a request: what they may do, and how they log in and out.
 struct Principal: Sendable {
     var access: Access
     var login = LoginKind.none
@@ -40,7 +54,7 @@ struct Principal: Sendable {
 struct APICall: Sendable {
     let context: APIContext
     let principal: Principal
-    /// What stands in the places of the path, and the query. Both have been held against the endpoint's table before.
+    /// Those of the path and of the query, checked against the endpoint's declaration before.
     let parameters: [(name: String, value: String)]
 
     var control: LocalControl { context.control.acting(for: principal.name) }
@@ -74,10 +88,6 @@ struct HTTPExchange: Sendable {
     /// Closes the connection when its other end takes too long.
     let deadline: ConnectionDeadline
 
-    func decoded<Body: Decodable>(_: Body.Type) throws -> Body {
-        try JSONDecoder().decode(Body.self, from: Data(body))
-    }
-
     /// `a=1&b=two+words`, percent signs resolved.
     static func query(_ text: String?) -> [(name: String, value: String)] {
         (text ?? "").split(separator: "&").map { pair in
@@ -91,7 +101,7 @@ struct HTTPExchange: Sendable {
     }
 }
 
-/// Why a request is not answered as it wants: a status, a stable code, and a sentence with what to do.
+/// A refused request: a status, a stable code, and a sentence that says what to do.
 struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     var status: Int
     var code: String
@@ -103,6 +113,9 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
 
     /// What a command without an agent prints.
     var description: String { message }
+
+    /// As an answer: an `ErrorReport`.
+    var body: [UInt8] { JSONValue.object(["error": .string(code), "message": .string(message)]).bytes }
 
     init(_ status: Int, _ code: String, _ message: String, wait: Duration? = nil, allowed: [String] = []) {
         self.status = status
@@ -140,5 +153,62 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
         case .dataCorrupted(let context) where !context.codingPath.isEmpty: "no such value\(place(context))"
         default: "no JSON"
         }
+    }
+}
+
+/// Every answer that is none.
+struct ErrorReport: Codable, Sendable, Described {
+    /// Stable: programs may look at it.
+    var error: String
+    /// What is wrong, and what to do about it.
+    var message: String
+}
+
+/// Counts answers that cost much for as long as they last: event streams, and lists of thousands. It waits for nothing: who
+/// gets no permit is refused.
+final class Semaphore: Sendable {
+    static let streams = 16
+
+    private let taken = Mutex(0)
+    private let most: Int
+
+    init(_ most: Int) { self.most = most }
+
+    /// Given back when the last reference goes.
+    final class Permit: Sendable {
+        private let semaphore: Semaphore
+
+        fileprivate init(_ semaphore: Semaphore) { self.semaphore = semaphore }
+
+        deinit { semaphore.taken.withLock { $0 -= 1 } }
+    }
+
+    func permit() -> Permit? {
+        let isFree = taken.withLock { taken in
+            guard taken < most else { return false }
+            taken += 1
+            return true
+        }
+        return isFree ? Permit(self) : nil
+    }
+
+    /// For a large answer.
+    func permitForAnswer() throws(APIFault) -> Permit {
+        if let permit = permit() { return permit }
+        throw APIFault(
+            429, "busy", "as many large answers as there may be are under way; ask again, or for less",
+            wait: .seconds(5))
+    }
+}
+
+extension Response {
+    /// The same answer; the permit is given back once it is written, or thrown away.
+    func holding(_ permit: Semaphore.Permit) -> Response {
+        var held = self
+        held.body = ResponseBody(contentLength: body.contentLength) { [body] writer in
+            defer { withExtendedLifetime(permit) {} }
+            try await body.write(writer)
+        }
+        return held
     }
 }

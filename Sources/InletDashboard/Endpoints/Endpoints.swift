@@ -1,8 +1,11 @@
+internal import Foundation
 internal import HTTPTypes
+internal import Hummingbird
 internal import InletAgent
 internal import InletCore
+internal import NIOCore
 
-/// Everything that can be asked. A new endpoint is one declaration in a file beside this one, and its name in `all`.
+/// All endpoints. A new one is one declaration in a file beside this one, and its name in `all`.
 package enum Endpoints {
     /// The table, in the order of the document.
     static let all: [Endpoint] =
@@ -15,7 +18,7 @@ package enum Endpoints {
             undo.row, accessToken.row, backup.row, send.row, follow.row, proofs.row, contents.row, document, metrics,
         ]
 
-    /// What there is at a path, with what stands in its places.
+    /// The endpoint at a path, with the values of the path's parameters.
     static func find(
         _ method: String, _ path: String, on table: [Endpoint]
     ) throws(APIFault) -> (endpoint: Endpoint, places: [(name: String, value: String)]) {
@@ -46,4 +49,253 @@ extension Parameter {
 
 extension Schema {
     static let level = Schema.word(LogSettings.Level.allCases.map(\.rawValue))
+}
+
+/// One thing that can be asked of an agent over HTTP. From the table of them the control socket and the port are served, and
+/// the document that describes both is made.
+struct Endpoint: Sendable {
+    /// What a principal needs.
+    enum Need: String, Sendable {
+        /// No login.
+        case nothing
+        case read
+        case full
+        /// The control socket: never served on a port.
+        case socket
+    }
+
+    struct Body: Sendable {
+        var schema: Schema
+        /// Bytes; a larger one is refused.
+        var limit = Endpoint.usualBody
+        var isRequired = true
+    }
+
+    enum Answer: Sendable {
+        case json(Schema)
+        case text(String)
+        /// An event stream.
+        case stream
+    }
+
+    var method: HTTPRequest.Method
+    /// `/api/v1/jobs/{id}`.
+    var path: String
+    var summary: String
+    var need: Need
+    var query: [Parameter] = []
+    /// What stands in the places of the path, where it is not what their names say.
+    var places: [String: Schema] = [:]
+    var body: Body?
+    var answer: Answer
+    /// Other statuses that it has an answer of the same kind for.
+    var others: [Int] = []
+    var serve: @Sendable (APICall, HTTPExchange) async throws -> Response
+
+    var verb: String { method.rawValue }
+
+    static let base = "/api/v1/"
+    /// Rows of one answer.
+    static let mostRows = 10_000
+    /// Rows of a small answer.
+    static let smallList = 1000
+    /// For small orders.
+    static let usualBody = 1 << 16
+    /// For lists of jobs.
+    static let largeBody = 1 << 20
+
+    /// What stands in the places of the path; nil when that is another one.
+    func places(of path: [Substring]) -> [(name: String, value: String)]? {
+        let parts = self.path.split(separator: "/")
+        guard parts.count == path.count else { return nil }
+        var places: [(String, String)] = []
+        for (part, found) in zip(parts, path) {
+            if part.hasPrefix("{") {
+                guard let text = found.removingPercentEncoding else { return nil }
+                places.append((String(part.dropFirst().dropLast()), text))
+            } else if part != found {
+                return nil
+            }
+        }
+        return places
+    }
+
+    /// The places of the path, in their order: an `id` is a number that the journal gave.
+    var describedPlaces: [(name: String, schema: Schema)] {
+        path.split(separator: "/").filter { $0.hasPrefix("{") }.map { part in
+            let name = String(part.dropFirst().dropLast())
+            return (name, places[name] ?? (name == Parameter.id.name ? Parameter.id.schema : .text))
+        }
+    }
+
+    /// Why a query is not understood. What is passed over could be what keeps an order from being carried out.
+    func fault(in query: [(name: String, value: String)]) -> APIFault? {
+        var given: Set<String> = []
+        for (name, value) in query {
+            guard let item = self.query.first(where: { $0.name == name }) else {
+                return Self.unknown(name, in: "query", known: self.query.map(\.name))
+            }
+            guard given.insert(name).inserted || item.isRepeated else {
+                return .badRequest("'\(name)' is given more than once")
+            }
+            if let wanted = item.schema.wanted(insteadOf: value) { return .badRequest("'\(name)' is \(wanted)") }
+        }
+        return nil
+    }
+
+    /// Why the body of an order is not understood: a key that it does not have, or any where it needs none.
+    func fault(inBody bytes: [UInt8]) -> APIFault? {
+        guard method == .post, !bytes.isEmpty, let known = body?.schema.names ?? (body == nil ? [] : nil) else {
+            return nil
+        }
+        // Decoding it says what is wrong with one that is no object.
+        guard let object = try? JSON.decode(bytes, as: [String: AnyJSON].self) else {
+            return body == nil ? .badRequest("the body is an object in JSON, or empty") : nil
+        }
+        return object.keys.sorted().first { !known.contains($0) }.map { Self.unknown($0, in: "body", known: known) }
+    }
+
+    private static func unknown(_ name: String, in place: String, known: [String]) -> APIFault {
+        .badRequest(
+            "the \(place) has no '\(DisplayText.escape(name))' here"
+                + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known.joined(separator: ", "))"))
+    }
+
+    /// A value that is not looked at.
+    private struct AnyJSON: Decodable {
+        init(from decoder: any Decoder) {}
+    }
+}
+
+/// A text in the query of a request, or in its path.
+package struct Parameter: Sendable {
+    let name: String
+    let schema: Schema
+    var note = ""
+    /// Whether it may be given several times.
+    var isRepeated = false
+
+    init(_ name: String, _ schema: Schema, _ note: String = "", isRepeated: Bool = false) {
+        (self.name, self.schema, self.note, self.isRepeated) = (name, schema, note, isRepeated)
+    }
+}
+
+/// An endpoint with JSON of these types: the one declaration from which it is served, described in the document, and asked
+/// for (`ControlAPI.ask`), over a socket or in this process.
+package struct TypedEndpoint<Body: Codable & Sendable, Answer: Encodable & Sendable>: Sendable {
+    let row: Endpoint
+    /// For the whole answer, over a socket.
+    let deadline: Duration
+    let answer: @Sendable (APICall, Body) async throws -> Answer
+
+    /// - Parameter isLarge: whether the answer is one of which, on a port, only few are given at once: each is in memory until
+    ///   its reader has taken it.
+    init(
+        _ method: HTTPRequest.Method, _ path: String, _ summary: String, need: Endpoint.Need, query: [Parameter],
+        places: [String: Schema] = [:], body: Endpoint.Body?, within deadline: Duration = .seconds(60),
+        isLarge: @escaping @Sendable (APICall, Body) -> Bool,
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
+    ) {
+        (self.deadline, self.answer) = (deadline, answer)
+        row = Endpoint(
+            method: method, path: Endpoint.base + path, summary: summary, need: need, query: query, places: places,
+            body: body, answer: .json(SchemaReader.schema(of: Answer.self))
+        ) { call, exchange in
+            let value = try Self.decode(exchange.body, body)
+            let permit = isLarge(call, value) ? try call.context.largeAnswers?.permitForAnswer() : nil
+            let response = try Response.json(try await answer(call, value))
+            return permit.map { response.holding($0) } ?? response
+        }
+    }
+
+    private static func decode(_ bytes: [UInt8], _ body: Endpoint.Body?) throws -> Body {
+        let isNone = body.map { !$0.isRequired && bytes.isEmpty } ?? true
+        return try JSON.decode(isNone ? Array("null".utf8) : bytes)
+    }
+}
+
+/// The body of an endpoint that takes none.
+package typealias NoBody = Never?
+
+extension TypedEndpoint where Body == NoBody {
+    static func get(
+        _ path: String, _ summary: String, need: Endpoint.Need = .read, query: [Parameter] = [],
+        places: [String: Schema] = [:], isLarge: @escaping @Sendable (APICall) -> Bool = { _ in false },
+        _ answer: @escaping @Sendable (APICall) async throws -> Answer
+    ) -> Self {
+        Self(
+            .get, path, summary, need: need, query: query, places: places, body: nil,
+            isLarge: { call, _ in isLarge(call) }, { call, _ in try await answer(call) })
+    }
+
+    static func post(
+        _ path: String, _ summary: String, need: Endpoint.Need = .full, query: [Parameter] = [],
+        within deadline: Duration = .seconds(60), _ answer: @escaping @Sendable (APICall) async throws -> Answer
+    ) -> Self {
+        Self(
+            .post, path, summary, need: need, query: query, body: nil, within: deadline, isLarge: { _, _ in false },
+            { call, _ in try await answer(call) })
+    }
+}
+
+extension TypedEndpoint {
+    /// An order with a body, which may be left out where its type is an optional.
+    static func post(
+        _ path: String, _ summary: String, _: Body.Type, need: Endpoint.Need = .full, query: [Parameter] = [],
+        limit: Int = Endpoint.usualBody, within deadline: Duration = .seconds(60),
+        isLarge: @escaping @Sendable (APICall, Body) -> Bool = { _, _ in false },
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
+    ) -> Self {
+        let body = Endpoint.Body(
+            schema: SchemaReader.schema(of: Body.self), limit: limit,
+            isRequired: !(Body.self is any ExpressibleByNilLiteral.Type))
+        return Self(
+            .post, path, summary, need: need, query: query, body: body, within: deadline, isLarge: isLarge, answer)
+    }
+}
+
+extension JSON {
+    /// One line that a terminal may show as it is, members in the order of their names.
+    static func answer(_ value: some Encodable) throws -> [UInt8] { JSONString.masked(try encode(value)) }
+}
+
+/// A member of a report that was made piece by piece, or is passed on as it came.
+extension JSONValue: Encodable {
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .boolean(let value): try container.encode(value)
+        case .number: if let integer { try container.encode(integer) } else { try container.encode(double) }
+        case .string(let text): try container.encode(text)
+        case .array(let items): try container.encode(items)
+        case .object(let members): try container.encode(members)
+        }
+    }
+}
+
+extension Response {
+    static func json(_ value: some Encodable, status: Int = 200) throws -> Response {
+        json(try JSON.answer(value), status: status)
+    }
+
+    private static func json(_ bytes: [UInt8], status: Int) -> Response {
+        Response(
+            status: .init(code: status), headers: [.contentType: "application/json; charset=utf-8"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+
+    static func text(_ text: String, type: String = "text/plain; charset=utf-8", status: Int = 200) -> Response {
+        Response(
+            status: .init(code: status), headers: [.contentType: type],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// The answer to a request that is not answered as it wants.
+    static func fault(_ fault: APIFault) -> Response {
+        var response = json(fault.body, status: fault.status)
+        if let wait = fault.wait { response.headers[.retryAfter] = String(max(1, wait.components.seconds)) }
+        if !fault.allowed.isEmpty { response.headers[.allow] = fault.allowed.joined(separator: ", ") }
+        return response
+    }
 }

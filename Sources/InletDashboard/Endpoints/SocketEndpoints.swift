@@ -4,7 +4,8 @@ package import InletCore
 package import InletJournal
 package import SystemPackage
 
-/// What only those may do who may write to the control socket: read any file, write any file, have credentials.
+/// Served on the control socket only, to root and the agent's own user: these read and write any file, and hand out
+/// credentials.
 extension Endpoints {
     package static let undo = TypedEndpoint.post(
         "jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket,
@@ -29,9 +30,9 @@ extension Endpoints {
     ) { call, order throws -> CommandReport in
         do {
             let path = try await call.control.agent.backUp(to: order.path.map { FilePath(bytes: $0) })
-            return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
+            return .done("the journal is backed up as \(path.display)")
         } catch {
-            return CommandReport(done: false, message: "no backup was made: \(error)")
+            return .refused("no backup was made: \(error)")
         }
     }
 
@@ -176,7 +177,7 @@ extension ContentQuestion: Described {
     }
 }
 
-/// Which proofs are asked for.
+/// Selects proofs.
 package struct ProofRequest: Codable, Sendable, Equatable, Described {
     /// Numbers of files; empty = all.
     package var jobs: [Int64]
@@ -215,7 +216,7 @@ package struct ProofPage: Codable, Sendable, Described {
     static let size = 200
 }
 
-/// What the journal knows of something that was delivered, for whoever looks whether it still is there.
+/// A delivered file as the journal knows it, for comparing the destination's copy with it.
 package struct ProofReport: Codable, Sendable, Described {
     package var job: Int64
     package var delivery: Int64

@@ -3,8 +3,8 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// What has happened lately, and how fast bytes went, for people who look. It listens to events that are said anyway, looks at
-/// transfers only when somebody asks, and keeps nothing on disk.
+/// The newest events and the rates of the last hour, for the page and for `inlet tail`. Costs little: it listens to events that
+/// are emitted anyway, counts running transfers only when somebody asks, and keeps nothing on disk.
 package final class ActivityFeed: Sendable {
     private struct State {
         var ring: EventRing
@@ -174,24 +174,21 @@ package struct EventReport: Encodable, Sendable {
         for (name, value) in line.fields {
             object[name] =
                 switch value {
-                case .text(let text): .text(text)
-                case .number(let number): .integer(number)
-                case .list(let items): .list(items.map { .text($0) })
-                case .flag(let flag): .flag(flag)
+                case .text(let text): .string(text)
+                case .number(let number): .number(String(number))
+                case .list(let items): .array(items.map { .string($0) })
+                case .flag(let flag): .boolean(flag)
                 }
         }
-        object["seq"] = .integer(entry.seq)
-        object["ts"] = .text(entry.at.rfc3339)
-        object["level"] = .text(line.level.rawValue)
-        object["event"] = .text(line.name)
+        object["seq"] = .number(String(entry.seq))
+        object["ts"] = .string(entry.at.rfc3339)
+        object["level"] = .string(line.level.rawValue)
+        object["event"] = .string(line.name)
         json = .object(object)
     }
 
     /// The job that it is about; nil for one that is about none.
-    var job: Int64? {
-        guard case .object(let object) = json, case .integer(let job)? = object["job"] else { return nil }
-        return job
-    }
+    var job: Int64? { json["job"]?.integer }
 
     package func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
@@ -202,7 +199,7 @@ extension EventReport: Described {
         .object(
             [
                 .must("seq", .integer), .must("ts", .time),
-                .must("level", .word(LogSettings.Level.allCases.map(\.rawValue))),
+                .must("level", .level),
                 .must("event", .text, "As in the log: job.delivered, destination.down …"),
                 .may("was", .text, "What an event that 0.9 renamed was called before; goes away with 0.10."),
             ], more: .anything)

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
@@ -6,22 +5,6 @@ internal import InletCore
 internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
-
-/// Shares one status among all streams, so that many readers at once cost one query of the journal.
-final class SharedStatus: Sendable {
-    private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
-
-    /// - Parameter change: the report must include everything that happened until then.
-    func report(_ control: LocalControl, since change: ContinuousClock.Instant) async throws -> StatusReport {
-        let now = ContinuousClock.now
-        if let last = last.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
-            return last.report
-        }
-        let report = try await control.status()
-        last.withLock { $0 = (now, report) }
-        return report
-    }
-}
 
 /// Ends a stream: the reader has left, or the server shuts down.
 final class StreamEnd: Sendable {
@@ -54,20 +37,6 @@ struct EventStream: Sendable {
     private static let ratePace = Duration.seconds(10)
     private static let mostAtOnce = 500
 
-    private struct Round {
-        var cursor: Int64
-        var isChanged = true
-        var changedAt = ContinuousClock.now
-        /// See `ActivityFeed.changes`.
-        var changes: UInt64
-        var nextStatus = ContinuousClock.now
-        var nextRates = ContinuousClock.now.advanced(by: EventStream.ratePace)
-
-        init(cursor: Int64, changes: UInt64) { (self.cursor, self.changes) = (cursor, changes) }
-
-        mutating func change() { (isChanged, changedAt) = (true, .now) }
-    }
-
     func response(_ permit: Semaphore.Permit) -> Response {
         let body = ResponseBody { writer in
             defer { withExtendedLifetime(permit) {} }
@@ -86,7 +55,7 @@ struct EventStream: Sendable {
         // A browser that goes away is noticed at once, and not when the next thing happens.
         try await exchange.request.body.consumeWithInboundCloseHandler { _ in
             try await withGracefulShutdownHandler {
-                try await tell(&writer, signal, ending)
+                try await sendEvents(&writer, signal, until: ending)
             } onGracefulShutdown: {
                 ending.come()
             }
@@ -95,44 +64,37 @@ struct EventStream: Sendable {
         }
     }
 
-    private func tell(
-        _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, _ ending: StreamEnd
+    private func sendEvents(
+        _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, until end: StreamEnd
     ) async throws {
-        var round = Round(cursor: after ?? feed.last, changes: feed.changes)
+        var (cursor, changes) = (after ?? feed.last, feed.changes)
+        var (isChanged, changedAt) = (true, ContinuousClock.now)
+        var (nextStatus, nextRates) = (ContinuousClock.now, ContinuousClock.now.advanced(by: Self.ratePace))
         try await send(
-            "hello", JSONValue.object(["seq": .integer(feed.last), "version": .text(call.context.version)]), &writer)
-        while !ending.hasCome {
-            let news = feed.events(after: round.cursor, limit: Self.mostAtOnce)
+            "hello", JSONValue.object(["seq": .number("\(feed.last)"), "version": .string(call.context.version)]),
+            &writer)
+        while !end.hasCome {
+            let news = feed.events(after: cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
-            if let last = news.last {
-                round.cursor = last.seq
-                round.change()
-            }
-            let changes = feed.changes
-            if changes != round.changes {
-                round.changes = changes
-                round.change()
-            }
+            cursor = news.last?.seq ?? cursor
+            let newest = feed.changes
+            if !news.isEmpty || newest != changes { (isChanged, changedAt, changes) = (true, .now, newest) }
             let inFlight = call.context.control.agent.live?.inFlight ?? []
             feed.count(inFlight)
-            let isDue = round.isChanged || !inFlight.isEmpty
-            if isDue, ContinuousClock.now >= round.nextStatus {
-                try await send(
-                    "status", call.context.status.report(call.context.control, since: round.changedAt), &writer)
-                round.isChanged = false
-                round.nextStatus = .now.advanced(by: Self.statusPace)
+            if isChanged || !inFlight.isEmpty, ContinuousClock.now >= nextStatus {
+                try await send("status", call.context.status(since: changedAt), &writer)
+                (isChanged, nextStatus) = (false, .now.advanced(by: Self.statusPace))
             }
-            if ContinuousClock.now >= round.nextRates {
+            if ContinuousClock.now >= nextRates {
                 guard call.principal.isStillIn() else { return }
                 try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
-                round.nextRates = .now.advanced(by: Self.ratePace)
+                nextRates = .now.advanced(by: Self.ratePace)
                 // Changes without an event, such as a file that settles, reach the reader by this.
-                round.change()
+                (isChanged, changedAt) = (true, .now)
             }
             if news.count == Self.mostAtOnce { continue }
-            let wantsStatus = round.isChanged || !inFlight.isEmpty
-            await signal.wait(until: wantsStatus ? min(round.nextStatus, round.nextRates) : round.nextRates)
-            if !ending.hasCome { try await Task.sleep(for: Self.pace) }
+            await signal.wait(until: isChanged || !inFlight.isEmpty ? min(nextStatus, nextRates) : nextRates)
+            if !end.hasCome { try await Task.sleep(for: Self.pace) }
         }
     }
 
@@ -140,9 +102,10 @@ struct EventStream: Sendable {
     private static func newest(_ rates: RatesReport) -> JSONValue {
         let start = WallTime(rfc3339: rates.from) ?? WallTime(milliseconds: 0)
         let time = start + .milliseconds(rates.step_ms * Int64(max(0, rates.total.count - 1)))
-        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.integer($0) } }
+        let destinations = rates.destinations.compactMapValues { $0.last.map { JSONValue.number("\($0)") } }
         return .object([
-            "ts": .text(time.rfc3339), "total": .integer(rates.total.last ?? 0), "destinations": .object(destinations),
+            "ts": .string(time.rfc3339), "total": .number("\(rates.total.last ?? 0)"),
+            "destinations": .object(destinations),
         ])
     }
 
@@ -151,7 +114,7 @@ struct EventStream: Sendable {
     ) async throws {
         var text = Array("event: \(name)\n".utf8)
         if let id { text += Array("id: \(id)\n".utf8) }
-        text += Array("data: ".utf8) + (try JSONValue.bytes(of: value)) + Array("\n\n".utf8)
+        text += Array("data: ".utf8) + (try JSON.answer(value)) + Array("\n\n".utf8)
         let alarm = exchange.deadline.begin(exchange.deadline.writing)
         defer { alarm.cancel() }
         try await writer.write(ByteBuffer(bytes: text))

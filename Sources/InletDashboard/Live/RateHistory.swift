@@ -38,7 +38,7 @@ struct RateHistory: Sendable {
         }
     }
 
-    /// Steps that lie behind are forgotten, those that lie ahead begin with nothing.
+    /// Drops the steps that are older than what is shown, and starts new ones at 0.
     private mutating func advance(to time: WallTime) {
         let number = time.milliseconds / Self.step
         if number < newest - Int64(Self.steps) {
@@ -70,7 +70,7 @@ struct RateHistory: Sendable {
 }
 
 /// The last hour in steps.
-package struct RatesReport: Codable, Sendable, Equatable {
+package struct RatesReport: Codable, Sendable, Equatable, Described {
     package var step_ms: Int64
     /// When the first step began.
     package var from: String
@@ -78,16 +78,8 @@ package struct RatesReport: Codable, Sendable, Equatable {
     package var total: [Int64]
     /// By destination; those to which nothing went are left out.
     package var destinations: [String: [Int64]]
-}
 
-extension RatesReport: Described {
-    static var schemaName: String { "Rates" }
-    static var schema: Schema {
-        .object([
-            .must("step_ms", .integer), .must("from", .time), .must("total", .list(.integer), "Bytes per second."),
-            .must("destinations", .map(.list(.integer))),
-        ])
-    }
+    static let notes: [String: SchemaNote] = ["from": .time, "total": "Bytes per second."]
 }
 
 /// Remembers how many bytes of each running delivery are counted, so that the next look counts only the rest. Pure.
@@ -99,25 +91,19 @@ struct SentBytes: Sendable {
         var since: WallTime
     }
 
-    private struct Record {
-        /// nil until the first look at one that goes on with what an earlier process or try sent.
-        var counted: Int64?
-        var size: Int64
-        var at: WallTime
-    }
-
     /// Many times what can run at once.
     static let most = 10_000
 
-    private var records: [Int64: Record] = [:]
+    /// By delivery. `counted` is nil until the first look at one that goes on with what an earlier process or try sent.
+    private var records: [Int64: (counted: Int64?, size: Int64, at: WallTime)] = [:]
 
-    /// What an event says of bytes that left.
+    /// The bytes that an event reports as sent.
     mutating func heard(_ event: AgentEvent, at now: WallTime) -> Share? {
         switch event {
         case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
             if records.count >= Self.most { records = [:] }
             let counted: Int64? = isPoll ? size : isResumed || records[ref.delivery] != nil ? nil : 0
-            records[ref.delivery] = Record(counted: counted, size: size, at: now)
+            records[ref.delivery] = (counted, size, now)
             return nil
         case .transferProgress(let ref, let sent, _, _):
             return seen(sent, of: ref.delivery, to: ref.destination, at: now)
@@ -137,7 +123,7 @@ struct SentBytes: Sendable {
         }
     }
 
-    /// A delivery has sent so much by now.
+    /// The bytes that a delivery has sent since the last look.
     mutating func seen(_ sent: Int64, of delivery: Int64, to destination: String, at now: WallTime) -> Share? {
         guard let record = records[delivery] else { return nil }
         records[delivery]?.counted = max(sent, record.counted ?? 0)

@@ -66,7 +66,7 @@ package struct MetricsPage: Sendable {
         }
     }
 
-    /// Process figures are of whoever makes the page: the agent.
+    /// Those of the process that makes the page: the agent's.
     private func addProcess(_ figures: ProcessFigures, to page: inout PrometheusText) {
         if let bytes = figures.residentBytes { page.add(.residentMemory, .whole(bytes)) }
         if let count = figures.openDescriptors { page.add(.openDescriptors, count) }
@@ -137,7 +137,7 @@ package struct MetricsPage: Sendable {
         let roots = Dictionary(roots.map { ($0.root.display, $0) }) { _, last in last }
         for (path, status) in roots {
             let label = [(name: "root", value: path)]
-            // One that is being listed is there; before it was entered nobody knows.
+            // One that is being listed is there; before it was entered that is not known.
             page.add(.rootUp, status.state == .watching || (status.state == .starting && status.mode != nil), label)
             page.add(.settling, status.settling, label)
             page.add(.watches, status.watches, label)

@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
 
-/// What is answered, and whether the connection must end after it because something of the request was not read.
+/// An answer, and whether the connection must end after it because a part of the request was not read.
 struct Reply: Sendable {
     var response: Response
     var closes = false
@@ -31,7 +31,7 @@ struct APIResponder: Sendable {
         }
         let body: [UInt8]
         do {
-            // Where none is asked for, a small one does no harm.
+            // Where none is needed, a small one does no harm.
             body = try await request.wholeBody(upTo: endpoint.body?.limit ?? 1024, deadline)
         } catch {
             return Reply(response: .fault(error), closes: true)
@@ -59,23 +59,9 @@ extension Response {
     }
 }
 
-/// Ends a connection whose other end takes too long: to say what it wants, or to take what it is told. A timer exists only
-/// while something is waited for.
-struct ConnectionDeadline: Sendable {
-    let channel: any Channel
-    /// For a request's body, once its head is there.
-    var reading = TimeAmount.seconds(20)
-    /// For an answer, or for one piece of a stream.
-    var writing = TimeAmount.seconds(60)
-
-    /// Until it is cancelled.
-    func begin(_ time: TimeAmount) -> Scheduled<Void> {
-        channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
-    }
-}
-
 extension Request {
-    /// More of what a client sends than it may is thrown away up to here, so that it can read why before the connection ends.
+    /// So much of a body that is too large is read and dropped, so that the client can read the refusal before the connection
+    /// ends.
     private static let mostDrained = 4 << 20
 
     /// Whether there is anything behind the head.
@@ -83,8 +69,8 @@ extension Request {
         headers[.transferEncoding] != nil || headers[.contentLength].map { $0 != "0" } ?? false
     }
 
-    /// The answer to a request of which nothing behind the head was read. A connection on which more was announced than comes
-    /// at once ends after it: whoever was refused could go on for ever, and have its place for so long.
+    /// The answer to a request of which nothing behind the head was read. If more was announced than comes at once, the
+    /// connection ends after it: a refused client could send for ever, and keep a connection for so long.
     func refuse(_ response: Response, _ deadline: ConnectionDeadline) async -> Reply {
         guard announcesBody else { return Reply(response: response) }
         // Who asks first whether he may send has not sent it (RFC 9110, 10.1.1).

@@ -1,12 +1,12 @@
+internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
-internal import NIOCore
 internal import Synchronization
 
-/// Says who asks on the port, and remembers who has logged in. What it decides by are `RequestFilter`, `Credentials`, `LoginThrottle` and
-/// `LoginSessions`; all that is remembered is forgotten with the process.
+/// Tells who sends a request to the port, and holds the login sessions. The rules are in `RequestFilter`, `Credentials`,
+/// `LoginThrottle` and `LoginSessions`; sessions and failed tries are forgotten when the process ends.
 final class Authenticator: Sendable {
     let filter: RequestFilter
     private let credentials: Credentials
@@ -58,8 +58,8 @@ final class Authenticator: Sendable {
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
         if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
-            // Somebody else's wrong tries must not keep out the programs of his address. Only a token that nobody can guess
-            // is looked at meanwhile: for passwords and short ones that would be the guesser's way around the wait.
+            // Wrong tries must not keep out the programs of the same address. Only a token that cannot be guessed is looked at
+            // meanwhile: for passwords and short tokens that would be a way around the wait.
             guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
                 throw Self.tooMany(wait)
             }
@@ -107,4 +107,175 @@ final class Authenticator: Sendable {
     }
 
     private static func isLoopback(_ peer: String?) -> Bool { peer.flatMap { IPAddress($0) }?.isLoopback ?? false }
+}
+
+/// What a principal may do.
+enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
+    /// Nothing but log in.
+    case none
+    /// Look, and change nothing.
+    case read
+    case full
+
+    static func < (one: Access, other: Access) -> Bool {
+        (allCases.firstIndex(of: one) ?? 0) < (allCases.firstIndex(of: other) ?? 0)
+    }
+}
+
+/// What is asked of those who want in.
+enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
+    /// Nothing.
+    case none
+    case token
+    case password
+    case either
+}
+
+/// The token, the password and the reader's token. What is compared are keyed hashes, and always all of them: how long that
+/// takes says nothing.
+struct Credentials: Sendable {
+    /// Characters of a token that is too long to be found by trying, however fast: as `openssl rand -hex 16` makes them, and
+    /// some shorter ones.
+    static let unguessable = 24
+
+    private let key = MessageCode(key: [UInt8].unforeseeable(32))
+    /// `isToken`: whether programs send it with each request; a password is for logging in only.
+    private let known: [(hash: [UInt8], access: Access, isToken: Bool, isUnguessable: Bool)]
+    let login: LoginKind
+
+    init(_ settings: DashboardSettings) {
+        let all: [(Secret?, Access, Bool)] = [
+            (settings.token, .full, true), (settings.password, .full, false), (settings.readOnlyToken, .read, true),
+        ]
+        known = all.compactMap { [key] secret, access, isToken in
+            guard let text = secret?.reveal().utf8 else { return nil }
+            return (key.code(of: text), access, isToken, isToken && text.count >= Self.unguessable)
+        }
+        login =
+            settings.isOpen
+            ? .none : settings.password == nil ? .token : settings.token == nil ? .password : .either
+    }
+
+    /// What a secret opens; nil for one that is none.
+    ///
+    /// - Parameter ifUnguessable: nil also for one that might be guessed.
+    func access(_ secret: String, asToken: Bool, ifUnguessable: Bool = false) -> Access? {
+        let code = key.code(of: secret.utf8)
+        var found: Access?
+        for one in known {
+            let isEqual = MessageCode.areEqual(code, one.hash)
+            if isEqual, one.isToken || !asToken, one.isUnguessable || !ifUnguessable {
+                found = max(found ?? .none, one.access)
+            }
+        }
+        return found
+    }
+
+    /// A new cookie, and what is remembered of it.
+    static func newCookie() -> (text: String, id: [UInt8]) {
+        let text = [UInt8].unforeseeable(32).hex
+        return (text, id(of: text))
+    }
+
+    static func id(of cookie: String) -> [UInt8] { SHA256.bytes(of: cookie.utf8) }
+}
+
+/// Login sessions, by the hash of their cookie. Pure: time is a parameter.
+struct LoginSessions: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    static let cookieName = "inlet_session"
+    /// Since its last request.
+    static let life = Duration.seconds(12 * 3600)
+    /// The one that was used longest ago gives way.
+    static let most = 64
+
+    private var records: [[UInt8]: (access: Access, used: Instant)] = [:]
+
+    mutating func open(_ id: [UInt8], _ access: Access, at now: Instant) {
+        records = records.filter { $0.value.used.advanced(by: Self.life) > now }
+        if records.count >= Self.most, let oldest = records.min(by: { $0.value.used < $1.value.used })?.key {
+            records[oldest] = nil
+        }
+        records[id] = (access, now)
+    }
+
+    /// nil for one that there is not, or not any more; a session that is asked for lives on.
+    mutating func access(of id: [UInt8], at now: Instant) -> Access? {
+        guard let record = records[id] else { return nil }
+        guard record.used.advanced(by: Self.life) > now else {
+            records[id] = nil
+            return nil
+        }
+        records[id]?.used = now
+        return record.access
+    }
+
+    mutating func close(_ id: [UInt8]) { records[id] = nil }
+}
+
+/// Keeps people from guessing: after some wrong tries an address has to wait, each time longer, and after many from anywhere
+/// everybody has. Pure: time is a parameter.
+struct LoginThrottle: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Wrong tries of one address that cost nothing.
+    static let free = 5
+    static let firstWait = Duration.seconds(30)
+    static let longestWait = Duration.seconds(15 * 60)
+    /// An address of which no wrong one came for so long is forgotten.
+    static let memory = Duration.seconds(3600)
+    /// Wrong tries of all together within `span`.
+    static let freeTogether = 60
+    static let span = Duration.seconds(60)
+    /// Addresses that are remembered; the one that tried longest ago gives way.
+    static let most = 1000
+
+    private var records: [[UInt8]: (failures: Int, last: Instant, until: Instant)] = [:]
+    private var together = 0
+    private var spanBegan: Instant?
+
+    /// Whether the next try of `network` has to wait; nil = it has not.
+    mutating func wait(_ network: [UInt8], at now: Instant) -> Duration? {
+        if let until = records[network]?.until, until > now { return now.duration(to: until) }
+        guard let began = spanBegan else { return nil }
+        let end = began.advanced(by: Self.span)
+        if now >= end { (together, spanBegan) = (0, nil) }
+        return together >= Self.freeTogether ? now.duration(to: end) : nil
+    }
+
+    /// What a wrong try brings.
+    enum Consequence: Equatable {
+        case none
+        /// Its address has to wait from now on.
+        case wait(Duration)
+        /// Everybody has.
+        case waitTogether(Duration)
+    }
+
+    mutating func failed(_ network: [UInt8], at now: Instant) -> Consequence {
+        if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
+        spanBegan = spanBegan ?? now
+        together += 1
+        var record = records[network] ?? (failures: 0, last: now, until: now)
+        if record.last.advanced(by: Self.memory) <= now { record.failures = 0 }
+        record.failures += 1
+        record.last = now
+        let over = record.failures - Self.free
+        let wait = over < 0 ? nil : min(Self.longestWait, Self.firstWait * (1 << min(over, 10)))
+        if let wait { record.until = now.advanced(by: wait) }
+        if records[network] == nil, records.count >= Self.most,
+            let oldest = records.min(by: { $0.value.last < $1.value.last })?.key
+        {
+            records[oldest] = nil
+        }
+        records[network] = record
+        if let wait { return .wait(wait) }
+        if together == Self.freeTogether, let began = spanBegan {
+            return .waitTogether(now.duration(to: began.advanced(by: Self.span)))
+        }
+        return .none
+    }
+
+    mutating func succeeded(_ network: [UInt8]) { records[network] = nil }
 }

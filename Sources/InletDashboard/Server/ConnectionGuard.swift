@@ -3,7 +3,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import Synchronization
 
-/// How many connections each address has: no single one can have all that there may be.
+/// Limits the connections of each address, so that none can take all of them.
 final class ConnectionLimiter: Sendable {
     private let most: Int
     private let counts = Mutex<[[UInt8]: Int]>([:])
@@ -28,7 +28,7 @@ final class ConnectionLimiter: Sendable {
     }
 }
 
-/// Counts a connection, closes it where its address has enough of them, and has what comes on it judged. One is made for each
+/// Counts a connection, closes it when its address has too many, and adds the filters for its requests. One is made for each
 /// connection.
 final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Never
@@ -72,14 +72,14 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}
 
-/// Refuses connections that begin in HTTP/1.0, where no secret is set. No browser and hardly a program speaks it, but a proxy
-/// does that adds nothing by which it could be known (nginx as it comes), and behind it the whole network would have full
-/// access. One is made for each connection, before whatever understands HTTP.
+/// Refuses HTTP/1.0 where no secret is set. No browser and hardly a program speaks it, but nginx as a proxy does by default,
+/// without a header that gives it away, and behind it the whole network would have full access. One is made for each
+/// connection, before what reads HTTP.
 final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What came of the first line; nil once it is known.
+    /// What has come of the first line; nil once that is complete.
     private var line: [UInt8]? = []
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -109,27 +109,25 @@ final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
             403, "proxy",
             "refused: it is HTTP/1.0, as proxies speak it, and without a secret whoever reaches that might do everything; give dashboard a token or a password"
         )
-        // Two texts are always JSON; without them the status says as much.
-        let body = (try? JSONValue.bytes(of: ErrorReport(error: fault.code, message: fault.message))) ?? []
         let head = """
             HTTP/1.1 403 Forbidden\r
             Content-Type: application/json; charset=utf-8\r
-            Content-Length: \(body.count)\r
+            Content-Length: \(fault.body.count)\r
             Cache-Control: no-store\r
             X-Content-Type-Options: nosniff\r
             Connection: close\r
             \r
 
             """
-        return ByteBuffer(bytes: Array(head.utf8) + body)
+        return ByteBuffer(bytes: Array(head.utf8) + fault.body)
     }()
 }
 
 @available(*, unavailable)
 extension OldProtocolFilter: Sendable {}
 
-/// Has the host that a request's target names judged like the header's (`GET http://host/path HTTP/1.1`; RFC 9112, 3.2.2):
-/// whoever stands in between goes by it, and what reads requests after this drops it. One is made for each connection.
+/// Makes the host in a request's target (`GET http://host/path HTTP/1.1`; RFC 9112, 3.2.2) count like the header's: a proxy in
+/// between goes by it, and what reads requests after this drops it. One is made for each connection.
 final class TargetHostFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -139,7 +137,7 @@ final class TargetHostFilter: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelRead(wrapInboundOut(.head(Self.judged(head))))
     }
 
-    /// The same request for its path alone where target and header agree; otherwise it names two hosts, which no gate lets in.
+    /// The same request for its path alone where target and header agree; otherwise one with two hosts, which is refused.
     static func judged(_ head: HTTPRequestHead) -> HTTPRequestHead {
         if head.uri.hasPrefix("/") || head.uri == "*" || head.method == .CONNECT { return head }
         var head = head

@@ -4,33 +4,14 @@ internal import HummingbirdCore
 package import InletAgent
 package import InletCore
 internal import InletLinux
-internal import Logging
+internal import InletWeb
 internal import NIOCore
-internal import NIOPosix
 internal import ServiceLifecycle
+internal import Synchronization
 
-/// Serves the page and the API on a port: the page's files to everybody, the API to those who may. A port that cannot be had stops nothing: it is tried again until it can.
+/// Serves the page and the API on a port: the page's files to everybody, the API to those who may. A port that cannot be had
+/// stops nothing: it is tried again until it can.
 package struct DashboardServer: Service {
-    /// How long and how much: for a few people and programs, on small machines.
-    package struct Bounds: Sendable {
-        /// Connections at once; others wait to be accepted.
-        package var connections = 64
-        /// Of these from one address; more of them are closed.
-        package var connectionsOfOne = 24
-        /// Answers of thousands of lines at once.
-        package var largeAnswers = 2
-        /// Bytes of a request's head.
-        package var head = 16 << 10
-        /// For a connection on which nothing is asked, and for a request's head.
-        package var idle = Duration.seconds(30)
-        /// For a request's body.
-        package var reading = Duration.seconds(20)
-        /// For an answer, or for one piece of a stream.
-        package var writing = Duration.seconds(60)
-
-        package init() {}
-    }
-
     private static let firstWait = Duration.seconds(1)
     private static let longestWait = Duration.seconds(60)
 
@@ -38,14 +19,13 @@ package struct DashboardServer: Service {
     private let responder: APIResponder
     private let authenticator: Authenticator
     private let assets = WebAssets()
-    private let bounds: Bounds
+    private let bounds: ServerBounds
     private let status: DashboardStatus
     private let log: EventLog
 
     package init(
         _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, status: DashboardStatus,
-        log: EventLog,
-        bounds: Bounds = Bounds()
+        log: EventLog, bounds: ServerBounds = ServerBounds()
     ) {
         listen = settings.listen
         responder = APIResponder(
@@ -83,18 +63,14 @@ package struct DashboardServer: Service {
     private func server() throws -> any Service {
         let limiter = ConnectionLimiter(most: bounds.connectionsOfOne)
         let isOpen = authenticator.filter.isOpen
-        let limits = ServerBounds(
-            connections: bounds.connections, backlog: 128, idle: .init(bounds.idle), head: bounds.head)
-        return try httpService(at: .hostname(listen.bindHost, port: listen.port), limits) {
+        return try httpService(at: .hostname(listen.bindHost, port: listen.port), bounds) {
             [ConnectionGuard(limiter, refusesOldProtocol: isOpen)]
         } isOpen: { channel in
             let url = Self.url(listen, port: channel.localAddress?.port)
             status.listens(at: url)
             log.emit(.dashboardReady(url: url))
-        } answer: { request, channel in
-            let deadline = ConnectionDeadline(
-                channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
-            return (await respond(to: request, deadline, from: channel.remoteAddress?.ipAddress), deadline)
+        } answer: { request, deadline in
+            await respond(to: request, deadline, from: deadline.channel.remoteAddress?.ipAddress)
         }
     }
 
@@ -127,7 +103,7 @@ package struct DashboardServer: Service {
         }
         if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
         let principal: Principal
-        // Whoever asks whether we live needs no secret; by a wrong host's name none is looked at.
+        // A liveness check needs no secret; under another host's name none is looked at.
         if hostFault != nil || request.uri.path == "/healthz" {
             principal = Principal(access: .none, name: "dashboard")
         } else {
@@ -146,7 +122,7 @@ package struct DashboardServer: Service {
         }
     }
 
-    /// The page needs nothing from elsewhere, and is in nobody's frame.
+    /// The page loads nothing from other hosts, and is shown in no other page's frame.
     private static let alwaysSent: [HTTPField] = [
         HTTPField(
             name: .contentSecurityPolicy,
@@ -184,4 +160,71 @@ extension RequestFilter.Head {
 
 extension HTTPField.Name {
     fileprivate static var host: Self { named("Host") }
+}
+
+/// Where the page and the API listen, and if they cannot, why.
+package struct DashboardReport: Codable, Sendable, Equatable, Described {
+    package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
+        case starting
+        case listening
+        /// Tried again until it works.
+        case failing
+    }
+
+    package var url: String
+    package var state: State
+    package var error: String?
+}
+
+/// The same, as it changes.
+package final class DashboardStatus: Sendable {
+    private let report: Mutex<DashboardReport>
+
+    package init(url: String) { report = Mutex(DashboardReport(url: url, state: .starting)) }
+
+    package var current: DashboardReport { report.withLock { $0 } }
+
+    func listens(at url: String) { report.withLock { $0 = DashboardReport(url: url, state: .listening) } }
+
+    /// - Returns: whether that is news.
+    func fails(_ reason: String) -> Bool {
+        report.withLock { report in
+            defer { (report.state, report.error) = (.failing, reason) }
+            return report.error != reason
+        }
+    }
+}
+
+/// Serves the files of the page, which the program holds (`Sources/InletWeb/page`). Answers 304 when the `ETag` matches.
+struct WebAssets: Sendable {
+    /// By path: `/` for the page itself, `/assets/NAME` for all others.
+    private let files: [String: (type: String, tag: String, body: ByteBuffer)]
+
+    init() {
+        var files: [String: (type: String, tag: String, body: ByteBuffer)] = [:]
+        for index in 0... {
+            guard let file = inlet_web_file(index)?.pointee else { break }
+            let name = String(cString: file.name)
+            let text = String(cString: file.text)
+            let tag = "\"\(SHA256.bytes(of: text.utf8).prefix(16).hex)\""
+            let path = name == "index.html" ? "/" : "/assets/\(name)"
+            files[path] = (String(cString: file.type), tag, ByteBuffer(string: text))
+        }
+        self.files = files
+    }
+
+    /// nil for a path that is none of theirs.
+    func response(to request: Request) -> Response? {
+        guard let file = files[request.uri.path] else { return nil }
+        guard request.method == .get || request.method == .head else {
+            return .fault(APIFault(405, "method", "this path knows GET", allowed: ["GET"]))
+        }
+        // Browsers keep the files, and ask each time: another version of Inlet has other files.
+        var headers: HTTPFields = [.eTag: file.tag, .cacheControl: "no-cache"]
+        let known = request.headers[.ifNoneMatch]?.split(separator: ",").map { $0.filter { $0 != " " } } ?? []
+        if known.contains(file.tag) || known.contains("*") { return Response(status: .notModified, headers: headers) }
+        headers[.contentType] = file.type
+        let response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: file.body))
+        return request.method == .head ? response.withoutBody : response
+    }
 }

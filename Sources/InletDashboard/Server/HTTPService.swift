@@ -7,16 +7,39 @@ internal import NIOPosix
 internal import ServiceLifecycle
 internal import SystemPackage
 
-/// How much a server takes, of all clients together and of each.
-struct ServerBounds: Sendable {
+/// How much a server takes, of all clients together and of each: for a few people and programs, on small machines.
+package struct ServerBounds: Sendable {
     /// Connections at once; others wait to be accepted.
     var connections = 64
+    /// On a port, those of them from one address; more are closed.
+    var connectionsOfOne = 24
     /// Connections that wait to be accepted.
-    var backlog = 256
-    /// For a connection on which nothing is asked, and for a request's head.
-    var idle: TimeAmount
+    var backlog = 128
+    /// On a port, answers of thousands of lines at once.
+    var largeAnswers = 2
     /// Bytes of a request's head.
     var head = 16 << 10
+    /// For a connection on which nothing is asked, and for a request's head.
+    var idle = Duration.seconds(30)
+    /// For a request's body, once its head is there.
+    var reading = Duration.seconds(20)
+    /// For an answer, or for one piece of a stream.
+    var writing = Duration.seconds(60)
+
+    package init() {}
+}
+
+/// Ends a connection whose other end takes too long: to say what it wants, or to take what it is told. A timer exists only
+/// while something is waited for.
+struct ConnectionDeadline: Sendable {
+    let channel: any Channel
+    /// See `ServerBounds`.
+    let reading, writing: TimeAmount
+
+    /// Until it is cancelled.
+    func begin(_ time: TimeAmount) -> Scheduled<Void> {
+        channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
+    }
 }
 
 /// Answers HTTP/1.1 at an address. Not Hummingbird's Application: that wakes up every second to keep a date for a header that
@@ -29,20 +52,22 @@ func httpService(
     at address: BindAddress, _ bounds: ServerBounds,
     guards: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] },
     isOpen: @escaping @Sendable (any Channel) -> Void,
-    answer: @escaping @Sendable (Request, any Channel) async -> (reply: Reply, deadline: ConnectionDeadline)
+    answer: @escaping @Sendable (Request, ConnectionDeadline) async -> Reply
 ) throws -> any Service {
     let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
         maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
     let channel = HTTP1Channel.Configuration(
-        additionalChannelHandlers: guards(), idleTimeout: bounds.idle, httpDecoderConfiguration: decoder)
+        additionalChannelHandlers: guards(), idleTimeout: .init(bounds.idle), httpDecoderConfiguration: decoder)
     return try HTTPServerBuilder.http1(configuration: channel).buildServer(
         configuration: ServerConfiguration(
             address: address, backlog: bounds.backlog,
             availableConnectionsDelegate: .maximum(bounds.connections, logger: quiet)),
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
     ) { request, writer, channel in
-        let (reply, deadline) = await answer(request, channel)
+        let deadline = ConnectionDeadline(
+            channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
+        let reply = await answer(request, deadline)
         // A stream looks after each of its pieces.
         let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
         defer { alarm?.cancel() }

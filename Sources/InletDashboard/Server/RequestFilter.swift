@@ -1,7 +1,7 @@
 internal import HTTPTypes
 internal import InletCore
 
-/// What may come in through the port, by a request's head alone. Pure.
+/// Which requests the port accepts, judged by their head alone. Pure.
 struct RequestFilter: Sendable {
     /// What it looks at.
     struct Head: Sendable {
@@ -39,7 +39,7 @@ struct RequestFilter: Sendable {
         hosts = settings.hosts.map { $0.lowercased() }
     }
 
-    /// A name that somebody else gives this machine's address (DNS rebinding) would make his page one of ours.
+    /// DNS rebinding: another site's page under a name that resolves to this machine would count as ours.
     func hostFault(_ head: Head) -> APIFault? {
         if head.hasMoreHosts { return .badRequest("the request names more than one host") }
         guard let host = head.host?.lowercased(), !host.isEmpty else {
@@ -50,7 +50,8 @@ struct RequestFilter: Sendable {
             return nil
         }
         if let address = IPAddress(name) {
-            // Nobody can give an address another meaning; which of its addresses a machine was reached at, it need not know.
+            // An address, unlike a name, cannot be pointed elsewhere; on which of its addresses the machine was reached does
+            // not matter.
             if address.isLoopback || address == listen.address || listen.address?.isUnspecified == true { return nil }
         }
         return APIFault(
@@ -92,7 +93,7 @@ struct RequestFilter: Sendable {
 
     private static func csrf(_ why: String) -> APIFault { APIFault(403, "csrf", "refused: \(why)") }
 
-    /// Whether somebody may have what an endpoint gives.
+    /// Why somebody with `access` may not use an endpoint; nil where they may.
     static func accessFault(_ access: Access, _ need: Endpoint.Need) -> APIFault? {
         switch need {
         case .nothing: nil

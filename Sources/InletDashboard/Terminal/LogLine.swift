@@ -1,4 +1,3 @@
-internal import Foundation
 package import InletAgent
 package import InletCore
 
@@ -12,14 +11,13 @@ package struct LogFields: Sendable, Equatable {
 
     /// nil for what is no line of the log.
     package init?(_ line: some Sequence<UInt8>) {
-        // What cannot be decoded is no line of the log, which is the answer.
-        guard let all = try? JSONDecoder().decode([String: JSONValue].self, from: Data(line)) else { return nil }
-        self.init(all)
+        guard let json = JSON.value(line) else { return nil }
+        self.init(json)
     }
 
-    private init?(_ all: [String: JSONValue]) {
-        guard case .text(let time)? = all["ts"], case .text(let level)? = all["level"],
-            case .text(let event)? = all["event"]
+    private init?(_ json: JSONValue) {
+        guard let all = json.object, let time = all["ts"]?.string, let level = all["level"]?.string,
+            let event = all["event"]?.string
         else { return nil }
         (self.time, self.level, self.event) = (time, level, event)
         fields = all.filter { !["ts", "level", "event"].contains($0.key) }.compactMapValues { EventValue($0) }
@@ -27,8 +25,7 @@ package struct LogFields: Sendable, Equatable {
 
     /// The lines of a JSON array, such as the agent answers with; nil for what is none.
     static func all(_ body: [UInt8]) -> [LogFields]? {
-        // As above.
-        try? JSONDecoder().decode([[String: JSONValue]].self, from: Data(body)).compactMap { LogFields($0) }
+        JSON.value(body)?.array?.compactMap { LogFields($0) }
     }
 
     /// The line's number, in answers of a running agent.
@@ -89,12 +86,12 @@ extension EventValue {
     /// nil for what no line of ours has.
     fileprivate init?(_ json: JSONValue) {
         switch json {
-        case .text(let text): self = .text(text)
-        case .integer(let number): self = .number(number)
-        case .number(let number): self = .text("\(number)")
-        case .flag(let flag): self = .flag(flag)
-        case .list(let items):
-            let texts = items.compactMap { if case .text(let text) = $0 { text } else { nil } }
+        case .string(let text): self = .text(text)
+        case .number(let digits):
+            self = json.integer.map { .number($0) } ?? .text(json.double.map { "\($0)" } ?? digits)
+        case .boolean(let flag): self = .flag(flag)
+        case .array(let items):
+            let texts = items.compactMap(\.string)
             guard texts.count == items.count else { return nil }
             self = .list(texts)
         case .null, .object: return nil

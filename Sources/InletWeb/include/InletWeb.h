@@ -8,8 +8,8 @@ struct InletWebFile {
     const char *_Nonnull name;
     /// Its media type, with the charset of a text.
     const char *_Nonnull type;
-    const unsigned char *_Nonnull bytes;
-    size_t length;
+    /// UTF-8, with a zero at its end.
+    const unsigned char *_Nonnull text;
 };
 
 /// The files one by one, from 0 on; NULL after the last.

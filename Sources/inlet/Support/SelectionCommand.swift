@@ -16,7 +16,7 @@ struct SelectionCommand {
 
     func run(_ options: ConfigOption) async throws {
         var selection = try filters.selection(jobs: jobs)
-        if selection.states.isEmpty, jobs.isEmpty { selection.states = states.map(\.rawValue) }
+        if selection.states?.isEmpty ?? true, jobs.isEmpty { selection.states = states.map(\.rawValue) }
         try await ControlAccess.use(try options.load()) { [selection] control in
             if !jobs.isEmpty, filters.isEmpty, filters.limit == nil, !isDryRun {
                 return try await actOnEach(control)

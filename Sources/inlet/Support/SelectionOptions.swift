@@ -48,7 +48,7 @@ struct SelectionOptions: ParsableArguments {
             guard parts.count == 2, !parts[0].isEmpty else {
                 throw ValidationError("'\(pair)' is no label; write NAME=VALUE")
             }
-            selection.labels[parts[0]] = parts[1]
+            selection.labels = (selection.labels ?? [:]).merging([parts[0]: parts[1]]) { $1 }
         }
         if let older {
             guard let age = DurationText.parse(older) else {
