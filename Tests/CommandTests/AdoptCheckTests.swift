@@ -3,10 +3,7 @@ import Testing
 /// What `inlet check` says of adoption that could find nothing.
 @Suite struct AdoptCheckTests {
     private static func said(_ key: String) async throws -> String {
-        var config = ConfigText()
-        config.watch += ["existing: adopt", "adopt_check: true"]
-        config.route = ["key: \"\(key)\""]
-        return try await Place(config).inlet("check").output
+        try await Place(key: key, watch: ["existing: adopt", "adopt_check: true"]).inlet("check").output
     }
 
     @Test(arguments: ["{epoch_ms}_{name}", "{now:yyyy}/{name}", "{now:HH}/{name}", "{now:ss}-{name}", "{seq}-{name}"])

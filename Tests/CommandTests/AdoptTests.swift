@@ -41,9 +41,7 @@ import Testing
     }
 
     @Test func `a folder is asked for each file, and gets what it has not`() async throws {
-        var config = ConfigText()
-        config.watch.append(Self.adopting[0])
-        let place = try Place(config)
+        let place = try Place(watch: [Self.adopting[0]])
         try await Self.adoptAfterSending(place, changed: [])
         #expect(
             Place.files(below: place.library) == [
@@ -53,9 +51,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(4)))
     func `an agent that is killed while it adopts goes on, and sends nothing of what was there`() async throws {
-        var config = ConfigText()
-        config.watch.append("existing: adopt")
-        let place = try Place(config)
+        let place = try Place(watch: ["existing: adopt"])
         for folder in 0..<20 {
             for file in 0..<150 { try place.put(FilePath("d\(folder)/f\(file).bin"), bytes(8, seed: UInt64(file))) }
         }

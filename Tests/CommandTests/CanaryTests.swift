@@ -130,6 +130,10 @@ import Testing
             let socket = try RawClient(unixSocket: scene.place.state.appending("control.sock"))
             texts["socket \(path)"] = try await socket.request("GET", path).body
         }
+        let reader = ["Authorization": "Bearer " + scene.text("top.dashboard.read_only_token")]
+        for path in ["/api/v1/status", "/api/v1/session", "/"] {
+            texts["reader \(path)"] = try await RawClient(port: scene.port).request("GET", path, headers: reader).body
+        }
         #expect(texts["GET /api/v1/status"]?.contains("spiral") == true, "\(texts.keys.sorted())")
         return texts
     }

@@ -9,13 +9,9 @@ import Testing
 @Suite(.enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"), .serialized)
 struct CardCommandTests {
     private func place(notify: [String] = []) throws -> Place {
-        let place = try Place()
-        try place.folder.makeDirectory("media/one")
-        try place.folder.makeDirectory("media/two")
-        var config = ConfigText()
-        config.route = ["key: \"cards/{volume}/{dir}/{name}\""]
-        config.top += notify
-        try place.configure(text: config.text.replacing("path: drop", with: "path: \"\(place.media)/*/DCIM\""))
+        let place = try Place(key: "cards/{volume}/{dir}/{name}", top: notify)
+        for slot in ["one", "two"] { try place.folder.makeDirectory(FilePath("media/\(slot)")) }
+        try place.configure(replacing: "path: drop", with: "path: \"\(place.media)/*/DCIM\"")
         return place
     }
 
@@ -170,10 +166,8 @@ extension Place {
 /// `inlet resume --root`, and what `inlet status` says of a paused folder; no mounts are needed.
 @Suite(.serialized) struct ResumeRootTests {
     /// A place whose folder is empty although a file was left in it, and its agent, which has noticed.
-    private func alarmed(_ notify: [String] = []) async throws -> (Place, InletProcess) {
-        var config = ConfigText()
-        config.top += notify
-        let place = try Place(config)
+    private func alarmed(_ top: [String] = []) async throws -> (Place, InletProcess) {
+        let place = try Place(top: top)
         let first = try await place.run()
         try place.put("a.bin", bytes(10))
         try await first.line("job.finished")
@@ -184,20 +178,7 @@ extension Place {
         return (place, agent)
     }
 
-    @Test func `a paused folder is shown, and goes on when a person says so`() async throws {
-        let (place, agent) = try await alarmed()
-        #expect(try await place.inlet("status").output.contains("paused: it is empty"))
-        let resumed = try await place.inlet("resume", "--root", "drop")
-        #expect(resumed.ending == .code(0) && resumed.output.contains("watched as it is"), "\(resumed)")
-        try await agent.line("watch.resumed")
-        try await agent.line("watch.added")
-        try await agent.wait("the status shows it") { try await !place.inlet("status").output.contains("paused") }
-        try place.put("b.bin", bytes(20))
-        try await agent.line("job.finished") { $0.isAbout("b.bin") }
-        #expect(try await agent.stop() == .code(0))
-    }
-
-    @Test func `somebody is told of a paused folder`() async throws {
+    @Test func `a paused folder is shown and told, and goes on when a person says so`() async throws {
         let receiver = NoticeReceiver()
         let server = try ScriptedServer { try receiver.serve($0) }
         let (place, agent) = try await alarmed([
@@ -206,13 +187,19 @@ extension Place {
         try await agent.line("notification.sent")
         let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
         #expect(told.count == 1 && told[0].contains("root_paused") && told[0].contains(place.drop.string), "\(told)")
+        try await place.inlet("status", says: "paused: it is empty")
+        try await place.inlet("resume", "--root", "drop", code: 0, says: "watched as it is")
+        try await agent.line("watch.resumed")
+        try await agent.line("watch.added")
+        try await agent.wait("the status shows it") { try await !place.inlet("status").output.contains("paused") }
+        try await place.deliver("b.bin", bytes(20), by: agent)
         #expect(try await agent.stop() == .code(0))
     }
 
     @Test func `what a person said of a folder holds for an agent that starts later`() async throws {
         let (place, agent) = try await alarmed()
         #expect(try await agent.stop() == .code(0))
-        #expect(try await place.inlet("resume", "--root", "drop").ending == .code(0))
+        try await place.inlet("resume", "--root", "drop", code: 0)
         let next = try await place.run()
         try await next.line("watch.added")
         #expect(next.lines("watch.paused").isEmpty)
@@ -221,11 +208,9 @@ extension Place {
 
     @Test func `only a watched folder that is there can be resumed`() async throws {
         let place = try Place()
-        let stranger = try await place.inlet("resume", "--root", "library")
-        #expect(stranger.ending == .code(1) && stranger.errors.contains("is not a watched folder"), "\(stranger)")
+        try await place.inlet("resume", "--root", "library", code: 1, errors: "is not a watched folder")
         try FileManager.default.removeItem(atPath: place.drop.string)
-        let missing = try await place.inlet("resume", "--root", place.drop.string)
-        #expect(missing.ending == .code(1) && missing.errors.contains("is not a folder"), "\(missing)")
-        #expect(try await place.inlet("resume", "store", "--root", "drop").ending == .code(64))
+        try await place.inlet("resume", "--root", place.drop.string, code: 1, errors: "is not a folder")
+        try await place.inlet("resume", "store", "--root", "drop", code: 64)
     }
 }

@@ -15,28 +15,10 @@ import Testing
         #expect(lines.last == "All \(checks) checks are fine." && checks > 5)
     }
 
-    @Test func `what is wrong has its remedy below it, and the last line says what to see to`() async throws {
-        let place = try Place()
-        try FileManager.default.removeItem(atPath: place.drop.string)
-        let warned = try await place.inlet("check")
-        #expect(warned.ending == .code(1))
-        #expect(warned.output.contains("! watch \(place.drop): not there yet"), "\(warned.output)")
-        #expect(warned.output.contains("\n    → make it or mount its disk"), "\(warned.output)")
-        #expect(warned.output.hasSuffix("\n1 warning: see to watch \(place.drop)\n"), "\(warned.output)")
-        try place.configure(.spiral(try FreePort.any()))
-        let down = try await place.inlet("check")
-        #expect(down.ending == .code(69))
-        #expect(
-            down.output.hasSuffix("\n1 warning, 1 error: see to destination store, watch \(place.drop)\n"),
-            "\(down.output)")
-        #expect(down.output.contains("    → is the server up"), "\(down.output)")
-    }
-
     @Test func `programs get one object, with the code that it exits with`() async throws {
         let place = try Place()
         try FileManager.default.removeItem(atPath: place.drop.string)
-        let result = try await place.inlet("check", "--json")
-        #expect(result.ending == .code(1), "\(result.output)")
+        let result = try await place.inlet("check", "--json", code: 1)
         let object = try result.object()
         #expect(object["warnings"] as? Int == 1 && object["errors"] as? Int == 0 && object["exit_code"] as? Int == 1)
         let checks = try #require(object["checks"] as? [[String: Any]])
@@ -88,9 +70,7 @@ import Testing
     }
 
     @Test func `destinations, routes, roots and receivers are offered by their names, wherever one is wanted`() throws {
-        var config = ConfigText()
-        config.top.append("notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }")
-        let place = try Place(config)
+        let place = try Place(top: ["notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }"])
         let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
         try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
         let file = place.configuration.string

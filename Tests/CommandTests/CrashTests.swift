@@ -43,9 +43,7 @@ import Testing
     func `after a crash the receipt still names the archived file, beside an older one of that name`(_ point: String)
         async throws
     {
-        var config = ConfigText()
-        config.route.append("on_success: archive")
-        let place = try Place(config)
+        let place = try Place(route: ["on_success: archive"])
         try place.folder.write(bytes(5), to: "drop/.inlet/done/clip.mov")
         try place.put("clip.mov", bytes(10))
         try await place.die(at: point)

@@ -38,32 +38,22 @@ import Testing
     }
 
     @Test(arguments: files)
-    func `each file of an example's comments goes where they say`(_ name: String) async throws {
+    func `each file of an example's comments goes where they say, each route has one, and no secret is shown`(
+        _ name: String
+    ) async throws {
         let example = try Example(name, in: Self.folder)
         try example.makeFiles(date: Self.date)
         #expect(example.promises.count >= 3)
+        let shown = try await example.place.inlet(["config", "show"], environment: example.secrets, code: 0)
+        for secret in example.secrets.values { #expect(!(shown.output + shown.errors).contains(secret)) }
+        let routes = example.text.split(separator: "\n").filter { $0.hasPrefix("  - name: ") && !$0.contains("desk") }
+            .map { String($0.dropFirst("  - name: ".count).prefix { $0 != "#" && $0 != " " }) }
+        #expect(Set(example.promises.compactMap(\.route)) == Set(routes))
         for promise in example.promises {
             let answer = try await example.place.inlet(
                 ["route", promise.file.string], environment: example.secrets)
             try promise.compare(answer)
         }
-    }
-
-    @Test(arguments: files)
-    func `every route of an example has a file in its comments`(_ name: String) async throws {
-        let example = try Example(name, in: Self.folder)
-        let shown = try await example.place.inlet(["config", "show"], environment: example.secrets)
-        #expect(shown.ending == .code(0), "\(shown.errors)")
-        let routes = example.text.split(separator: "\n").filter { $0.hasPrefix("  - name: ") && !$0.contains("desk") }
-            .map { String($0.dropFirst("  - name: ".count).prefix { $0 != "#" && $0 != " " }) }
-        #expect(Set(example.promises.compactMap(\.route)) == Set(routes))
-    }
-
-    @Test(arguments: files)
-    func `what an example takes from the environment is not shown`(_ name: String) async throws {
-        let example = try Example(name, in: Self.folder)
-        let shown = try await example.place.inlet(["config", "show"], environment: example.secrets)
-        for secret in example.secrets.values { #expect(!(shown.output + shown.errors).contains(secret)) }
     }
 }
 

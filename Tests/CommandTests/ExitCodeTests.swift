@@ -13,10 +13,9 @@ import Testing
         let line =
             try #require(
                 text.split(separator: "\n", omittingEmptySubsequences: false).firstIndex { $0.contains("setle") }) + 1
-        let run = try await place.inlet("run")
-        #expect(run.ending == .code(78))
-        #expect(run.errors.contains("\(place.configuration.string):\(line):5: unknown key 'setle'"), "\(run.errors)")
-        #expect(run.errors.contains("did you mean 'settle'?"))
+        let run = try await place.inlet(
+            "run", code: 78, errors: "\(place.configuration.string):\(line):5: unknown key 'setle'",
+            "did you mean 'settle'?")
         let shown = run.errors.split(separator: "\n")
         let caret = try #require(shown.firstIndex { $0.contains("^") && $0.allSatisfy { " ^".contains($0) } })
         let column = shown[caret].prefix { $0 == " " }.count
@@ -27,8 +26,7 @@ import Testing
         let place = try Place()
         try place.configure(text: "watch: [\n")
         for command in ["run", "check", "status", "receipts", "pause", "resume"] {
-            let result = try await place.inlet(command)
-            #expect(result.ending == .code(78), "\(command): \(result.errors)")
+            let result = try await place.inlet(command, code: 78)
             #expect(result.output.isEmpty)
         }
     }
@@ -68,16 +66,13 @@ import Testing
         let place = try Place()
         let loop = place.drop.appending("loop").string
         try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
-        let route = try await place.inlet("route", loop + "/a.bin")
-        #expect(route.output.contains("cannot be looked at: "), "\(route)")
+        try await place.inlet("route", loop + "/a.bin", says: "cannot be looked at: ")
     }
 
     @Test func `a configuration with nothing to watch is 78`() async throws {
         let place = try Place()
         try place.configure(text: "state_dir: state\n")
-        let result = try await place.inlet("run")
-        #expect(result.ending == .code(78))
-        #expect(result.errors.contains("no watch"))
+        try await place.inlet("run", code: 78, errors: "no watch")
     }
 
     @Test func `wrong usage is 64`() async throws {
@@ -95,24 +90,21 @@ import Testing
         let place = try Place()
         for _ in 0..<5 {
             let agent = try place.start("run")
-            let status = try await place.inlet("status")
-            #expect(status.ending == .code(0), "\(status.errors)")
+            try await place.inlet("status", code: 0)
             agent.signal(SIGKILL)
             _ = try await agent.ending()
-            #expect(try await place.inlet("status").ending == .code(0))
+            try await place.inlet("status", code: 0)
         }
     }
 
     @Test func `a second agent on the same state_dir is 75 and leaves the first alone`() async throws {
         let place = try Place()
         let first = try await place.run()
-        let second = try await place.inlet("run")
-        #expect(second.ending == .code(75))
-        #expect(second.errors.contains("another inlet is running"))
+        try await place.inlet("run", code: 75, errors: "another inlet is running")
         try place.put("still works.txt", bytes(10))
         try await first.line("job.finished")
         #expect(try await first.stop() == .code(0))
-        #expect(try await place.inlet("status").ending == .code(0))
+        try await place.inlet("status", code: 0)
     }
 
     @Test func `an agent waits for a lock that no agent holds`() async throws {
@@ -139,34 +131,29 @@ import Testing
         let lock = try FileHandle(
             forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
         #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
-        let agent = try await place.inlet("run")
-        #expect(agent.ending == .code(75) && agent.errors.contains("another inlet is running"), "\(agent.errors)")
+        try await place.inlet("run", code: 75, errors: "another inlet is running")
     }
 
     @Test func `a check with an unreachable destination is 69, with a missing folder 1, and 0 when all is fine`()
         async throws
     {
         try await withSpiral { place, _ in
-            let fine = try await place.inlet("check")
-            #expect(fine.ending == .code(0), "\(fine.output)")
-            #expect(fine.output.contains("writer check"))
-            #expect(fine.output.contains("✓ state_dir: \(place.state) is ours to use"), "\(fine.output)")
+            try await place.inlet("check", code: 0, says: "writer check", "✓ state_dir: \(place.state) is ours to use")
             try FileManager.default.removeItem(atPath: place.drop.string)
-            let warned = try await place.inlet("check")
-            #expect(warned.ending == .code(1), "\(warned.output)")
-            #expect(warned.output.contains("not there yet"))
+            let warned = try await place.inlet(
+                "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → make it or mount its disk")
+            #expect(warned.output.hasSuffix("\n1 warning: see to watch \(place.drop)\n"), "\(warned.output)")
             try place.configure(.spiral(try FreePort.any()))
-            let down = try await place.inlet("check")
-            #expect(down.ending == .code(69), "\(down.output)")
-            #expect(down.output.contains("destination store"))
+            let down = try await place.inlet("check", code: 69, says: "destination store", "    → is the server up")
+            let last = "\n1 warning, 1 error: see to destination store, watch \(place.drop)\n"
+            #expect(down.output.hasSuffix(last), "\(down.output)")
         }
     }
 
     @Test func `a check with a wrong key says so and is 69`() async throws {
         try await withSpiral { place, _ in
             try place.configure(replacing: ConfigText.apiKey, with: "another-key-5512")
-            let result = try await place.inlet("check")
-            #expect(result.ending == .code(69), "\(result.output)")
+            let result = try await place.inlet("check", code: 69)
             let said = result.output.split(separator: "\n").drop { !$0.hasPrefix("✗ ") }.prefix(2)
             #expect(said.first?.hasPrefix("✗ destination store: ") == true, "\(result.output)")
             #expect(said.first?.contains("was answered with 401") == true, "\(result.output)")
@@ -179,30 +166,20 @@ import Testing
 
     @Test func `check --upload stores a test object and says how it was verified`() async throws {
         try await withSpiral { place, sandbox in
-            let result = try await place.inlet("check", "--upload")
-            #expect(result.ending == .code(0), "\(result.output)")
-            #expect(result.output.contains("stored a test object, verified by"))
+            try await place.inlet("check", "--upload", code: 0, says: "stored a test object, verified by")
             #expect(sandbox.objects().map(\.key).allSatisfy { $0.hasPrefix("inlet-check/") })
             #expect(sandbox.objects().count == 1)
             #expect(sandbox.openUploads().isEmpty)
         }
         let place = try Place()
-        let result = try await place.inlet("check", "--upload")
-        #expect(result.ending == .code(0), "\(result.output)")
-        #expect(result.output.contains("was removed"))
+        try await place.inlet("check", "--upload", code: 0, says: "was removed")
     }
 
     @Test func `sending a refused file is 1`() async throws {
-        var config = ConfigText()
-        config.route.append("validate: { extensions: [txt] }")
-        let place = try Place(config)
+        let place = try Place(route: ["validate: { extensions: [txt] }"])
         let file = try place.folder.write(bytes(10), to: "program.exe")
-        let result = try await place.inlet("send", file.string)
-        #expect(result.ending == .code(1))
-        #expect(result.errors.contains("extension 'exe' is not allowed"))
-        let absent = try await place.inlet("send", "absent.txt")
-        #expect(absent.ending == .code(1))
-        #expect(absent.errors.contains("not there"))
+        try await place.inlet("send", file.string, code: 1, errors: "extension 'exe' is not allowed")
+        try await place.inlet("send", "absent.txt", code: 1, errors: "not there")
     }
 
     @Test func `the help of every command has an example`() async throws {

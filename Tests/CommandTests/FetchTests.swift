@@ -24,8 +24,7 @@ import Testing
     func `an object comes back by its key, byte for byte`(_ size: Int) async throws {
         try await withFilm(bytes(size)) { place, _ in
             let target = place.folder.path.appending("copy.mov")
-            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string, code: 0)
             #expect(try place.content(target) == bytes(size))
             #expect(fetched.output.contains("film.mov → \(target.string)"))
             #expect(!(fetched.output + fetched.errors).contains("X-Amz"))
@@ -41,14 +40,12 @@ import Testing
             #expect(try await agent.stop() == .code(0))
             sandbox.faults.add(S3Fault(.truncateAnswer(afterBytes: 1 << 20), at: .getObject, times: 3))
             let folder = try place.folder.makeDirectory("fetched")
-            let fetched = try await place.inlet(
-                "fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            try await place.inlet("fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string, code: 0)
             #expect(try place.content(folder.appending("a_film.mov")) == content)
             #expect(sandbox.traffic.counts[.getObject] == 4)
             try place.configure(replacing: "sandbox-secret-93f1", with: "another-secret")
-            let refused = try await place.inlet("fetch", "gigs/a_film.mov", "-o", folder.appending("b").string)
-            #expect(refused.ending == .code(69), "\(refused.errors)")
+            let refused = try await place.inlet(
+                "fetch", "gigs/a_film.mov", "-o", folder.appending("b").string, code: 69)
             #expect(!refused.errors.contains("another-secret"))
         }
     }
@@ -87,9 +84,7 @@ import Testing
             try await killed.kill()
             #expect(!place.exists(target))
             sandbox.faults.clear()
-            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
-            #expect(fetched.output.contains("of it from before"), "\(fetched.output)")
+            try await place.inlet("fetch", "film.mov", "-o", target.string, code: 0, says: "of it from before")
             #expect(try place.content(target) == content)
             let left = try FileManager.default.contentsOfDirectory(atPath: place.folder.path.string)
             #expect(!left.contains { $0.hasPrefix(".copy.mov") })
@@ -99,11 +94,10 @@ import Testing
     @Test func `a file that is there is left alone unless it may be replaced`() async throws {
         try await withFilm { place, _ in
             let target = try place.folder.write(bytes(5), to: "mine.mov")
-            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(refused.ending == .code(1) && refused.errors.contains("is there already; --force replaces it"))
+            try await place.inlet(
+                "fetch", "film.mov", "-o", target.string, code: 1, errors: "is there already; --force replaces it")
             #expect(try place.content(target) == bytes(5))
-            let replaced = try await place.inlet("fetch", "film.mov", "-o", target.string, "--force")
-            #expect(replaced.ending == .code(0), "\(replaced.errors)")
+            try await place.inlet("fetch", "film.mov", "-o", target.string, "--force", code: 0)
             #expect(try place.content(target) == bytes(3 << 20))
         }
     }
@@ -113,36 +107,34 @@ import Testing
             let target = place.folder.path.appending("copy.mov")
             let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
             let wrong = String(repeating: "0", count: 64)
-            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", wrong)
-            #expect(refused.ending == .code(1) && refused.errors.contains("[corrupted]"), "\(refused.errors)")
+            try await place.inlet(
+                "fetch", "film.mov", "-o", target.string, "--sha256", wrong, code: 1, errors: "[corrupted]")
             #expect(!place.exists(target))
-            let taken = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", empty)
-            #expect(taken.ending == .code(0), "\(taken.errors)")
-            #expect(taken.output.contains("sha256 checked"))
+            try await place.inlet(
+                "fetch", "film.mov", "-o", target.string, "--sha256", empty, code: 0, says: "sha256 checked")
         }
     }
 
     @Test func `what cannot be fetched says so with the code for it`() async throws {
         try await withFilm { place, _ in
-            let missing = try await place.inlet("fetch", "nothing.mov")
-            #expect(missing.ending == .code(1) && missing.errors.contains("[not_found]"), "\(missing.errors)")
-            let unknown = try await place.inlet("fetch", "film.mov", "--from", "stor", "-o", "there.mov")
-            #expect(unknown.ending == .code(78) && unknown.errors.contains("no destination 'stor'"), "\(unknown)")
+            try await place.inlet("fetch", "nothing.mov", code: 1, errors: "[not_found]")
+            try await place.inlet(
+                "fetch", "film.mov", "--from", "stor", "-o", "there.mov", code: 78, errors: "no destination 'stor'")
             for arguments in [
                 ["fetch", "film.mov", "--sha256", "12"], ["fetch", "https://cdn.example/"],
                 ["fetch", "https://cdn.example/a.mov", "--from", "store"],
             ] {
-                #expect(try await place.inlet(arguments).ending == .code(64), "\(arguments)")
+                try await place.inlet(arguments, code: 64)
             }
             let folder = place.folder.path.appending("none")
-            let nowhere = try await place.inlet("fetch", "film.mov", "-o", folder.appending("a.mov").string)
-            #expect(nowhere.ending == .code(1) && nowhere.errors.contains("folder \(folder.string) is not there"))
+            try await place.inlet(
+                "fetch", "film.mov", "-o", folder.appending("a.mov").string, code: 1,
+                errors: "folder \(folder.string) is not there")
             try place.configure(.spiral(try FreePort.any()))
-            let away = try await place.inlet("fetch", "film.mov", "-o", "there.mov")
-            #expect(away.ending == .code(69), "\(away.errors)")
+            try await place.inlet("fetch", "film.mov", "-o", "there.mov", code: 69)
         }
         let place = try Place()
-        let none = try await place.inlet("fetch", "film.mov", "--from", "store")
-        #expect(none.ending == .code(78) && none.errors.contains("of type folder, whose objects cannot be fetched"))
+        try await place.inlet(
+            "fetch", "film.mov", "--from", "store", code: 78, errors: "of type folder, whose objects cannot be fetched")
     }
 }

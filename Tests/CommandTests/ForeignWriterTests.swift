@@ -21,8 +21,7 @@ import Testing
             [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: draft.string)
         #expect(rename(draft.string, place.drop.appending("recording.wav").string) == 0)
         try await agent.line("file.settling") { $0["busy"] == "yes" }
-        try place.put("other.txt", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("other.txt") }
+        try await place.deliver("other.txt", bytes(10), by: agent)
         #expect(agent.lines("job.admitted") { $0.isAbout("recording.wav") }.isEmpty)
         try await eventually("the status names this process") {
             let roots = try await place.inlet("status", "--json").object()["roots"] as? [[String: Any]]

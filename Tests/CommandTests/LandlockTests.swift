@@ -14,9 +14,7 @@ struct LandlockTests {
     }
 
     @Test func `the agent delivers and archives within its folders, and makes no file elsewhere`() async throws {
-        var config = ConfigText()
-        config.route += ["on_success: archive"]
-        let place = try Place(config)
+        let place = try Place(route: ["on_success: archive"])
         let agent = try await place.run()
         let line = try await agent.line("agent.confined")
         #expect(try #require(line.number("landlock")) >= 2)
@@ -33,8 +31,7 @@ struct LandlockTests {
         let (readable, writable) = try await places(place)
         let own = [place.state, place.drop, place.library].map(\.string)
         #expect(Set(writable).subtracting(["/dev/null"]) == Set(own) && readable.contains("/etc"), "\(writable)")
-        try place.put("sub/a.bin", bytes(1000))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("sub/a.bin", bytes(1000), by: agent)
         #expect(try place.content(place.drop.pushing(".inlet/done/sub/a.bin")) == bytes(1000))
         #expect(try await agent.stop() == .code(0))
     }
@@ -45,14 +42,12 @@ struct LandlockTests {
         let elsewhere = try TemporaryDirectory()
         let target = elsewhere.path.appending("journal.sqlite")
         for _ in 0..<2 {
-            let made = try await place.inlet("queue", "backup", target.string)
-            #expect(made.ending == .code(0) && made.output.contains(target.string), "\(made)")
+            try await place.inlet("queue", "backup", target.string, code: 0, says: target.string)
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path.string) == ["journal.sqlite"])
         #expect(try place.content(target).starts(with: Data("SQLite format 3".utf8)))
         let other = try elsewhere.write(bytes(10), to: "notes.txt")
-        let refused = try await place.inlet("queue", "backup", other.string)
-        #expect(refused.ending == .code(1) && refused.errors.contains("is no backup of a journal"), "\(refused)")
+        try await place.inlet("queue", "backup", other.string, code: 1, errors: "is no backup of a journal")
         let left = try FileManager.default.contentsOfDirectory(atPath: place.state.string)
         #expect(!left.contains { $0.hasPrefix("backup-for") }, "\(left)")
         #expect(try await agent.stop() == .code(0))
@@ -61,9 +56,7 @@ struct LandlockTests {
     /// Root may write everywhere: it is not a folder's mode that forbids it.
     @Test(arguments: [true, false])
     func `an agent could write elsewhere, and a confined one cannot`(_ isConfined: Bool) async throws {
-        var config = ConfigText()
-        config.top += ["landlock: \(isConfined ? "required" : "off")"]
-        let place = try Place(config)
+        let place = try Place(top: ["landlock: \(isConfined ? "required" : "off")"])
         let agent = try await place.run()
         try await agent.line(isConfined ? "agent.confined" : "agent.unconfined")
         let elsewhere = try TemporaryDirectory()
@@ -82,11 +75,10 @@ struct LandlockTests {
         let agent = try await place.run()
         let other = try TemporaryDirectory()
         let outside = try other.write(bytes(1000), to: "b.bin")
-        try place.put("a.bin", bytes(500))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") }
+        try await place.deliver("a.bin", bytes(500), by: agent)
         let environment = ["XDG_STATE_HOME": place.folder.path.appending("own").string]
-        let sent = try await place.inlet("send", outside.string, environment: environment)
-        #expect(sent.ending == .code(0) && sent.errors.contains("this command sends what lies elsewhere"), "\(sent)")
+        try await place.inlet(
+            "send", outside.string, environment: environment, code: 0, errors: "this command sends what lies elsewhere")
         #expect(agent.lines("job.started") { $0.isAbout("b.bin") }.isEmpty)
         let names = try FileManager.default.subpathsOfDirectory(atPath: place.library.string)
         #expect(names.contains { $0.hasSuffix("b.bin") }, "\(names)")
@@ -106,15 +98,12 @@ struct LandlockTests {
             ("watch:", "notify: [{ name: ops, exec: [/bin/true] }]\nwatch:", "'/bin/true'"),
         ] {
             try place.configure(text: good.replacing(old, with: new))
-            let refused = try await place.inlet("reload")
-            #expect(refused.ending == .code(78) && refused.errors.contains(told), "\(refused)")
-            #expect(refused.errors.contains("restart it"), "\(refused)")
+            try await place.inlet("reload", code: 78, errors: told, "restart it")
         }
         try place.folder.makeDirectory("drop/sub")
         try place.configure(text: good.replacing("- path: drop", with: "- path: drop/sub"))
-        #expect(try await place.inlet("reload").ending == .code(0))
-        try place.put("sub/a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.inlet("reload", code: 0)
+        try await place.deliver("sub/a.bin", bytes(10), by: agent)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -124,8 +113,7 @@ struct LandlockTests {
         let agent = try await place.run()
         #expect(try await places(place).readable.contains(place.folder.path.string))
         try place.folder.makeDirectory("drop")
-        try place.put("a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("a.bin", bytes(10), by: agent)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -143,22 +131,19 @@ struct LandlockTests {
 
     @Test func `check says what is given up, and what keeps it from being so`() async throws {
         let place = try Place()
-        let before = try await place.inlet("check")
-        #expect(before.output.contains("an agent that starts is confined (version "), "\(before.output)")
+        let before = try await place.inlet("check", says: "an agent that starts is confined (version ")
         #expect(before.output.contains("system calls") == before.output.contains("confined (version"))
         if CallFilter.isAvailable {
             #expect(before.output.contains("has given up \(CallFilter.count) system calls"), "\(before.output)")
         }
         let agent = try await place.run()
-        #expect(try await place.inlet("check").output.contains("the running agent is confined (version "))
+        try await place.inlet("check", says: "the running agent is confined (version ")
         #expect(try await agent.stop() == .code(0))
         try place.configure(replacing: "- path: drop", with: "- path: /no-such-folder/drop")
-        let missing = try await place.inlet("check")
-        #expect(missing.output.contains("not confined: /no-such-folder/drop is not there"), "\(missing.output)")
+        try await place.inlet("check", says: "not confined: /no-such-folder/drop is not there")
         try place.configure(replacing: "state_dir: state", with: "landlock: required\nstate_dir: state")
-        #expect(try await place.inlet("check").ending == .code(78))
-        let refused = try await place.inlet("run")
-        #expect(refused.ending == .code(78) && refused.errors.contains("landlock: required"), "\(refused)")
+        try await place.inlet("check", code: 78)
+        try await place.inlet("run", code: 78, errors: "landlock: required")
     }
 }
 
@@ -182,9 +167,7 @@ struct ProcessHostTests {
     private func isThere(_ process: Int32) -> Bool { FileManager.default.fileExists(atPath: "/proc/\(process)") }
 
     private func place(_ script: String) throws -> Place {
-        var config = ConfigText()
-        config.top += ["notify: [{ name: ops, exec: [/bin/sh, -c, \"\(script)\"], on: [delivered] }]"]
-        return try Place(config)
+        return try Place(top: ["notify: [{ name: ops, exec: [/bin/sh, -c, \"\(script)\"], on: [delivered] }]"])
     }
 
     @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
@@ -232,8 +215,7 @@ struct ProcessHostTests {
         let place = try Place()
         let launcher = [Nobody.launcher[0], "--bounding-set=-lease", "--inh-caps=-lease"]
         let agent = try await place.run(launcher: launcher)
-        try place.put("first.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("first.bin") }
+        try await place.deliver("first.bin", bytes(10), by: agent)
         #expect(kill(try host(of: agent), SIGKILL) == 0)
         try await agent.line("agent.helper_lost")
         func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.id)/fd").count }
@@ -254,8 +236,7 @@ struct ProcessHostTests {
         let agent = try await place.run(environment: ["HOME": place.folder.path.string])
         #expect(kill(try host(of: agent), SIGKILL) == 0)
         try await agent.line("agent.helper_lost") { $0["level"] == "error" }
-        try place.put("a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("a.bin", bytes(10), by: agent)
         try await agent.line("notification.failed") { $0["reason"]?.contains("restart the agent") ?? false }
         #expect(try await agent.stop() == .code(0))
     }

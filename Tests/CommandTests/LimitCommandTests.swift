@@ -36,25 +36,23 @@ import Testing
         #expect(try await place.inlet("limit", "off").output.hasPrefix("all destinations: unlimited by 'inlet limit'"))
         #expect(try await place.inlet("limit", "auto").output == "all destinations: 20 MiB/s\n")
         #expect(try await place.inlet("limit", "auto", "--to", "store").output == "store: unlimited\n")
-        let wrong = try await place.inlet("limit", "0", "--to", "stroe")
-        #expect(wrong.ending == .code(1) && wrong.errors.contains("did you mean 'store'?"), "\(wrong)")
+        try await place.inlet("limit", "0", "--to", "stroe", code: 1, errors: "did you mean 'store'?")
         #expect(try await agent.stop() == .code(0))
-        #expect(try await place.inlet("limit").ending == .code(75))
-        #expect(try await place.inlet("limit", "0").ending == .code(75))
+        try await place.inlet("limit", code: 75)
+        try await place.inlet("limit", "0", code: 75)
     }
 
     @Test func `what is no rate is 64, and says how it is written`() async throws {
         let place = try Place()
-        let unit = try await place.inlet("limit", "5MiB")
-        #expect(unit.ending == .code(64) && unit.errors.contains("did you mean '5MiB/s'?"), "\(unit)")
-        #expect(try await place.inlet("limit", "20Mb/s").errors.contains("bits or bytes"))
-        #expect(try await place.inlet("limit", "--to", "store").ending == .code(64))
+        try await place.inlet("limit", "5MiB", code: 64, errors: "did you mean '5MiB/s'?")
+        try await place.inlet("limit", "20Mb/s", errors: "bits or bytes")
+        try await place.inlet("limit", "--to", "store", code: 64)
     }
 
     @Test func `with a limit of 0 nothing arrives, and without it what waited does`() async throws {
         try await withSpiral { place, sandbox in
             let agent = try await place.run()
-            #expect(try await place.inlet("limit", "0", "--to", "store").ending == .code(0))
+            try await place.inlet("limit", "0", "--to", "store", code: 0)
             try place.put("held.bin", bytes(100_000))
             try await agent.line("job.admitted")
             let held = try await place.status()
@@ -66,12 +64,11 @@ import Testing
             let when = "1 file tried now, but for what waits: the limit is 0 (store: 0 (nothing is sent)"
             #expect(some.ending == .code(0) && some.output.hasPrefix(when), "\(some)")
             let named = try place.folder.write(bytes(3000), to: "named.bin")
-            let sent = try await place.inlet("send", named.string, "--to", "store")
-            #expect(sent.ending == .code(69), "\(sent)")
+            let sent = try await place.inlet("send", named.string, "--to", "store", code: 69)
             #expect(sent.output.contains("named.bin: waiting, the limit is 0 (store: 0 (nothing is sent)"), "\(sent)")
             // Nor has it been asked where the bytes were to go.
             #expect(sandbox.traffic.bytesReceived == 0 && sandbox.objects().isEmpty)
-            #expect(try await place.inlet("limit", "auto", "--to", "store").ending == .code(0))
+            try await place.inlet("limit", "auto", "--to", "store", code: 0)
             for name in ["held.bin", "named.bin"] {
                 try await agent.line("job.finished") { $0.isAbout(name) && $0["state"] == "delivered" }
             }
@@ -91,10 +88,7 @@ import Testing
     }
 
     private static func place(_ window: String) throws -> Place {
-        var config = ConfigText()
-        config.top.append("limits: { zone: UTC }")
-        config.route.append(window)
-        return try Place(config)
+        return try Place(route: [window], top: ["limits: { zone: UTC }"])
     }
 
     @Test func `outside of its window a big file waits and says so, and a small one passes it`() async throws {
@@ -102,8 +96,7 @@ import Testing
         let agent = try await place.run()
         try place.put("big.bin", bytes(2000))
         try await agent.line("job.admitted")
-        try place.put("small.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("small.bin") }
+        try await place.deliver("small.bin", bytes(10), by: agent)
         var shown = ""
         try await eventually("the big one waits for its window") {
             shown = try await place.inlet("queue", "show", "1").output
@@ -121,7 +114,7 @@ import Testing
         #expect(!place.exists(place.library.appending("big.bin")))
         // Who names a file wants it sent now.
         let named = try place.folder.write(bytes(3000), to: "named.bin")
-        #expect(try await place.inlet("send", named.string, "--to", "store").ending == .code(0))
+        try await place.inlet("send", named.string, "--to", "store", code: 0)
         #expect(try await agent.stop() == .code(0))
         #expect(try await place.status().files == ["delivered": 2, "pending": 1])
     }
@@ -129,8 +122,7 @@ import Testing
     @Test func `inside of its window a big file goes at once`() async throws {
         let place = try Self.place(Self.window(-60, 120))
         let agent = try await place.run()
-        try place.put("big.bin", bytes(2000))
-        try await agent.line("job.finished") { $0.isAbout("big.bin") && $0["state"] == "delivered" }
+        try await place.deliver("big.bin", bytes(2000), by: agent)
         let route = try await place.inlet("route", place.drop.appending("big.bin").string).output
         #expect(route.contains("for files from 1 KiB: open now"), "\(route)")
     }
@@ -142,9 +134,8 @@ import Testing
         ) { place, _ in
             try place.configure(
                 replacing: "log: { level: debug }", with: "log: { level: debug }\nlimits: { bandwidth: 0 }")
-            let check = try await place.inlet("check")
-            #expect(check.output.contains("limits: all destinations together: 0 (nothing is sent)"), "\(check)")
-            #expect(check.output.contains("bandwidth is 0 at all times"), "\(check)")
+            let check = try await place.inlet(
+                "check", says: "limits: all destinations together: 0 (nothing is sent)", "bandwidth is 0 at all times")
             let day = "sends: mon to fri: unlimited, from 08:00 4.8 MiB/s, from 18:00 unlimited"
             #expect(check.output.contains("destination store: \(day)"), "\(check)")
             #expect(check.output.contains("route all: deliveries begin 22:00 to 06:00, for files from 1 GiB"))

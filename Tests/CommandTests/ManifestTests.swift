@@ -7,12 +7,9 @@ import Testing
 /// Units that end with a checksum list and a report, as a user sees them.
 @Suite(.serialized) struct ManifestTests {
     static func place(manifest: String = "{ format: ascmhl, hash: xxh64 }") throws -> Place {
-        var config = ConfigText()
-        config.route = [
-            "key: \"{dir}/{name}\"", "match: { path: \"*/**\" }", "unit: folder", "completion: marker",
-            "manifest: \(manifest)",
-        ]
-        return try Place(config)
+        return try Place(route: [
+            "match: { path: \"*/**\" }", "unit: folder", "completion: marker", "manifest: \(manifest)",
+        ])
     }
 
     static func offload(_ place: Place) throws {
@@ -26,13 +23,11 @@ import Testing
 
     @Test func `the report of an offload is for the terminal, for paper and for programs`() async throws {
         let place = try Self.place()
-        let none = try await place.inlet("report")
-        #expect(none.ending == .code(1) && none.errors.contains("no batch has ended yet"))
+        try await place.inlet("report", code: 1, errors: "no batch has ended yet")
         let agent = try await place.run()
         try Self.offload(place)
         try await agent.line("batch.ended")
-        let text = try await place.inlet("report")
-        #expect(text.ending == .code(0))
+        let text = try await place.inlet("report", code: 0)
         for part in ["OFFLOAD REPORT  A001", "raw/<b>.mov", "xxh64:22c8b2fe096816df", "read_back", "3 of 3 files"] {
             #expect(text.output.contains(part), "\(part)")
         }
@@ -42,14 +37,13 @@ import Testing
         #expect(listed.map { $0["name"] as? String } == ["A001"])
         let number = try #require(listed.first?["batch"] as? Int)
         let page = place.folder.path.appending("page.html")
-        let html = try await place.inlet(
-            "report", "\(number)", "--format", "html", "--output", page.string)
-        #expect(html.ending == .code(0) && html.output.isEmpty)
+        let html = try await place.inlet("report", "\(number)", "--format", "html", "--output", page.string, code: 0)
+        #expect(html.output.isEmpty)
         let written = String(decoding: try place.content(page), as: UTF8.self)
         #expect(written.contains("raw/&lt;b&gt;.mov") && !written.contains("<b>"))
         let report = try await place.inlet("report", "--format", "json").object()
         #expect((report["files"] as? [Any])?.count == 3)
-        #expect(try await place.inlet("report", "99").ending == .code(1))
+        try await place.inlet("report", "99", code: 1)
     }
 
     @Test func `a crash between the end of a unit and its list costs nothing`() async throws {

@@ -12,10 +12,8 @@ struct MilderRouteTests {
     }
 
     @Test func `it is archived as was meant, and then the folder is only read`() async throws {
-        var config = ConfigText()
-        config.route += ["on_success: archive"]
-        let place = try Place(config)
-        #expect(try await place.inlet("pause", "store").ending == .code(0))
+        let place = try Place(route: ["on_success: archive"])
+        try await place.inlet("pause", "store", code: 0)
         let first = try await place.run()
         try place.put("a.bin", bytes(1000))
         try await first.line("job.admitted") { $0.isAbout("a.bin") }
@@ -24,11 +22,10 @@ struct MilderRouteTests {
         try place.configure(replacing: "on_success: archive", with: "on_success: keep")
         let second = try await place.run()
         #expect(try await mayWriteTheDrop(place))
-        #expect(try await place.inlet("resume", "store").ending == .code(0))
+        try await place.inlet("resume", "store", code: 0)
         try await second.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
         #expect(try place.content(place.drop.pushing(".inlet/done/a.bin")) == bytes(1000))
-        try place.put("b.bin", bytes(500))
-        try await second.line("job.finished") { $0.isAbout("b.bin") && $0["state"] == "delivered" }
+        try await place.deliver("b.bin", bytes(500), by: second)
         #expect(place.exists(place.drop.appending("b.bin")))
         #expect(try await second.stop() == .code(0))
 

@@ -10,9 +10,7 @@ import Testing
 @Suite(.serialized) struct NotifyTests {
     /// A place whose agent tells one receiver, called ops.
     private func place(_ notify: String) throws -> Place {
-        var config = ConfigText()
-        config.top.append("notify:\n  - { name: ops, \(notify) }")
-        return try Place(config)
+        return try Place(top: ["notify:\n  - { name: ops, \(notify) }"])
     }
 
     /// What a notice says.
@@ -64,11 +62,9 @@ import Testing
     func `a crash around the end of a file tells it once, or again with the same number`(_ point: String) async throws {
         let receiver = NoticeReceiver()
         let server = try ScriptedServer { try receiver.serve($0) }
-        var config = ConfigText()
-        config.route.append("on_success: archive")
-        config.top.append(
-            "notify:\n  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered] }")
-        let place = try Place(config)
+        let place = try Place(
+            route: ["on_success: archive"],
+            top: ["notify:\n  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered] }"])
         try place.put("clip.mov", bytes(1000))
         let agent = try place.start("run", environment: ["INLET_FAILPOINT": point])
         #expect(try await agent.ending() == .signal(SIGKILL))
@@ -127,19 +123,17 @@ import Testing
         let receiver = NoticeReceiver()
         let server = try ScriptedServer { try receiver.serve($0) }
         let place = try place("webhook: \"http://127.0.0.1:\(server.port)/canary\"")
-        let check = try await place.inlet("check")
-        #expect(check.output.contains("notify ops: 127.0.0.1:\(server.port)") && receiver.notices.isEmpty)
+        let check = try await place.inlet("check", says: "notify ops: 127.0.0.1:\(server.port)")
+        #expect(receiver.notices.isEmpty)
         #expect(!(check.output + check.errors).contains("canary"))
-        let test = try await place.inlet("notify", "test", "ops")
-        #expect(test.ending == .code(0) && receiver.notices.count == 1)
+        try await place.inlet("notify", "test", "ops", code: 0)
+        #expect(receiver.notices.count == 1)
         #expect(try object(#require(receiver.notices.first))["event"] as? String == "test")
         receiver.open(false)
-        let refused = try await place.inlet("notify", "test", "ops")
-        #expect(refused.ending == .code(69) && refused.errors.contains("answered 503"), "\(refused.errors)")
-        #expect(try await place.inlet("notify", "test", "opps").ending == .code(64))
+        try await place.inlet("notify", "test", "ops", code: 69, errors: "answered 503")
+        try await place.inlet("notify", "test", "opps", code: 64)
         try place.configure(
             replacing: "webhook: \"http://127.0.0.1:\(server.port)/canary\"", with: "exec: [/nowhere/hook]")
-        let wrong = try await place.inlet("check")
-        #expect(wrong.ending == .code(78) && wrong.output.contains("/nowhere/hook is not there"))
+        try await place.inlet("check", code: 78, says: "/nowhere/hook is not there")
     }
 }

@@ -7,9 +7,9 @@ import Testing
 /// such a kernel would. What such a kernel does otherwise is not simulated.
 @Suite(.enabled(if: OldKernel.isAvailable, "needs python3 and seccomp")) struct OldKernelTests {
     @Test func `files are copied, archived and moved to quarantine without the newer calls`() async throws {
-        var config = ConfigText()
-        config.route += ["on_success: archive", "on_failure: quarantine", "validate: { extensions: [mov] }"]
-        let place = try Place(config)
+        let place = try Place(route: [
+            "on_success: archive", "on_failure: quarantine", "validate: { extensions: [mov] }",
+        ])
         let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
         try await agent.line("agent.unconfined") { $0["reason"]?.contains("no Landlock") ?? false }
         // As root has it.
@@ -28,10 +28,9 @@ import Testing
     @Test func `without fanotify folders are watched by inotify, and files are derived without pidfd_open`()
         async throws
     {
-        var config = ConfigText()
-        config.watch += ["mode: fanotify"]
-        config.route += ["derive: [{ name: copy, command: [cp, \"{in}\", \"{out}\"], suffix: .copy.txt }]"]
-        let place = try Place(config)
+        let place = try Place(
+            watch: ["mode: fanotify"],
+            route: ["derive: [{ name: copy, command: [cp, \"{in}\", \"{out}\"], suffix: .copy.txt }]"])
         let launcher = try OldKernel.launcher(in: place.folder)
         let check = try place.start("check", launcher: launcher)
         // A warning.
@@ -51,9 +50,7 @@ import Testing
     }
 
     @Test func `an agent that must be confined does not start without landlock, and says so`() async throws {
-        var config = ConfigText()
-        config.top += ["landlock: required"]
-        let place = try Place(config)
+        let place = try Place(top: ["landlock: required"])
         let agent = try place.start("run", launcher: try OldKernel.launcher(in: place.folder))
         #expect(try await agent.ending() == .code(78))
         #expect(agent.errors.contains("landlock: required, and it cannot be had: this kernel has no Landlock"))

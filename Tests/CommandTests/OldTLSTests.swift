@@ -25,11 +25,7 @@ struct OldTLSTests {
         _ version: String
     ) async throws {
         let server = try TLSServer([version, "-cipher", "DEFAULT@SECLEVEL=0"])
-        var config = ConfigText()
-        config.destination =
-            "type: s3, endpoint: \"https://127.0.0.1:\(server.port)\", region: us-east-1, bucket: media, "
-            + "access_key: AKID, secret_key: canary, ca_file: \"\(server.certificate)\""
-        let place = try Place(config)
+        let place = try Place(server)
         let rules = try place.folder.write(Self.milder.utf8, to: "openssl.cnf")
         let check = try await place.inlet(["check"], environment: ["OPENSSL_CONF": rules.string])
         let isOld = ["-tls1", "-tls1_1"].contains(version)
@@ -44,18 +40,9 @@ struct OldTLSTests {
     .timeLimit(.minutes(4)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
 )
 struct SessionKeyTests {
-    private func place(_ server: TLSServer, _ top: [String] = []) throws -> Place {
-        var config = ConfigText()
-        config.destination =
-            "type: s3, endpoint: \"https://127.0.0.1:\(server.port)\", region: us-east-1, bucket: media, "
-            + "access_key: AKID, secret_key: canary, ca_file: \"\(server.certificate)\""
-        config.top += top
-        return try Place(config)
-    }
-
     @Test func `a variable that asks libraries for the keys of connections is not obeyed`() async throws {
         let server = try TLSServer()
-        let place = try place(server)
+        let place = try Place(server)
         let keys = place.folder.path.appending("keys")
         let check = try await place.inlet(["check"], environment: ["SSLKEYLOGFILE": keys.string])
         // It was spoken to.
@@ -65,7 +52,7 @@ struct SessionKeyTests {
 
     @Test func `a key of the configuration asks for them, and is warned of`() async throws {
         let server = try TLSServer()
-        let place = try place(server, ["tls_key_log: keys/log"])
+        let place = try Place(server, top: ["tls_key_log: keys/log"])
         try place.folder.makeDirectory("keys")
         let keys = place.folder.path.pushing("keys/log")
         let other = place.folder.path.appending("other")
@@ -79,5 +66,14 @@ struct SessionKeyTests {
         let attributes = try FileManager.default.attributesOfItem(atPath: keys.string)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
         #expect(try await agent.stop() == .code(0))
+    }
+}
+
+extension Place {
+    /// One whose destination is a TLS server that is trusted, and no store.
+    fileprivate convenience init(_ server: TLSServer, top: [String] = []) throws {
+        try self.init(
+            destination: "type: s3, endpoint: \"https://127.0.0.1:\(server.port)\", region: us-east-1, bucket: media, "
+                + "access_key: AKID, secret_key: canary, ca_file: \"\(server.certificate)\"", top: top)
     }
 }

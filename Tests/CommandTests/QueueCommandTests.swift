@@ -12,8 +12,7 @@ import Testing
     ) async throws {
         try await withSpiral(route: "validate: { max_size: 9MiB }") { place, sandbox in
             let agent = try await place.run()
-            try place.put("good.bin", bytes(1000))
-            try await agent.line("job.finished") { $0.isAbout("good.bin") }
+            try await place.deliver("good.bin", bytes(1000), by: agent)
             sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
             try place.put("bad.bin", bytes(6 << 20))
             try place.put("huge.bin", bytes(10 << 20))
@@ -54,30 +53,25 @@ import Testing
             let failed = try await place.inlet("queue", "list", "--state", "failed", "--json").objects()
             #expect(failed.compactMap { $0["path"] as? String } == [place.drop.appending("bad.bin").string])
             let id = try #require(failed.first?["job"] as? Int)
-            let story = try await place.inlet("queue", "show", String(id))
-            #expect(story.ending == .code(0))
-            #expect(story.output.contains("store: failed, attempts 1"), "\(story.output)")
+            let story = try await place.inlet("queue", "show", String(id), code: 0, says: "store: failed, attempts 1")
             #expect(story.output.contains(/was answered with 413: .*too large.* \[too_large\]/), "\(story.output)")
             let object = try await place.inlet("queue", "show", String(id), "--json").object()
             #expect(object["state"] as? String == "failed")
-            let missing = try await place.inlet("queue", "show", "999")
-            #expect(missing.ending == .code(1) && missing.errors.contains("no job 999"))
-            let none = try await place.inlet("queue", "list", "--state", "expired")
-            #expect(none.output.contains("No file is expired"))
-            #expect(try await place.inlet("queue", "list", "--state", "bogus").ending == .code(64))
+            try await place.inlet("queue", "show", "999", code: 1, errors: "no job 999")
+            try await place.inlet("queue", "list", "--state", "expired", says: "No file is expired")
+            try await place.inlet("queue", "list", "--state", "bogus", code: 64)
         }
     }
 
     @Test(arguments: [true, false])
     func `a retried file is delivered, and a delivered one has nothing to retry`(_ running: Bool) async throws {
         try await withQueue(running: running) { place, sandbox, agent in
-            let retried = try await place.inlet("queue", "retry", "--all-failed")
-            #expect(retried.ending == .code(0), "\(retried.errors)")
+            try await place.inlet("queue", "retry", "--all-failed", code: 0)
             let agent = try await Self.some(agent, place)
             try await agent.line("job.finished") { $0.isAbout("bad.bin") && $0["state"] == "delivered" }
             #expect(sandbox.objects().map(\.key) == ["bad.bin", "good.bin"])
-            let again = try await place.inlet("queue", "retry", "1")
-            #expect(again.ending == .code(1) && again.errors.contains("nothing to send again"))
+            let again = try await place.inlet("queue", "retry", "1", code: 1)
+            #expect(again.errors.contains("nothing to send again"))
         }
     }
 
@@ -89,8 +83,8 @@ import Testing
     @Test(arguments: [true, false])
     func `a forgotten file leaves the journal and stays on the disk`(_ running: Bool) async throws {
         try await withQueue(running: running) { place, _, _ in
-            #expect(try await place.inlet("queue", "forget", "1").ending == .code(0))
-            #expect(try await place.inlet("queue", "show", "1").ending == .code(1))
+            try await place.inlet("queue", "forget", "1", code: 0)
+            try await place.inlet("queue", "show", "1", code: 1)
             #expect(place.exists(place.drop.appending("good.bin")))
             let status = try await place.status()
             #expect(status.files == ["failed": 1, "rejected": 1])
@@ -107,10 +101,10 @@ import Testing
         try await agent.line("job.admitted", number: 3)
         try await agent.line("destination.down")
         if !running { try await agent.stop() }
-        #expect(try await place.inlet("queue", "forget", "1").ending == .code(1))
-        #expect(try await place.inlet("queue", "cancel", "1").ending == .code(0))
-        #expect(try await place.inlet("queue", "cancel", "1").errors.contains("has ended already"))
-        #expect(try await place.inlet("queue", "clear", "--yes").output.contains("2 files cancelled"))
+        try await place.inlet("queue", "forget", "1", code: 1)
+        try await place.inlet("queue", "cancel", "1", code: 0)
+        try await place.inlet("queue", "cancel", "1", errors: "has ended already")
+        try await place.inlet("queue", "clear", "--yes", says: "2 files cancelled")
         #expect(try await place.balance()["cancelled"] == 3)
         #expect(place.exists(place.drop.appending("a")))
     }
@@ -134,14 +128,13 @@ import Testing
         let place = try Place()
         if running {
             let agent = try await place.run()
-            #expect(try await place.inlet("pause", "store").output.contains("paused: store"))
+            try await place.inlet("pause", "store", says: "paused: store")
             try await agent.line("destination.paused")
             try await agent.stop()
         } else {
-            #expect(try await place.inlet("pause").ending == .code(0))
+            try await place.inlet("pause", code: 0)
         }
-        let unknown = try await place.inlet("pause", "stor")
-        #expect(unknown.ending == .code(1) && unknown.errors.contains("did you mean 'store'?"))
+        try await place.inlet("pause", "stor", code: 1, errors: "did you mean 'store'?")
         let agent = try await place.run()
         try place.put("held.txt", bytes(10))
         try await agent.line("job.admitted")
@@ -150,7 +143,7 @@ import Testing
         #expect(destination?["state"] as? String == "paused")
         #expect(destination?["waiting"] as? Int == 1)
         #expect(agent.lines("job.started").isEmpty)
-        #expect(try await place.inlet("resume", "store").ending == .code(0))
+        try await place.inlet("resume", "store", code: 0)
         try await agent.line("job.finished")
         #expect(try place.content(place.library.appending("held.txt")) == bytes(10))
     }

@@ -10,16 +10,13 @@ import Testing
         let place = try Place()
         let agent = try await place.run()
         try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
-        let diff = try await place.inlet("config", "diff")
-        #expect(diff.ending == .code(1) && diff.output == "routes[all].key: {dir}/{name} -> new/{name}\n", "\(diff)")
-        let done = try await place.inlet("reload")
-        #expect(done.ending == .code(0) && done.output.hasPrefix("reloaded: 1 change\n"), "\(done)")
-        #expect(done.output.contains("routes[all].key: {dir}/{name} -> new/{name}"), "\(done)")
-        try place.put("a.bin", bytes(1000))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        let diff = try await place.inlet("config", "diff", code: 1)
+        #expect(diff.output == "routes[all].key: {dir}/{name} -> new/{name}\n", "\(diff)")
+        let done = try await place.inlet("reload", code: 0, says: "routes[all].key: {dir}/{name} -> new/{name}")
+        #expect(done.output.hasPrefix("reloaded: 1 change\n"), "\(done)")
+        try await place.deliver("a.bin", bytes(1000), by: agent)
         #expect(place.exists(place.library.appending("new").appending("a.bin")))
-        let same = try await place.inlet("config", "diff")
-        #expect(same.ending == .code(0) && same.output.contains("is what the agent runs with"), "\(same)")
+        try await place.inlet("config", "diff", code: 0, says: "is what the agent runs with")
 
         let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
         for (bad, told) in [
@@ -27,20 +24,15 @@ import Testing
             (good.replacing("to: store", with: "to: [store"), "inlet.yaml:"),
         ] {
             try place.configure(text: bad)
-            let refused = try await place.inlet("reload")
-            #expect(refused.ending == .code(78) && refused.errors.contains(told), "\(refused)")
-            #expect(refused.errors.contains("^") && refused.errors.contains("the old one stays"), "\(refused)")
+            try await place.inlet("reload", code: 78, errors: told, "^", "the old one stays")
         }
         try await agent.line("config.refused", number: 2)
-        try place.put("b.bin", bytes(1000))
-        try await agent.line("job.finished") { $0.isAbout("b.bin") && $0["state"] == "delivered" }
+        try await place.deliver("b.bin", bytes(1000), by: agent)
         try place.configure(text: good.replacing("state_dir: state", with: "workers: 7\nstate_dir: state"))
-        let later = try await place.inlet("reload")
-        #expect(later.ending == .code(0) && later.output.contains("restart needed: workers"), "\(later)")
+        try await place.inlet("reload", code: 0, says: "restart needed: workers")
         #expect(try await agent.stop() == .code(0))
-        #expect(try await place.inlet("reload").ending == .code(75))
-        let alone = try await place.inlet("config", "diff")
-        #expect(alone.ending == .code(75) && alone.errors.contains("nothing to compare"), "\(alone)")
+        try await place.inlet("reload", code: 75)
+        try await place.inlet("config", "diff", code: 75, errors: "nothing to compare")
     }
 
     @Test func `SIGHUP reloads, and a wrong file is in the log with its place`() async throws {
@@ -50,8 +42,7 @@ import Testing
         agent.signal(SIGHUP)
         let line = try await agent.line("config.reloaded")
         #expect(line.fields["changes"] == .list(["routes[all].key"]), "\(line)")
-        try place.put("a.bin", bytes(1000))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("a.bin", bytes(1000), by: agent)
         #expect(place.exists(place.library.appending("hup").appending("a.bin")))
         try place.configure(replacing: "to: store", with: "to: stroe")
         agent.signal(SIGHUP)
@@ -63,16 +54,14 @@ import Testing
 
     @Test func `killed right after a reload nothing is lost or doubled`() async throws {
         // A confined agent takes another folder at its start only.
-        var config = ConfigText()
-        config.top.append("landlock: off")
-        let place = try Place(config)
+        let place = try Place(top: ["landlock: off"])
         for number in 1...40 { try place.put(FilePath("old-\(number).bin"), bytes(200_000, seed: UInt64(number))) }
         let agent = try await place.run()
         try place.configure(
             replacing: "routes:\n", with: "  - path: second\n    settle: 0s\nroutes:\n")
         try place.folder.makeDirectory("second")
         for number in 1...10 { try place.folder.write(bytes(1000, seed: 9), to: FilePath("second/new-\(number).bin")) }
-        #expect(try await place.inlet("reload").ending == .code(0))
+        try await place.inlet("reload", code: 0)
         try await agent.kill()
         let again = try await place.run()
         try await again.wait("all are delivered") {
@@ -93,12 +82,12 @@ import Testing
         let before = Self.monotonicMicroseconds()
         agent.signal(SIGHUP)
         try await agent.wait("the first is over") { manager.all.count == 3 }
-        #expect(try await place.inlet("reload").ending == .code(0))
+        try await place.inlet("reload", code: 0)
         try await agent.wait("the second is over") { manager.all.count == 5 }
         let after = Self.monotonicMicroseconds()
         // One that is refused is over too.
         try place.configure(replacing: "to: store", with: "to: stroe")
-        #expect(try await place.inlet("reload").ending == .code(78))
+        try await place.inlet("reload", code: 78)
         #expect(try await agent.stop() == .code(0))
         let reload = ["RELOADING=1", "READY=1"]
         #expect(
@@ -121,20 +110,17 @@ import Testing
         let bad = good.replacing("log: { level: debug }", with: "log: { level: debug, output: state/no-file }")
             .replacing("key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
         try place.configure(text: bad)
-        let refused = try await place.inlet("reload")
-        #expect(refused.ending == .code(78) && refused.errors.contains("nothing was changed"), "\(refused)")
-        #expect(refused.errors.contains(taken.string), "\(refused)")
+        try await place.inlet("reload", code: 78, errors: "nothing was changed", taken.string)
         let line = try await agent.line("config.refused")
         guard case .list(let errors)? = line.fields["errors"] else { throw agent.unexpected("no errors") }
         #expect(errors.count == 1 && errors[0].contains(taken.string), "\(errors)")
-        let diff = try await place.inlet("config", "diff")
-        #expect(diff.ending == .code(1) && diff.output.contains("routes[all].key"), "\(diff)")
+        try await place.inlet("config", "diff", code: 1, says: "routes[all].key")
         try place.put("a.bin", bytes(1000))
         // Its lines go where they went.
         try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
         #expect(place.exists(place.library.appending("a.bin")) && !place.exists(place.library.appending("new")))
         try place.configure(text: good)
-        #expect(try await place.inlet("reload").ending == .code(0))
+        try await place.inlet("reload", code: 0)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -148,7 +134,7 @@ import Testing
         config.watch.append("archive_dir: .inlet/kept")
         config.route.append("on_success: archive")
         let place = try Place(config)
-        #expect(try await place.inlet("pause").ending == .code(0))
+        try await place.inlet("pause", code: 0)
         let agent = try await place.run()
         let content = bytes(200_000)
         try place.put("a.bin", content)
@@ -157,10 +143,10 @@ import Testing
         config.watch = ["settle: 0s"]
         try place.configure(text: config.text.replacing("- path: drop", with: "- path: second"))
         let isConfined = !agent.lines("agent.confined").isEmpty
-        #expect(try await place.inlet("reload").ending == .code(isConfined ? 78 : 0))
+        try await place.inlet("reload", code: isConfined ? 78 : 0)
         try await agent.kill()
         let again = try await place.run()
-        #expect(try await place.inlet("resume").ending == .code(0))
+        try await place.inlet("resume", code: 0)
         try await again.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
         #expect(try place.content(place.library.appending("a.bin")) == content)
         let kept = place.drop.pushing(".inlet/kept/a.bin")
@@ -181,7 +167,7 @@ import Testing
         try #require(before > 0)
         for number in 41...44 {
             try place.configure(replacing: "connections: \(number - 1)", with: "connections: \(number)")
-            #expect(try await place.inlet("reload").ending == .code(0))
+            try await place.inlet("reload", code: 0)
         }
         try await agent.wait("as many run as before") { Self.transferThreads(of: agent) == before }
         #expect(try await agent.stop() == .code(0))

@@ -13,9 +13,7 @@ import Testing
         ? ["auto", "fanotify"] : ["auto"]
 
     private func place(_ mode: String) throws -> Place {
-        var config = ConfigText()
-        config.watch += ["mode: \(mode)"]
-        return try Place(config)
+        return try Place(watch: ["mode: \(mode)"])
     }
 
     @Test(arguments: modes)
@@ -33,8 +31,7 @@ import Testing
         try #require(rename(place.drop.appending("card").string, place.drop.appending("new/card").string) == 0)
         agent.signal(SIGCONT)
         try await agent.line("job.renamed", number: 2)
-        try place.put("last.bin", bytes(100))
-        try await agent.line("job.finished") { $0.isAbout("last.bin") }
+        try await place.deliver("last.bin", bytes(100), by: agent)
         #expect(agent.lines("job.admitted").count == 3)
         #expect(try await agent.stop() == .code(0))
     }
@@ -43,8 +40,7 @@ import Testing
     func `a file that was renamed is known, though another has its old name by then`(_ mode: String) async throws {
         let place = try place(mode)
         let agent = try await place.run()
-        try place.put("live.bin", bytes(100))
-        try await agent.line("job.finished") { $0.isAbout("live.bin") }
+        try await place.deliver("live.bin", bytes(100), by: agent)
         agent.signal(SIGSTOP)
         try #require(rename(place.drop.appending("live.bin").string, place.drop.appending("old.bin").string) == 0)
         try place.put("live.bin", bytes(200))

@@ -11,12 +11,9 @@ import Testing
     ])
     func `an ignored file is said to be that, by what, and no route takes it`(name: String, reason: String) async throws
     {
-        var config = ConfigText()
-        config.watch.append("ignore: [\"*.bak\"]")
-        let place = try Place(config)
+        let place = try Place(watch: ["ignore: [\"*.bak\"]"])
         try place.put(FilePath(name), bytes(10))
-        let said = try await place.inlet("route", place.drop.pushing(FilePath(name)).string)
-        #expect(said.ending == .code(1), "\(said.errors)")
+        let said = try await place.inlet("route", place.drop.pushing(FilePath(name)).string, code: 1)
         #expect(said.output == "\(place.drop)/\(name)\n  ignored: \(reason)\n", "\(said.output)")
     }
 }

@@ -9,11 +9,9 @@ import Testing
     @Test(arguments: ["overwrite", "version", "fail"])
     func `check --upload stores a test object, and removes it`(_ ifExists: String) async throws {
         try await withS3("if_exists: \(ifExists)") { place, sandbox in
-            let result = try await place.inlet("check", "--upload")
-            #expect(result.ending == .code(0), "\(result.output)")
-            #expect(result.output.contains("stored a test object, verified by"))
-            #expect(result.output.contains("the test object was removed"))
-            #expect(result.output.contains("composed one of parts, verified by"))
+            let result = try await place.inlet(
+                "check", "--upload", code: 0, says: "stored a test object, verified by", "the test object was removed",
+                "composed one of parts, verified by")
             #expect(result.output.contains("the store honours If-None-Match, which") == (ifExists != "overwrite"))
             #expect(sandbox.objects().isEmpty && sandbox.openUploads().isEmpty)
             #expect(sandbox.traffic.counts[.putObject] == (ifExists == "overwrite" ? 1 : 2))
@@ -25,10 +23,9 @@ import Testing
             // The test object goes its way; the second PUT is taken as if nothing had been asked.
             sandbox.faults.add(
                 S3Fault(.delay(.zero), at: .putObject), S3Fault(.reply(FaultReply(200, body: "")), at: .putObject))
-            let result = try await place.inlet("check", "--upload")
-            #expect(result.ending == .code(1), "\(result.output)")
-            #expect(
-                result.output.contains("the store ignores If-None-Match: if_exists fail and version would overwrite"))
+            try await place.inlet(
+                "check", "--upload", code: 1,
+                says: "the store ignores If-None-Match: if_exists fail and version would overwrite")
             #expect(sandbox.objects().isEmpty)
         }
     }
@@ -37,10 +34,9 @@ import Testing
         try await withS3 { place, sandbox in
             for name in ["a.bin", "b.bin"] {
                 let file = try place.folder.write(bytes(name == "a.bin" ? 10 : 3000), to: FilePath(name))
-                #expect(try await place.inlet("send", file.string).ending == .code(0))
+                try await place.inlet("send", file.string, code: 0)
             }
-            let all = try await place.inlet("storage", "list", "store")
-            #expect(all.ending == .code(0), "\(all.errors)")
+            let all = try await place.inlet("storage", "list", "store", code: 0)
             let line = /\s+(\d+)  20\d\d-\d\d-\d\dT\S+  (.+)/
             let told = all.output.split(separator: "\n").map { $0.wholeMatch(of: line).map { "\($0.1) \($0.2)" } }
             #expect(told == ["10 a.bin", "3000 b.bin"], "\(all.output)")
@@ -58,8 +54,7 @@ import Testing
                 """
             let reply = FaultReply(200, type: "application/xml", body: listing)
             sandbox.faults.add(S3Fault(.reply(reply), at: .listObjects))
-            let result = try await place.inlet("storage", "list", "store")
-            #expect(result.ending == .code(0), "\(result.errors)")
+            let result = try await place.inlet("storage", "list", "store", code: 0)
             #expect(result.output.trimmingPrefix { $0 == " " } == "12  2026\\x1B[31m\\x0A-11-21  a\\x0Ab\n")
         }
     }

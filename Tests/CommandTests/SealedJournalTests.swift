@@ -9,8 +9,7 @@ import Testing
     /// The journal with its log, and a backup of it.
     private func copies(_ place: Place) async throws -> [String: Data] {
         let backup = place.folder.path.appending("backup.sqlite")
-        let made = try await place.inlet("queue", "backup", backup.string)
-        #expect(made.ending == .code(0), "\(made.errors)")
+        try await place.inlet("queue", "backup", backup.string, code: 0)
         var copies = ["backup": try place.content(backup)]
         for (name, content) in Place.files(below: place.state) where name.hasPrefix("journal.sqlite") {
             copies[name] = content
@@ -72,8 +71,8 @@ import Testing
             }
             #expect(try await copies(place)["backup"]?.range(of: Data("delete_token".utf8)) != nil)
             #expect(try await agent.stop() == .code(0))
-            let deleted = try await place.inlet("gighive", "delete", "1")
-            #expect(deleted.ending == .code(0) && sandbox.assets() == [], "\(deleted.errors)")
+            try await place.inlet("gighive", "delete", "1", code: 0)
+            #expect(sandbox.assets() == [])
         }
     }
 
@@ -84,8 +83,7 @@ import Testing
             try await agent.line("job.finished")
             #expect(try await agent.stop() == .code(0))
             try FileManager.default.removeItem(atPath: place.state.appending("journal.key").string)
-            let deleted = try await place.inlet("gighive", "delete", "1")
-            #expect(deleted.ending == .code(1) && deleted.errors.contains("no token"), "\(deleted.errors)")
+            try await place.inlet("gighive", "delete", "1", code: 1, errors: "no token")
             #expect(sandbox.assets().count == 1)
         }
     }

@@ -27,25 +27,23 @@ import Testing
             #expect(gigs.count == 2)
             #expect(gigs.allSatisfy { ($0["labels"] as? [String: String]) == ["type": "gig", "folder": "gigs"] })
             #expect(try await place.inlet("queue", "list", "--label", "type=gig", "--json").objects().count == 3)
-            #expect(try await place.inlet("queue", "list", "--route", "none").output.contains("No file matches"))
-            let plan = try await place.inlet("queue", "cancel", "--label", "folder=gigs", "--dry-run")
-            #expect(plan.ending == .code(0))
-            #expect(plan.output.contains("2 files, ") && plan.output.contains("would be cancelled"), "\(plan.output)")
-            #expect(plan.output.contains("gigs/a") && !plan.output.contains("drop/c"))
-            let asked = try await place.inlet("queue", "cancel", "--label", "folder=gigs")
-            #expect(asked.ending == .code(64) && asked.errors.contains("--yes"), "\(asked.errors)")
+            try await place.inlet("queue", "list", "--route", "none", says: "No file matches")
+            let plan = try await place.inlet(
+                "queue", "cancel", "--label", "folder=gigs", "--dry-run", code: 0, says: "2 files, ",
+                "would be cancelled", "gigs/a")
+            #expect(!plan.output.contains("drop/c"))
+            try await place.inlet("queue", "cancel", "--label", "folder=gigs", code: 64, errors: "--yes")
             #expect(try await place.balance()["pending"] == 3)
-            let done = try await place.inlet("queue", "cancel", "--label", "folder=gigs", "--yes")
-            #expect(done.ending == .code(0) && done.output.contains("2 files cancelled"), "\(done.output)")
+            try await place.inlet(
+                "queue", "cancel", "--label", "folder=gigs", "--yes", code: 0, says: "2 files cancelled")
             #expect(try await place.balance()["cancelled"] == 2)
             let again = try await place.inlet("queue", "retry", "--state", "cancelled", "--limit", "1")
             #expect(again.output.contains("1 file queued again"), "\(again.output)\(again.errors)")
             #expect(try await place.balance()["pending"] == 2)
-            let cleared = try await place.inlet("queue", "clear", "--destination", "store", "--yes")
-            #expect(cleared.output.contains("2 files cancelled"), "\(cleared.output)\(cleared.errors)")
-            #expect(try await place.inlet("queue", "list", "--label", "folder").ending == .code(64))
-            #expect(try await place.inlet("queue", "list", "--older", "soon").ending == .code(64))
-            #expect(try await place.inlet("queue", "cancel").ending == .code(64))
+            try await place.inlet("queue", "clear", "--destination", "store", "--yes", says: "2 files cancelled")
+            try await place.inlet("queue", "list", "--label", "folder", code: 64)
+            try await place.inlet("queue", "list", "--older", "soon", code: 64)
+            try await place.inlet("queue", "cancel", code: 64)
         }
     }
 
@@ -61,14 +59,14 @@ import Testing
             #expect(queue["held"] as? Int == 0 && queue["parked"] as? Int == 0)
             #expect(queue["oldest_waiting"] is String)
             #expect(queue["oldest_waiting_ms"] as? Int ?? -1 >= 0)
-            #expect(try await place.inlet("status").output.contains("Deliveries: "))
+            try await place.inlet("status", says: "Deliveries: ")
         }
     }
 
     @Test func `labels of a sidecar go over the route's, into log, listing and receipt`() async throws {
-        var config = ConfigText()
-        config.route += ["type: gig", "labels: { owner: nobody }", "sidecars: { metadata: true, wait: 30s }"]
-        let place = try Place(config)
+        let place = try Place(route: [
+            "type: gig", "labels: { owner: nobody }", "sidecars: { metadata: true, wait: 30s }",
+        ])
         let agent = try await place.run()
         try place.put("a.mov.yaml", Data("labels:\n  owner: Ann\n".utf8))
         try place.put("a.mov", bytes(10))
@@ -79,23 +77,20 @@ import Testing
         let labels = ["type": "gig", "owner": "Ann"]
         let shown = try await place.inlet("queue", "show", String(job), "--json").object()
         #expect(shown["labels"] as? [String: String] == labels)
-        #expect(try await place.inlet("queue", "show", String(job)).output.contains("owner=Ann type=gig"))
+        try await place.inlet("queue", "show", String(job), says: "owner=Ann type=gig")
         let receipts = try await place.inlet("receipts").objects()
         #expect(receipts.contains { $0["labels"] as? [String: String] == labels })
-        let route = try await place.inlet("route", place.drop.appending("a.mov").string)
-        #expect(route.output.contains("owner=Ann type=gig"), "\(route.output)")
+        try await place.inlet("route", place.drop.appending("a.mov").string, says: "owner=Ann type=gig")
     }
 
     @Test func `a full queue leaves files in their folder, and all are delivered in the end`() async throws {
-        var config = ConfigText()
-        config.top += ["limits: { queue_max_files: 5 }"]
-        let place = try Place(config)
-        #expect(try await place.inlet("pause", "store").ending == .code(0))
+        let place = try Place(top: ["limits: { queue_max_files: 5 }"])
+        try await place.inlet("pause", "store", code: 0)
         let agent = try await place.run()
         for number in 0..<30 { try place.put(FilePath("f\(number)"), bytes(10 + number)) }
         try await agent.line("queue.full")
         #expect(try await place.balance()["pending"] == 5)
-        #expect(try await place.inlet("resume", "store").ending == .code(0))
+        try await place.inlet("resume", "store", code: 0)
         try await agent.wait("all are delivered") {
             let files = try await place.balance()
             #expect(files["pending"] ?? 0 <= 5)
@@ -115,7 +110,7 @@ import Testing
             try place.put("a", bytes(10))
             try await agent.line("destination.down")
             sandbox.faults.clear()
-            #expect(try await place.inlet("resume").ending == .code(0))
+            try await place.inlet("resume", code: 0)
             try await agent.line("job.finished") { $0["state"] == "delivered" }
         }
     }

@@ -24,9 +24,7 @@ import Testing
 
     @Test(.enabled(if: Nobody.isAvailable), arguments: ["a file in its place", "a folder of somebody else"])
     func `an archive folder that cannot be used leaves the source, and says so`(_ obstacle: String) async throws {
-        var config = ConfigText()
-        config.route.append("on_success: archive")
-        let place = try Place(config)
+        let place = try Place(route: ["on_success: archive"])
         let archive = place.drop.appending(".inlet").appending("done")
         if obstacle == "a file in its place" {
             try place.folder.write(bytes(1), to: "drop/.inlet")
@@ -56,8 +54,7 @@ import Testing
         try place.put("private.txt", bytes(10))
         let source = place.drop.appending("private.txt")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: source.string)
-        try place.put("public.txt", bytes(20))
-        try await agent.line("job.finished") { $0.isAbout("public.txt") && $0["state"] == "delivered" }
+        try await place.deliver("public.txt", bytes(20), by: agent)
         try await agent.wait("status says so") {
             let said = try await place.inlet("status").output
             return said.contains("may not be read by Inlet") && said.contains("private.txt")

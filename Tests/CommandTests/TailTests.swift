@@ -45,8 +45,8 @@ import Testing
         try await tail.wait("both are shown") { tail.output == wanted }
         tail.signal(SIGTERM)
         _ = try await tail.ending()
-        let missing = try await place.inlet("tail", "--file", place.folder.path.appending("none.log").string)
-        #expect(missing.ending == .code(1) && missing.errors.contains("none.log"))
+        try await place.inlet(
+            "tail", "--file", place.folder.path.appending("none.log").string, code: 1, errors: "none.log")
     }
 
     @Test func `when nobody reads any more it ends and says nothing`() async throws {
@@ -80,8 +80,7 @@ import Testing
 
     @Test func `a running agent is asked when there is no file, and the next one too`() async throws {
         let place = try Place()
-        let none = try await place.inlet("tail")
-        #expect(none.ending == .code(75) && none.errors.contains("no agent is running"))
+        try await place.inlet("tail", code: 75, errors: "no agent is running")
         let agent = try await place.run()
         let tail = try place.start("tail")
         try place.put("one.bin", bytes(10))

@@ -36,19 +36,15 @@ import Testing
             #expect(lines["1 store"]?.hasPrefix("same: ") == true)
             #expect(lines["2 store"]?.hasPrefix("undelivered: failed: ") == true)
             #expect(lines["99 "] == "undelivered: there is no job 99")
-            let failed = try await place.inlet("verify", "2")
-            #expect(
-                failed.ending == .code(1) && failed.output.contains("1 delivery: 1 undelivered"), "\(failed.output)")
-            let none = try await place.inlet("verify", "99", "--json")
-            #expect(none.ending == .code(1) && none.output.contains("there is no job 99"), "\(none.output)")
+            try await place.inlet("verify", "2", code: 1, says: "1 delivery: 1 undelivered")
+            try await place.inlet("verify", "99", "--json", code: 1, says: "there is no job 99")
             // These ask about what was delivered, whatever else there is.
-            #expect(try await place.inlet("verify", "1").ending == .code(0))
-            #expect(try await place.inlet("verify", "--all").ending == .code(0))
+            try await place.inlet("verify", "1", code: 0)
+            try await place.inlet("verify", "--all", code: 0)
             // Of a batch that it is not in, or that does not exist, nothing is fine.
-            let other = try await place.inlet("verify", "1", "--batch", "77", "--json")
-            #expect(other.ending == .code(1) && other.output.contains("\"undelivered\""), "\(other.output)")
-            #expect(try await place.inlet("verify", "--batch", "77").ending == .code(1))
-            #expect(try await place.inlet("verify", "--batch", "77", "--json").ending == .code(1))
+            try await place.inlet("verify", "1", "--batch", "77", "--json", code: 1, says: "\"undelivered\"")
+            try await place.inlet("verify", "--batch", "77", code: 1)
+            try await place.inlet("verify", "--batch", "77", "--json", code: 1)
         }
     }
 
@@ -66,15 +62,13 @@ import Testing
         #expect(both.ending == .code(1) && lines.count == 2, "\(both.output)\(both.errors)")
         #expect(lines["1 store"]?.hasPrefix("same: ") == true)
         #expect(lines["1 other"]?.hasPrefix("undelivered: failed: ") == true)
-        #expect(try await place.inlet("verify", "1", "--destination", "store").ending == .code(0))
-        #expect(try await place.inlet("verify", "1", "--destination", "other").ending == .code(1))
-        #expect(try await place.inlet("verify", "--destination", "other").ending == .code(0))
+        try await place.inlet("verify", "1", "--destination", "store", code: 0)
+        try await place.inlet("verify", "1", "--destination", "other", code: 1)
+        try await place.inlet("verify", "--destination", "other", code: 0)
     }
 
     @Test func `a named batch is fine when all of it is`() async throws {
-        var config = ConfigText()
-        config.route = ["key: \"{dir}/{name}\"", "match: { path: \"*/**\" }", "unit: folder", "completion: marker"]
-        let place = try Place(config)
+        let place = try Place(route: ["match: { path: \"*/**\" }", "unit: folder", "completion: marker"])
         let blocked = try place.folder.write("another".utf8, to: "library/A001/b.mov")
         let agent = try await place.run()
         for name in ["a.mov", "b.mov"] { try place.put(FilePath("A001/\(name)"), bytes(1000)) }
@@ -87,10 +81,9 @@ import Testing
             partial.ending == .code(1) && verdicts == ["same", "undelivered"], "\(partial.output)\(partial.errors)")
         let failed = try #require(try partial.objects().first { $0["verdict"] as? String == "undelivered" })
         try FileManager.default.removeItem(atPath: blocked.string)
-        #expect(try await place.inlet("queue", "retry", "\(failed["job"] as? Int ?? 0)").ending == .code(0))
+        try await place.inlet("queue", "retry", "\(failed["job"] as? Int ?? 0)", code: 0)
         try await agent.line("batch.ended", number: 2)
-        let whole = try await place.inlet("verify", "--batch", "\(batch)", "--json")
-        #expect(whole.ending == .code(0), "\(whole.output)\(whole.errors)")
+        let whole = try await place.inlet("verify", "--batch", "\(batch)", "--json", code: 0)
         #expect(try whole.objects().count == 2)
     }
 
@@ -106,8 +99,7 @@ import Testing
             shell.waitUntilExit()
             #expect(shell.terminationStatus == 0)
             for selection in ["--all", "1"] {
-                let found = try await place.inlet("verify", selection, "--json")
-                #expect(found.ending == .code(0), "\(found.output)\(found.errors)")
+                let found = try await place.inlet("verify", selection, "--json", code: 0)
                 #expect(try Self.lines(found) == ["1 store": "unknown: the journal's proof of it cannot be read"])
             }
         }

@@ -21,19 +21,15 @@ import Testing
     @Test(arguments: [true, false])
     func `verify says what is missing and what is different, and changes nothing`(_ running: Bool) async throws {
         try await withLibrary(running: running) { place in
-            let fine = try await place.inlet("verify", "--all", "--read")
-            #expect(fine.ending == .code(0), "\(fine.errors)")
-            #expect(fine.output.contains("3 deliveries: 3 same"), "\(fine.output)")
+            try await place.inlet("verify", "--all", "--read", code: 0, says: "3 deliveries: 3 same")
             try FileManager.default.removeItem(atPath: place.library.appending("b.bin").string)
             var damaged = bytes(1000)
             damaged[500] ^= 1
             try damaged.write(to: URL(fileURLWithPath: place.library.appending("c.bin").string))
 
-            let looked = try await place.inlet("verify", "--all", "--json")
-            #expect(looked.ending == .code(1))
+            let looked = try await place.inlet("verify", "--all", "--json", code: 1)
             #expect(try Self.verdicts(looked) == ["1": "same", "2": "missing", "3": "same"])
-            let read = try await place.inlet("verify", "--all", "--read", "--json")
-            #expect(read.ending == .code(1))
+            let read = try await place.inlet("verify", "--all", "--read", "--json", code: 1)
             #expect(try Self.verdicts(read) == ["1": "same", "2": "missing", "3": "different"])
 
             let text = try await place.inlet("verify", "--destination", "store").output
@@ -51,11 +47,11 @@ import Testing
             #expect(try Self.verdicts(two) == ["1": "same", "3": "same"])
             let recent = try await place.inlet("verify", "--since", "1d", "--json")
             #expect(try Self.verdicts(recent).count == 3)
-            #expect(try await place.inlet("verify", "--batch", "77").output.contains("Nothing that was delivered"))
-            #expect(try await place.inlet("verify").ending == .code(64))
-            #expect(try await place.inlet("verify", "1", "--all").ending == .code(64))
-            #expect(try await place.inlet("verify", "--since", "soon").ending == .code(64))
-            #expect(try await place.inlet("verify", "--destination", "stor").ending == .code(78))
+            try await place.inlet("verify", "--batch", "77", says: "Nothing that was delivered")
+            try await place.inlet("verify", code: 64)
+            try await place.inlet("verify", "1", "--all", code: 64)
+            try await place.inlet("verify", "--since", "soon", code: 64)
+            try await place.inlet("verify", "--destination", "stor", code: 78)
         }
     }
 
@@ -64,13 +60,12 @@ import Testing
             let agent = try await place.run()
             try place.put("a.bin", bytes(1000))
             try await agent.line("job.finished")
-            #expect(try await place.inlet("verify", "--all", "--read").ending == .code(0))
+            try await place.inlet("verify", "--all", "--read", code: 0)
             sandbox.faults.add(Fault(.status(503), at: .objectURL, times: nil))
-            let away = try await place.inlet("verify", "--all", "--json")
-            #expect(away.ending == .code(69), "\(away.output) \(away.errors)")
+            let away = try await place.inlet("verify", "--all", "--json", code: 69)
             #expect(try Self.verdicts(away) == ["1": "unreachable"])
             sandbox.faults.clear()
-            #expect(try await place.inlet("verify", "1").ending == .code(0))
+            try await place.inlet("verify", "1", code: 0)
         }
     }
 
@@ -79,9 +74,7 @@ import Testing
         async throws
     {
         for point in CrashPoints.receipt.list {
-            var config = ConfigText()
-            config.route += ["receipts: \(receipts)", "on_success: \(disposition)"]
-            let place = try Place(config)
+            let place = try Place(route: ["receipts: \(receipts)", "on_success: \(disposition)"])
             try place.put("camera/clip.mov", bytes(10))
             try await place.die(at: point)
             let before = try Self.receipts(place)

@@ -19,9 +19,7 @@ import Testing
     }
 
     @Test func `what is polled needs no watch`() async throws {
-        var config = ConfigText()
-        config.watch += ["mode: poll", "poll: 3s"]
-        let place = try Place(config)
+        let place = try Place(watch: ["mode: poll", "poll: 3s"])
         let said = try await place.inlet("check").output
         #expect(said.contains("watch \(place.drop): polled, every 3s or less often (mode: poll, on "))
         #expect(said.contains("0 of \(try limit("max_user_watches")) needed"))

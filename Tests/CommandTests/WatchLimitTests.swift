@@ -36,9 +36,7 @@ private enum LowLimit {
 
 @Suite(.enabled(if: LowLimit.isAvailable, "needs user namespaces (unshare -Ur)")) struct WatchLimitTests {
     private func place() throws -> Place {
-        var config = ConfigText()
-        config.watch += ["poll: 1s", "rescan: off"]
-        let place = try Place(config)
+        let place = try Place(watch: ["poll: 1s", "rescan: off"])
         for name in ["a", "b", "c", "d"] { try place.folder.makeDirectory(FilePath("drop/\(name)")) }
         return place
     }
@@ -53,14 +51,20 @@ private enum LowLimit {
         #expect(agent.lines("watch.limit").count == 1)
     }
 
-    @Test func `folders without a watch are polled, and the limit is said once with what is needed`() async throws {
+    @Test(arguments: [
+        (
+            "max_inotify_watches", 3, "3 of 5 folders have a watch, the other 2 are polled",
+            "raise it with 'sysctl fs.inotify.max_user_watches="
+        ), ("max_inotify_instances", 0, "all 5 folders are polled", "max_user_instances"),
+    ])
+    func `folders without a watch are polled, and the limit is said once with what is needed`(
+        _ limit: String, _ few: Int, _ what: String, _ remedy: String
+    ) async throws {
         let place = try place()
-        let agent = try await place.run(launcher: LowLimit.launcher("max_inotify_watches", 3))
+        let agent = try await place.run(launcher: LowLimit.launcher(limit, few))
         try await agent.line("watch.added")
-        let limit = try await agent.line("watch.limit")
-        let reason = try #require(limit["reason"])
-        #expect(reason.hasPrefix("3 of 5 folders have a watch, the other 2 are polled"))
-        #expect(reason.contains("raise it with 'sysctl fs.inotify.max_user_watches="))
+        let reason = try #require(try await agent.line("watch.limit")["reason"])
+        #expect((few == 0 ? reason.contains(what) : reason.hasPrefix(what)) && reason.contains(remedy), "\(reason)")
         try await expectAll(place, agent)
         #expect(try await agent.stop() == .code(0))
     }
@@ -88,17 +92,6 @@ private enum LowLimit {
         try await agent.wait("nothing is polled") { try await !place.inlet("status").output.contains("polled)") }
         try place.put("d/1", bytes(10))
         try await agent.line("job.finished")
-        #expect(try await agent.stop() == .code(0))
-    }
-
-    @Test func `without an inotify instance everything is polled`() async throws {
-        let place = try place()
-        let agent = try await place.run(launcher: LowLimit.launcher("max_inotify_instances", 0))
-        try await agent.line("watch.added")
-        let limit = try await agent.line("watch.limit")
-        let reason = try #require(limit["reason"])
-        #expect(reason.contains("max_user_instances") && reason.contains("all 5 folders are polled"))
-        try await expectAll(place, agent)
         #expect(try await agent.stop() == .code(0))
     }
 }

@@ -28,9 +28,7 @@ import Testing
     @Test(arguments: keys)
     func `it is in no error of the start`(_ key: String) async throws {
         for value in Self.values {
-            var config = ConfigText()
-            config.destination = key.replacing("%", with: "\"\(value)\"")
-            let place = try Place(config)
+            let place = try Place(destination: key.replacing("%", with: "\"\(value)\""))
             let result = try await place.inlet("check", environment: ["X": Self.canary])
             // Some of them are the name of a host, and cannot be told from one.
             if result.ending == .code(78) { #expect(result.errors.contains("inlet.yaml:"), "\(result.errors)") }
@@ -46,8 +44,7 @@ import Testing
         for key in Self.keys {
             let text = key.replacing("%", with: "\"${env:X}\"")
             try place.configure(text: good.replacing("type: folder, path: library", with: text))
-            let refused = try await place.inlet("reload", environment: ["X": Self.canary])
-            #expect(refused.ending == .code(78), "\(refused)")
+            let refused = try await place.inlet("reload", environment: ["X": Self.canary], code: 78)
             #expect(!Self.shows(refused.errors + refused.output), "\(refused)")
         }
         try await agent.stop()
