@@ -33,13 +33,11 @@ import Testing
 
     @Test func `no configuration is 78 and names the places that were searched`() async throws {
         let folder = try TemporaryDirectory()
-        let process = try InletProcess(["run"], in: folder.path)
-        #expect(try await process.ending() == .code(78))
-        #expect(process.errors.contains("--config FILE"))
-        #expect(process.errors.contains(folder.path.appending(".config").appending("inlet").string))
-        let named = try InletProcess(["run", "--config", "absent.yaml"], in: folder.path)
-        #expect(try await named.ending() == .code(78))
-        #expect(named.errors.contains("absent.yaml"))
+        try await InletProcess.run(
+            ["run"], in: folder.path, code: 78, errors: "--config FILE",
+            folder.path.appending(".config").appending("inlet").string)
+        try await InletProcess.run(
+            ["run", "--config", "absent.yaml"], in: folder.path, code: 78, errors: "absent.yaml")
     }
 
     @Test func `a configuration is found through a symlink, as dotfiles have it`() async throws {
@@ -48,21 +46,18 @@ import Testing
         try folder.makeDirectory(".config/inlet")
         try FileManager.default.createSymbolicLink(
             atPath: folder.path.pushing(".config/inlet/inlet.yaml").string, withDestinationPath: file.string)
-        let process = try InletProcess(["config", "show"], in: folder.path)
-        #expect(try await process.ending() == .code(0), "\(process.errors)")
+        try await InletProcess.run(["config", "show"], in: folder.path, code: 0)
     }
 
     @Test func `what cannot be read or is wrong is said, and is not taken for nothing`() async throws {
         let folder = try TemporaryDirectory()
         let launcher = ["/bin/sh", "-c", "exec \"$@\" < /", "sh"]
-        let tail = try InletProcess(["tail", "-"], in: folder.path, launcher: launcher)
-        #expect(try await tail.ending() == .code(1))
-        #expect(tail.errors.contains("standard input cannot be read"), "\(tail.errors)")
+        try await InletProcess.run(
+            ["tail", "-"], in: folder.path, launcher: launcher, code: 1, errors: "standard input cannot be read")
         // It says which proxy the way of a download is.
         let wrong = try folder.write("proxy: [\n".utf8, to: "wrong.yaml")
-        let fetch = try InletProcess(
-            ["fetch", "http://127.0.0.1:1/a.mov", "--config", wrong.string], in: folder.path)
-        #expect(try await fetch.ending() == .code(78), "\(fetch.errors)")
+        try await InletProcess.run(
+            ["fetch", "http://127.0.0.1:1/a.mov", "--config", wrong.string], in: folder.path, code: 78)
         let place = try Place()
         let loop = place.drop.appending("loop").string
         try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
@@ -80,8 +75,7 @@ import Testing
         for arguments in [
             ["bogus"], ["run", "--bogus"], ["send"], ["queue", "show"], ["queue", "clear"], ["queue", "retry"],
         ] {
-            let process = try InletProcess(arguments, in: folder.path)
-            #expect(try await process.ending() == .code(64), "\(arguments): \(process.errors)")
+            let process = try await InletProcess.run(arguments, in: folder.path, code: 64)
             #expect(!process.errors.isEmpty)
         }
     }
@@ -196,10 +190,9 @@ import Testing
             ["", " list", " get", " create", " update", " delete"].map { "roboscope \(kind)\($0)" }
         }
         for command in commands + kinds {
-            let process = try InletProcess(command.split(separator: " ").map(String.init) + ["--help"], in: folder.path)
-            #expect(try await process.ending() == .code(0))
-            #expect(process.output.contains("Example"), "inlet \(command)")
-            #expect(process.output.contains("inlet \(command)"), "inlet \(command)")
+            try await InletProcess.run(
+                command.split(separator: " ").map(String.init) + ["--help"], in: folder.path, code: 0, says: "Example",
+                "inlet \(command)")
         }
     }
 }

@@ -53,22 +53,21 @@ import Testing
     @Test func `an address needs no configuration`() async throws {
         try await withFilm { place, sandbox in
             let address = "http://127.0.0.1:\(try await sandbox.port())/public/film.mov"
-            let plain = try InletProcess(["fetch", address], in: place.folder.path.appending("drop"))
-            #expect(try await plain.ending() == .code(0), "\(plain.errors)")
+            try await InletProcess.run(["fetch", address], in: place.folder.path.appending("drop"), code: 0)
             #expect(try place.content(place.drop.appending("film.mov")) == bytes(3 << 20))
             sandbox.faults.add(
                 Fault(.redirect(to: "/public/film.mov?again=1"), at: .read),
                 Fault(.redirect(to: address), at: .read))
-            let led = try InletProcess(["fetch", address, "-o", "led.mov"], in: place.folder.path)
-            #expect(try await led.ending() == .code(0), "\(led.errors)")
+            try await InletProcess.run(["fetch", address, "-o", "led.mov"], in: place.folder.path, code: 0)
             #expect(try place.content(place.folder.path.appending("led.mov")) == bytes(3 << 20))
             sandbox.faults.add(Fault(.redirect(to: address), at: .read, times: nil))
-            let circle = try InletProcess(["fetch", address, "-o", "circle.mov"], in: place.folder.path)
-            #expect(try await circle.ending() == .code(1) && circle.errors.contains("[redirected]"), "\(circle.errors)")
+            try await InletProcess.run(
+                ["fetch", address, "-o", "circle.mov"], in: place.folder.path, code: 1, errors: "[redirected]")
             sandbox.faults.clear()
-            let foreign = try InletProcess(["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path)
-            #expect(try await foreign.ending() == .code(1))
-            #expect(foreign.errors.contains("is not encrypted") && !foreign.errors.contains("allow_http"))
+            let foreign = try await InletProcess.run(
+                ["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path, code: 1,
+                errors: "is not encrypted")
+            #expect(!foreign.errors.contains("allow_http"))
         }
     }
 

@@ -5,12 +5,6 @@ import Testing
 
 /// `inlet init` as people and scripts run it.
 @Suite struct InitCommandTests {
-    private func inlet(_ arguments: [String], in folder: TemporaryDirectory) async throws -> InletProcess {
-        let process = try InletProcess(arguments, in: folder.path)
-        _ = try await process.ending()
-        return process
-    }
-
     private func mode(_ path: FilePath) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path.string)
         return try #require(attributes[.posixPermissions] as? NSNumber).intValue
@@ -25,17 +19,15 @@ import Testing
             "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library", "--on-success",
             "archive",
         ]
-        let made = try await inlet(["init"] + wanted + ["--yes"], in: folder)
-        #expect(try await made.ending() == .code(0), "\(made.errors)")
-        #expect(made.output.contains("inlet run --dry-run --config"))
+        try await InletProcess.run(
+            ["init"] + wanted + ["--yes"], in: folder.path, code: 0, says: "inlet run --dry-run --config")
         #expect(try mode(file) == 0o600)
         #expect(exists(folder.path.appending("drop")) && exists(folder.path.appending("library")))
-        let shown = try await inlet(["config", "show", "--config", file.string], in: folder)
-        #expect(try await shown.ending() == .code(0), "\(shown.errors)")
-        #expect(shown.output.contains("on_success: archive"))
+        try await InletProcess.run(
+            ["config", "show", "--config", file.string], in: folder.path, code: 0, says: "on_success: archive")
         try folder.write(Data("hello".utf8), to: "drop/hello.txt")
-        let tried = try await inlet(["run", "--dry-run", "--config", file.string], in: folder)
-        #expect(tried.output.contains("1 file would be sent, 5 bytes"), "\(tried.output) \(tried.errors)")
+        try await InletProcess.run(
+            ["run", "--dry-run", "--config", file.string], in: folder.path, says: "1 file would be sent, 5 bytes")
     }
 
     @Test func `what is missing is 64 and named, and nothing is written`() async throws {
@@ -47,9 +39,8 @@ import Testing
             (["--watch", "drop", "--to", "folder", "--path", "drop/in"], "drop"),
             (["--watch", "drop", "--to", "folder", "--path", "lib", "--bucket", "x"], "--bucket is not for"),
         ] {
-            let refused = try await inlet(["init", "--config", file.string] + arguments, in: folder)
-            #expect(try await refused.ending() == .code(64), "\(arguments): \(refused.errors)")
-            #expect(refused.errors.contains(flag), "\(arguments): \(refused.errors)")
+            try await InletProcess.run(
+                ["init", "--config", file.string] + arguments, in: folder.path, code: 64, errors: flag)
             #expect(!exists(file))
         }
     }
@@ -58,12 +49,9 @@ import Testing
         let folder = try TemporaryDirectory()
         let file = try folder.write("# mine\n".utf8, to: "inlet.yaml")
         let arguments = ["init", "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library"]
-        let refused = try await inlet(arguments, in: folder)
-        #expect(try await refused.ending() == .code(64))
-        #expect(refused.errors.contains("--force"))
+        try await InletProcess.run(arguments, in: folder.path, code: 64, errors: "--force")
         #expect(try String(contentsOfFile: file.string, encoding: .utf8) == "# mine\n")
-        let replaced = try await inlet(arguments + ["--force"], in: folder)
-        #expect(try await replaced.ending() == .code(0), "\(replaced.errors)")
+        try await InletProcess.run(arguments + ["--force"], in: folder.path, code: 0)
         #expect(try String(contentsOfFile: file.string, encoding: .utf8).contains("type: folder"))
         #expect(!exists(folder.path.appending("drop")), "nobody said that it shall be made")
     }
@@ -74,10 +62,9 @@ import Testing
         let etc = folder.path.appending("etc")
         #expect(chmod(etc.string, 0o2750) == 0)
         let file = etc.appending("inlet.yaml")
-        let made = try InletProcess(
+        let made = try await InletProcess.run(
             ["init", "--config", file.string, "--watch", "a/drop", "--to", "folder", "--path", "library", "--yes"],
-            in: folder.path, launcher: ["/bin/sh", "-c", "umask 077; exec \"$0\" \"$@\""])
-        #expect(try await made.ending() == .code(0), "\(made.errors)")
+            in: folder.path, launcher: ["/bin/sh", "-c", "umask 077; exec \"$0\" \"$@\""], code: 0)
         #expect(try mode(file) == 0o640)
         if getuid() == 0 {
             #expect(try mode(folder.path.appending("a").appending("drop")) == 0o2770)
@@ -126,10 +113,9 @@ import Testing
         let file = folder.path.appending("inlet.yaml")
         // Folder, where to, address, the key typed, keep, make the folder, no check now.
         let answers = "drop|r2|http://127.0.0.1:9|=|hunter2||y|n"
-        let process = try InletProcess(
+        let process = try await InletProcess.run(
             ["init", "--config", file.string], in: folder.path, environment: ["TERM": "dumb"],
-            launcher: ["/usr/bin/python3", script.string, "typist", answers])
-        #expect(try await process.ending() == .code(0), "\(process.output) \(process.errors)")
+            launcher: ["/usr/bin/python3", script.string, "typist", answers], code: 0)
         #expect(!process.output.contains("hunter2"))
         #expect(exists(folder.path.appending("drop")))
         let text = try String(contentsOfFile: file.string, encoding: .utf8)
@@ -138,8 +124,7 @@ import Testing
         let secret = folder.path.appending("r2.api_key")
         #expect(try String(contentsOfFile: secret.string, encoding: .utf8) == "hunter2\n")
         #expect(try mode(secret) == 0o600 && mode(file) == 0o600)
-        let shown = try await inlet(["config", "show", "--config", file.string], in: folder)
-        #expect(try await shown.ending() == .code(0), "\(shown.errors)")
+        try await InletProcess.run(["config", "show", "--config", file.string], in: folder.path, code: 0)
     }
 
     /// `init` on `terminal`, at the question for the secret, whose answer is not shown.
@@ -194,8 +179,7 @@ import Testing
 
     @Test func `the version is told with the program's name`() async throws {
         let folder = try TemporaryDirectory()
-        let said = try await inlet(["--version"], in: folder)
-        #expect(try await said.ending() == .code(0))
+        let said = try await InletProcess.run(["--version"], in: folder.path, code: 0)
         #expect(said.output.contains(/^inlet \d+\.\d+\.\d+( \([0-9a-f]+\+?, \d{4}-\d\d-\d\d\))?\n$/), "\(said.output)")
     }
 }

@@ -40,8 +40,7 @@ import Testing
 
     @Test func `the schema of the log is JSON`() async throws {
         let place = try Place()
-        let schema = try InletProcess(["log", "schema"], in: place.folder.path)
-        #expect(try await schema.ending() == .code(0))
+        let schema = try await InletProcess.run(["log", "schema"], in: place.folder.path, code: 0)
         let object = try JSONSerialization.jsonObject(with: Data(schema.output.utf8)) as? [String: Any]
         #expect(object?["title"] as? String == "Inlet log line")
     }

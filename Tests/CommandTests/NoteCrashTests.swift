@@ -114,17 +114,11 @@ import Testing
 
     // MARK: - Roboscope
 
-    private func dropMarkers(_ place: Place) throws {
-        let list = (0..<150).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
-        try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
-    }
-
     private func finishMarkers(_ place: Place, _ sandbox: RoboscopeSandbox) async throws {
         let agent = try await place.run()
         try await agent.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
         #expect(try await agent.stop() == .code(0))
-        let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
-        #expect(stamps.count == 150 && Set(stamps).count == 150 && sandbox.markers().count == 150)
+        sandbox.expectMarkers(150)
         let session = try #require(sandbox.sessions().first)
         #expect(sandbox.sessions().count == 1 && !sandbox.isLocked(session: session.id))
     }
@@ -134,7 +128,7 @@ import Testing
         // Its clock stands still: a lock that nobody knows of would never end.
         let hours = Hours()
         try await withRoboscope(route: "unit: folder", clock: { hours.now }) { place, sandbox, _ in
-            try dropMarkers(place)
+            try place.putMarkers(150)
             try await place.die(at: point)
             if point == "noting:lock_token" { hours.advance() }
             try await finishMarkers(place, sandbox)
@@ -145,7 +139,7 @@ import Testing
     func `a lock whose token died with the process is waited for`(_ point: String) async throws {
         let hours = Hours()
         try await withRoboscope(route: "unit: folder", clock: { hours.now }) { place, sandbox, _ in
-            try dropMarkers(place)
+            try place.putMarkers(150)
             try await place.die(at: "noting:lock_token")
             try await place.die(at: point)
             #expect(sandbox.markers().isEmpty)

@@ -134,9 +134,8 @@ final class Place: Sendable {
         _ command: [String], environment: [String: String] = [:], code: Int32? = nil, says: String...,
         errors: String..., sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Finished {
-        let process = try InletProcess(
+        let finished = try await InletProcess.run(
             command + ["--config", configuration.string], in: folder.path, environment: environment)
-        let finished = Finished(ending: try await process.ending(), output: process.output, errors: process.errors)
         finished.check(code, says, errors, "\(command)", sourceLocation)
         return finished
     }
@@ -176,6 +175,21 @@ final class Place: Sendable {
     func exists(_ path: FilePath) -> Bool { (try? FileManager.default.attributesOfItem(atPath: path.string)) != nil }
 
     func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path.string)) }
+}
+
+extension InletProcess {
+    /// Runs `inlet` to its end, with the expectations of `Place.inlet`.
+    @discardableResult
+    static func run(
+        _ arguments: [String], in folder: FilePath, environment: [String: String] = [:], launcher: [String] = [],
+        code: Int32? = nil, says: String..., errors: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Place.Finished {
+        let process = try InletProcess(arguments, in: folder, environment: environment, launcher: launcher)
+        let finished = Place.Finished(
+            ending: try await process.ending(), output: process.output, errors: process.errors)
+        finished.check(code, says, errors, "\(arguments)", sourceLocation)
+        return finished
+    }
 }
 
 /// Runs `body` beside a sandbox, in a place that is configured for it.

@@ -24,7 +24,9 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `status has the files and bytes of each state, and all of them as seen`(_ running: Bool) async throws {
+    func `status has the files and bytes of each state, and all as seen, and receipts are one a file, newest first`(
+        _ running: Bool
+    ) async throws {
         try await withQueue(running: running) { place, _, _ in
             let status = try await place.status()
             #expect(status.files == ["delivered": 1, "failed": 1, "rejected": 1])
@@ -38,11 +40,21 @@ import Testing
             #expect(text.contains(/delivered +1 +1000 bytes/) && text.contains(/failed +1 +6 MiB/), "\(text)")
             #expect(text.contains(/rejected +1 +10 MiB/) && text.contains(/Seen +3/), "\(text)")
             #expect(text.contains("inlet queue list --state failed"))
+            let receipts = try await place.inlet("receipts").objects()
+            #expect(receipts.count == 3)
+            #expect(receipts.last?["state"] as? String == "delivered")
+            let deliveries = try #require(receipts.last?["deliveries"] as? [[String: Any]])
+            #expect(deliveries.first?["key"] as? String == "good.bin")
+            #expect((deliveries.first?["digest"] as? String)?.isEmpty == false)
+            let newest = try await place.inlet("receipts", "--limit", "1").objects()
+            #expect(newest.compactMap { $0["job"] as? Int } == [receipts.first?["job"] as? Int])
         }
     }
 
     @Test(arguments: [true, false])
-    func `queue list and show tell each file's story, as text and as JSON`(_ running: Bool) async throws {
+    func `queue list and show tell each file's story, as text and as JSON, and forget ends it, not the file`(
+        _ running: Bool
+    ) async throws {
         try await withQueue(running: running) { place, _, _ in
             let all = try await place.inlet("queue", "list", "--json").objects()
             #expect(all.count == 3)
@@ -60,6 +72,13 @@ import Testing
             try await place.inlet("queue", "show", "999", code: 1, errors: "no job 999")
             try await place.inlet("queue", "list", "--state", "expired", says: "No file is expired")
             try await place.inlet("queue", "list", "--state", "bogus", code: 64)
+            try await place.inlet("queue", "forget", "1", code: 0)
+            try await place.inlet("queue", "show", "1", code: 1)
+            #expect(place.exists(place.drop.appending("good.bin")))
+            let status = try await place.status()
+            #expect(status.files == ["failed": 1, "rejected": 1])
+            #expect(status.bytes == ["failed": 6 << 20, "rejected": 10 << 20])
+            #expect(status.all["seen"] as? Int == 2)
         }
     }
 
@@ -81,19 +100,6 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a forgotten file leaves the journal and stays on the disk`(_ running: Bool) async throws {
-        try await withQueue(running: running) { place, _, _ in
-            try await place.inlet("queue", "forget", "1", code: 0)
-            try await place.inlet("queue", "show", "1", code: 1)
-            #expect(place.exists(place.drop.appending("good.bin")))
-            let status = try await place.status()
-            #expect(status.files == ["failed": 1, "rejected": 1])
-            #expect(status.bytes == ["failed": 6 << 20, "rejected": 10 << 20])
-            #expect(status.all["seen"] as? Int == 2)
-        }
-    }
-
-    @Test(arguments: [true, false])
     func `what waits is cancelled by number, or all of it by clear`(_ running: Bool) async throws {
         let place = try Place(.spiral(try FreePort.any()))
         let agent = try await place.run()
@@ -107,20 +113,6 @@ import Testing
         try await place.inlet("queue", "clear", "--yes", says: "2 files cancelled")
         #expect(try await place.balance()["cancelled"] == 3)
         #expect(place.exists(place.drop.appending("a")))
-    }
-
-    @Test(arguments: [true, false])
-    func `receipts are JSON lines, newest first, one for each finished file`(_ running: Bool) async throws {
-        try await withQueue(running: running) { place, _, _ in
-            let receipts = try await place.inlet("receipts").objects()
-            #expect(receipts.count == 3)
-            #expect(receipts.last?["state"] as? String == "delivered")
-            let deliveries = try #require(receipts.last?["deliveries"] as? [[String: Any]])
-            #expect(deliveries.first?["key"] as? String == "good.bin")
-            #expect((deliveries.first?["digest"] as? String)?.isEmpty == false)
-            let newest = try await place.inlet("receipts", "--limit", "1").objects()
-            #expect(newest.compactMap { $0["job"] as? Int } == [receipts.first?["job"] as? Int])
-        }
     }
 
     @Test(arguments: [true, false])

@@ -22,8 +22,7 @@ import Testing
         async throws
     {
         try await withRoboscope(route: "unit: folder") { place, sandbox, _ in
-            let list = (0..<3000).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
-            try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+            try place.putMarkers(3000)
             try place.put("atrium/a.mp4", bytes(50_000))
             for round in 1...5 {
                 let agent = try await place.run()
@@ -33,9 +32,7 @@ import Testing
             let agent = try await place.run()
             try await agent.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
             #expect(try await agent.stop() == .code(0))
-            let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
-            #expect(stamps.count == 3000 && Set(stamps).count == 3000)
-            #expect(sandbox.markers().count == 3000)
+            sandbox.expectMarkers(3000)
             #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
             #expect(sandbox.sessions().first?.meta?["ingest_files"]?.number == 2)
         }
@@ -44,9 +41,8 @@ import Testing
     @Test(arguments: [RoboscopeOperation.createSpace, .updateSpace, .createSession, .bulkMarkers, .updateSession])
     func `killed before it hears that a step is done, it does none twice`(_ step: RoboscopeOperation) async throws {
         try await withRoboscope(route: "unit: folder") { place, sandbox, _ in
-            let list = (0..<150).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
             try place.put("atrium/model.glb", bytes(50_000))
-            try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+            try place.putMarkers(150)
             sandbox.faults.add(RoboscopeFault(.withholdAnswer, at: step, times: 1))
             let agent = try await place.run()
             try await agent.wait(step.rawValue) { sandbox.faults.injected(at: step) > 0 }
@@ -56,8 +52,7 @@ import Testing
             #expect(try await next.stop() == .code(0))
             #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
             #expect(sandbox.spaces().first?.modelGLBURL?.hasSuffix("/model.glb") == true)
-            let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
-            #expect(stamps.count == 150 && Set(stamps).count == 150 && sandbox.markers().count == 150)
+            sandbox.expectMarkers(150)
         }
     }
 
@@ -65,8 +60,7 @@ import Testing
         try await withRoboscope { place, sandbox, _ in
             let empty = FaultReply(200, type: "application/json", body: "[]")
             sandbox.faults.add(RoboscopeFault(.reply(empty), at: .listMarkers, times: nil))
-            let list = (0..<250).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
-            try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+            try place.putMarkers(250)
             let agent = try await place.run()
             for round in 1...2 {
                 try await agent.line("job.failed", number: round, within: .seconds(60))
@@ -78,8 +72,7 @@ import Testing
                 try await place.inlet("queue", "retry", "--all-failed", code: 0)
             }
             try await agent.line("job.finished", within: .seconds(60)) { $0["state"] == "delivered" }
-            let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
-            #expect(stamps.count == 250 && Set(stamps).count == 250 && sandbox.markers().count == 250)
+            sandbox.expectMarkers(250)
             #expect(try await agent.stop() == .code(0))
         }
     }

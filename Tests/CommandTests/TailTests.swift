@@ -55,14 +55,13 @@ import Testing
         let lines = String(repeating: Self.line("agent.stopping"), count: 10_000)
         let file = try place.folder.write(lines.utf8, to: "some.log")
         for ignores in ["", "trap '' PIPE; "] {
-            let tail = try InletProcess(
+            let tail = try await InletProcess.run(
                 ["tail", "-n", "10000", "--file", file.string], in: place.folder.path,
                 launcher: [
                     // A shell cannot give back a signal that whoever started it ignores, as curl does for moments.
                     "/usr/bin/env", "--default-signal=PIPE", "/bin/bash", "-c",
                     ignores + "\"$0\" \"$@\" | head -n 1; echo ${PIPESTATUS[0]}",
-                ])
-            #expect(try await tail.ending() == .code(0))
+                ], code: 0)
             // 141: by SIGPIPE, as other programs end.
             #expect(tail.output == "— 2026-11-22 —\n\(ignores.isEmpty ? 141 : 0)\n", "\(tail.output)")
             #expect(tail.errors.isEmpty, "\(tail.errors)")
@@ -72,9 +71,8 @@ import Testing
     @Test func `standard input is read to its end`() async throws {
         let place = try Place()
         try place.folder.write((Self.line("agent.stopping") + "rest").utf8, to: "input")
-        let tail = try InletProcess(
-            ["tail", "-"], in: place.folder.path, launcher: ["/bin/sh", "-c", "exec \"$0\" \"$@\" <input"])
-        #expect(try await tail.ending() == .code(0), "\(tail.errors)")
+        let tail = try await InletProcess.run(
+            ["tail", "-"], in: place.folder.path, launcher: ["/bin/sh", "-c", "exec \"$0\" \"$@\" <input"], code: 0)
         #expect(tail.output == "— 2026-11-22 —\n20:00:07   stopping\nrest\n")
     }
 

@@ -4,6 +4,7 @@ import InletLinux
 import InletSandbox
 import InletTestSupport
 import SystemPackage
+import Testing
 
 /// Runs `body` on a machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
 ///
@@ -36,5 +37,23 @@ func withRoboscope(
                     """)
             try await body(place, sandbox, spiral)
         }
+    }
+}
+
+extension Place {
+    /// Puts a list of so many markers into the folder of the space `atrium`.
+    func putMarkers(_ count: Int) throws {
+        let list = (0..<count).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
+        try put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+    }
+}
+
+extension RoboscopeSandbox {
+    /// Expects so many markers, each with a stamp of its own.
+    func expectMarkers(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+        let stamps = markers().compactMap { $0.customProps["ingest_id"]?.text }
+        #expect(
+            stamps.count == count && Set(stamps).count == count && markers().count == count,
+            sourceLocation: sourceLocation)
     }
 }

@@ -6,12 +6,7 @@ import Testing
 /// What arrives in `Settings` from a file.
 struct SettingsTests {
     @Test func `defaults of the tables equal those of the settings`() throws {
-        let text = """
-            destinations: { lib: { type: folder, path: /lib } }
-            watch: [{ path: /srv/drop }]
-            routes: [{ name: all, to: lib }]
-            """
-        let read = try parse(text).settings
+        let read = try parse(small()).settings
         let plain = Settings(stateDirectory: "/var/lib/inlet")
         #expect(read.stateDirectory == plain.stateDirectory)
         #expect(read.workers == plain.workers)
@@ -35,14 +30,7 @@ struct SettingsTests {
 
     @Test func `the journal is backed up where the file says how often`() throws {
         func read(_ value: String) throws -> BackupRule? {
-            try parse(
-                """
-                journal_backup: \(value)
-                destinations: { lib: { type: folder, path: /lib } }
-                watch: [{ path: /srv/drop }]
-                routes: [{ name: all, to: lib }]
-                """
-            ).settings.journalBackup
+            try parse(small("journal_backup: \(value)")).settings.journalBackup
         }
         #expect(try read("{ every: 24h }") == BackupRule(every: .seconds(86_400), keep: 7))
         #expect(try read("{ every: 1m, keep: 2 }") == BackupRule(every: .seconds(60), keep: 2))
@@ -53,14 +41,7 @@ struct SettingsTests {
 
     @Test func `files go to the history after 90 days, or when the file says`() throws {
         func read(_ line: String) throws -> Duration? {
-            try parse(
-                """
-                \(line)
-                destinations: { lib: { type: folder, path: /lib } }
-                watch: [{ path: /srv/drop }]
-                routes: [{ name: all, to: lib }]
-                """
-            ).settings.historyAfter
+            try parse(small(line)).settings.historyAfter
         }
         #expect(try read("") == .seconds(90 * 86_400))
         #expect(try read("journal_history: {}") == .seconds(90 * 86_400))
