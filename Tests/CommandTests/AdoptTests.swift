@@ -24,8 +24,7 @@ import Testing
         for name in expected { try await second.line("job.finished") { $0.isAbout(name) } }
         let adopted = try await second.line("watch.adopted")
         #expect(adopted.number("files") == Int64(old.subtracting(changed).count))
-        let balance = try await place.balance()
-        #expect(balance["delivered"] == 3 && balance.values.reduce(0, +) == 3, "\(balance)")
+        #expect(try await place.status().files == ["delivered": 3])
         #expect(try await second.stop() == .code(0))
         let sent = second.lines("job.admitted").compactMap { $0["path"]?.split(separator: "/").last }
         #expect(Set(sent.map(String.init)) == expected && second.lines("file.not_adopted").count == expected.count)
@@ -75,5 +74,21 @@ import Testing
         #expect(balance.values.reduce(0, +) == 3002, "\(balance)")
         #expect(try await last.stop() == .code(0))
         #expect(Place.files(below: place.library) == ["d0/new.bin": bytes(9)])
+    }
+}
+
+/// What `inlet check` says of adoption that could find nothing.
+@Suite struct AdoptCheckTests {
+    private static func said(_ key: String) async throws -> String {
+        try await Place(key: key, watch: ["existing: adopt", "adopt_check: true"]).inlet("check").output
+    }
+
+    @Test(arguments: ["{epoch_ms}_{name}", "{now:yyyy}/{name}", "{now:HH}/{name}", "{now:ss}-{name}", "{seq}-{name}"])
+    func `a key that is another one each time is warned of`(_ key: String) async throws {
+        #expect(try await Self.said(key).contains("adopt_check, route all: the key '\(key)' is another one each time"))
+    }
+
+    @Test func `a key that lasts, at a folder, is fine`() async throws {
+        #expect(try await !Self.said("{mtime:yyyy}/{dir}/{name}").contains("adopt_check"))
     }
 }

@@ -7,8 +7,7 @@ import Testing
 /// The journal backed up, restored and reset by the commands.
 @Suite(.serialized) struct BackupCommandTests {
     @Test func `a backup made under load and restored loses no file and makes no second object`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         try await place.deliver("before.txt", bytes(10), by: agent)
         for number in 0..<40 { try place.put(FilePath("a\(number).bin"), bytes(2000, seed: UInt64(number))) }
         try await agent.line("job.finished", number: 2)
@@ -44,8 +43,7 @@ import Testing
     }
 
     @Test func `a reset keeps the journal and begins an empty one, and not while the agent runs`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         try place.put("a.txt", bytes(10))
         try await agent.line("job.finished")
         try await place.inlet("queue", "reset", "--yes", code: 75)
@@ -63,8 +61,7 @@ import Testing
     }
 
     @Test func `a start without its journal ends with what to do, and status says so too`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         try place.put("a.txt", bytes(10))
         try await agent.line("job.finished")
         try await agent.stop()

@@ -128,3 +128,37 @@ import Testing
         try await place.inlet("run", "--dry-run", code: 0, errors: "not there yet")
     }
 }
+
+/// `inlet route` on what no route is asked about.
+@Suite struct RouteIgnoredTests {
+    @Test(arguments: [
+        (".DS_Store", "'.DS_Store' is on the built-in list of names that are never a user's file: .DS_Store"),
+        ("@eaDir/a.jpg", "'@eaDir' is on the built-in list of names that are never a user's file: @eaDir"),
+        ("raw/a.bak", "it matches '*.bak' of the folder's 'ignore'"),
+    ])
+    func `an ignored file is said to be that, by what, and no route takes it`(name: String, reason: String) async throws
+    {
+        let place = try Place(watch: ["ignore: [\"*.bak\"]"])
+        try place.put(FilePath(name), bytes(10))
+        let said = try await place.inlet("route", place.drop.pushing(FilePath(name)).string, code: 1)
+        #expect(said.output == "\(place.drop)/\(name)\n  ignored: \(reason)\n", "\(said.output)")
+    }
+}
+
+/// What `inlet route` says of `derive:`.
+@Suite struct DeriveRouteTests {
+    @Test func `route says what would be made of a file, by which program and under which key`() async throws {
+        let place = try Place(route: [
+            "derive: [{ name: copy, command: [cp, \"{in}\", \"{out}\"], extensions: [mp4], suffix: .copy.txt }, "
+                + "{ name: none, command: [no-such-program, \"{in}\", \"{out}\"], suffix: .none }]"
+        ])
+        try place.put("a/clip.mp4", Data("content".utf8))
+        try place.put("a/words.txt", Data("content".utf8))
+        try await place.inlet(
+            "route", place.drop.appending("a").appending("clip.mp4").string, code: 0,
+            says: "derives  copy: a/clip.mp4.copy.txt, made by /", "/cp, to store",
+            "derives  none: there is no program 'no-such-program'")
+        let words = try await place.inlet("route", place.drop.appending("a").appending("words.txt").string)
+        #expect(!words.output.contains("derives  copy"), "\(words.output)")
+    }
+}

@@ -14,8 +14,7 @@ struct LandlockTests {
     }
 
     @Test func `the agent delivers and archives within its folders, and makes no file elsewhere`() async throws {
-        let place = try Place(route: ["on_success: archive"])
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running(route: ["on_success: archive"])
         let line = try await agent.line("agent.confined")
         #expect(try #require(line.number("landlock")) >= 2)
         #expect(try field("NoNewPrivs", of: agent.id) == "1")
@@ -37,8 +36,7 @@ struct LandlockTests {
     }
 
     @Test func `a journal is backed up to where the agent may not write, by the command`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         let elsewhere = try TemporaryDirectory()
         let target = elsewhere.path.appending("journal.sqlite")
         for _ in 0..<2 {
@@ -56,8 +54,7 @@ struct LandlockTests {
     /// Root may write everywhere: it is not a folder's mode that forbids it.
     @Test(arguments: [true, false])
     func `an agent could write elsewhere, and a confined one cannot`(_ isConfined: Bool) async throws {
-        let place = try Place(top: ["landlock: \(isConfined ? "required" : "off")"])
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running(top: ["landlock: \(isConfined ? "required" : "off")"])
         try await agent.line(isConfined ? "agent.confined" : "agent.unconfined")
         let elsewhere = try TemporaryDirectory()
         let target = elsewhere.path.appending("journal.sqlite")
@@ -71,8 +68,7 @@ struct LandlockTests {
     }
 
     @Test func `a file that the agent gave up is sent by the command itself, others by the agent`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         let other = try TemporaryDirectory()
         let outside = try other.write(bytes(1000), to: "b.bin")
         try await place.deliver("a.bin", bytes(500), by: agent)
@@ -239,5 +235,77 @@ struct ProcessHostTests {
         try await place.deliver("a.bin", bytes(10), by: agent)
         try await agent.line("notification.failed") { $0["reason"]?.contains("restart the agent") ?? false }
         #expect(try await agent.stop() == .code(0))
+    }
+}
+
+/// What a program of `derive:` can change, which a hostile picture may have taken over.
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+struct DeriveConfinementTests {
+    /// Root may write everywhere: it is not a folder's mode that forbids it.
+    @Test(arguments: [true, false])
+    func `it could write anywhere, and that of a confined agent writes in the folder of its run`(
+        _ isConfined: Bool
+    ) async throws {
+        var config = ConfigText()
+        let shared = try TemporaryDirectory.inMemory()
+        let script =
+            "cd HERE; for place in library SHARED; do echo taken over > $place/note; done; "
+            + "echo x > $TMPDIR/own && (cat $TMPDIR/own {in}; env; grep Seccomp: /proc/self/status) > {out}"
+        config.top += ["landlock: \(isConfined ? "required" : "off")"]
+        config.route += [
+            "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
+        ]
+        let place = try Place(config)
+        try place.configure(replacing: "HERE", with: place.folder.path.string)
+        try place.configure(replacing: "SHARED", with: shared.path.string)
+        let agent = try await place.run(environment: ["CANARY": "sk-canary"])
+        try place.put("clip.bin", Data("content".utf8))
+        try await agent.line("job.finished", number: 2)
+        let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
+        let text = String(decoding: try #require(stored.values.first), as: UTF8.self)
+        #expect(stored.count == 1 && text.hasPrefix("x\ncontent") && text.contains("TMPDIR="))
+        #expect(!CallFilter.isAvailable || text.contains("Seccomp:\t\(isConfined ? 2 : 0)"), "\(text)")
+        // Nothing of Inlet's own environment.
+        #expect(!text.contains("CANARY"))
+        for folder in [place.library, shared.path] {
+            #expect(place.exists(folder.appending("note")) == !isConfined, "\(folder)")
+        }
+        #expect(agent.lines("file.not_derived").isEmpty)
+        #expect(try await agent.stop() == .code(0))
+    }
+}
+
+/// Routes that are made milder between two runs of a confined agent, while a file is under way by what they said before.
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+struct MilderRouteTests {
+    private func mayWriteTheDrop(_ place: Place) async throws -> Bool {
+        let report = try await place.inlet("status", "--json").object()["confinement"] as? [String: Any]
+        return (report?["writable"] as? [String] ?? []).contains(place.drop.string)
+    }
+
+    @Test func `it is archived as was meant, and then the folder is only read`() async throws {
+        let place = try Place(route: ["on_success: archive"])
+        try await place.inlet("pause", "store", code: 0)
+        let first = try await place.run()
+        try place.put("a.bin", bytes(1000))
+        try await first.line("job.admitted") { $0.isAbout("a.bin") }
+        #expect(try await first.stop() == .code(0))
+
+        try place.configure(replacing: "on_success: archive", with: "on_success: keep")
+        let second = try await place.run()
+        #expect(try await mayWriteTheDrop(place))
+        try await place.inlet("resume", "store", code: 0)
+        try await second.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try place.content(place.drop.pushing(".inlet/done/a.bin")) == bytes(1000))
+        try await place.deliver("b.bin", bytes(500), by: second)
+        #expect(place.exists(place.drop.appending("b.bin")))
+        #expect(try await second.stop() == .code(0))
+
+        // The third notes that nothing is owed any more, the fourth goes by that.
+        for mayWrite in [true, false] {
+            let agent = try await place.run()
+            #expect(try await mayWriteTheDrop(place) == mayWrite)
+            #expect(try await agent.stop() == .code(0))
+        }
     }
 }

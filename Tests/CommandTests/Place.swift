@@ -65,6 +65,15 @@ final class Place: Sendable {
         try self.init(config)
     }
 
+    /// One with an agent that is ready; the parameters as those of `init` and of `run`.
+    static func running(
+        key: String? = nil, destination: String? = nil, watch: [String] = [], route: [String] = [], top: [String] = [],
+        environment: [String: String] = [:], launcher: [String] = []
+    ) async throws -> (Place, InletProcess) {
+        let place = try Place(key: key, destination: destination, watch: watch, route: route, top: top)
+        return (place, try await place.run(environment: environment, launcher: launcher))
+    }
+
     init(_ config: ConfigText) throws {
         folder = try TemporaryDirectory()
         try folder.makeDirectory("drop")

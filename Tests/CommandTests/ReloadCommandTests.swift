@@ -7,8 +7,7 @@ import Testing
 /// SIGHUP, `inlet reload` and `inlet config diff` with the built binary.
 @Suite(.serialized) struct ReloadCommandTests {
     @Test func `inlet reload takes a right file, and shows what is wrong with a wrong one`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
         let diff = try await place.inlet("config", "diff", code: 1)
         #expect(diff.output == "routes[all].key: {dir}/{name} -> new/{name}\n", "\(diff)")
@@ -36,8 +35,7 @@ import Testing
     }
 
     @Test func `SIGHUP reloads, and a wrong file is in the log with its place`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"hup/{name}\"")
         agent.signal(SIGHUP)
         let line = try await agent.line("config.reloaded")
@@ -103,8 +101,7 @@ import Testing
     private static func monotonicMicroseconds() -> Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1000) }
 
     @Test func `a log that cannot be opened is refused, and nothing of that file holds`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
         let taken = try place.folder.makeDirectory("state/no-file")
         let bad = good.replacing("log: { level: debug }", with: "log: { level: debug, output: state/no-file }")
