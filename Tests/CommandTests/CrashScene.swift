@@ -30,29 +30,91 @@ struct CrashScene: Sendable {
     }
 }
 
+extension CrashScene {
+    /// With a server that stores objects.
+    init(
+        _ place: Place, objects: @escaping @Sendable () -> [StoredObject],
+        uploads: @escaping @Sendable () -> [String], check: @escaping @Sendable (Int) throws -> Void = { _ in }
+    ) {
+        self.init(
+            place: place, stored: { try objects().map { try Self.content($0.path) } },
+            leftovers: { try Self.withParts(uploads(), in: place.folder.path.appending("store")) }, check: check)
+    }
+
+    fileprivate static func gigHive(_ place: Place, _ sandbox: GigHiveSandbox) -> CrashScene {
+        CrashScene(
+            place: place,
+            stored: {
+                try sandbox.assets().flatMap { asset in
+                    try asset.entries.map { _ in try CrashScene.content(asset.path) }
+                }
+            },
+            leftovers: { sandbox.openUploads() })
+    }
+
+    fileprivate static func vopi(_ place: Place, _ sandbox: VOPISandbox) -> CrashScene {
+        CrashScene(
+            place: place,
+            stored: {
+                // A job that has ended takes its video away.
+                let videos = Dictionary(sandbox.videos().map { ($0.publicURL, $0.sha256) }, uniquingKeysWith: { $1 })
+                return sandbox.jobs().compactMap { videos[$0.videoURL] }
+            },
+            check: { files in
+                #expect(sandbox.jobs().count == files && sandbox.tally.charges == files)
+                for job in sandbox.jobs() { #expect(place.results(of: job.id)["product.json"] != nil) }
+            })
+    }
+
+    fileprivate static func roboscope(
+        _ place: Place, _ sandbox: RoboscopeSandbox, _ spiral: SpiralSandbox
+    ) -> CrashScene {
+        CrashScene(place, objects: spiral.objects, uploads: spiral.openUploads) { files in
+            let spaces = sandbox.spaces()
+            #expect(spaces.count == files && Set(spaces.map(\.key)).count == files)
+            for space in spaces { #expect(space.modelGLBURL?.hasSuffix("/\(space.key).glb") ?? false, "\(space)") }
+        }
+    }
+}
+
 extension CrashKind {
     /// Runs `body` beside the servers of this kind, on a machine that is configured for them.
     func withScene(_ body: @Sendable @escaping (CrashScene) async throws -> Void) async throws {
-        let place = try Place()
-        let store = place.folder.path.appending("store")
         switch self {
         case .r2, .r2Parts:
-            try await withSandbox(store) { sandbox, port in
-                try configure(place, port)
-                try await body(
-                    CrashScene(
-                        place: place, stored: { try sandbox.objects().map { try CrashScene.content($0.path) } },
-                        leftovers: { try CrashScene.withParts(sandbox.openUploads(), in: store) }))
+            try await withSpiral { place, sandbox in
+                try configure(place, try await sandbox.port())
+                try await body(CrashScene(place, objects: sandbox.objects, uploads: sandbox.openUploads))
             }
-        case .s3, .s3Parts: try await withS3(place, store, body)
-        case .form, .tus: try await withGigHive(place, store, body)
+        case .s3, .s3Parts:
+            try await withS3 { place, sandbox in
+                try configure(place, try await sandbox.port())
+                try await body(CrashScene(place, objects: sandbox.objects, uploads: sandbox.openUploads))
+            }
+        case .form, .tus:
+            try await withGigHive { place, sandbox in
+                try configure(place, try await sandbox.port())
+                try await body(.gigHive(place, sandbox))
+            }
         case .folder:
+            let place = try Place()
             try configure(place, 0)
             try await body(
                 CrashScene(
                     place: place, stored: { Place.files(below: place.library).values.map { Checksum.sha256($0) } }))
-        case .vopi: try await withVOPI(place, store, body)
-        case .roboscope: try await withRoboscope(place, store, body)
+        case .vopi:
+            let rules = VOPIRules(generation: .apiKey, pace: .polls(steps: 8))
+            try await withVOPI(rules, credits: 1000) { place, sandbox in
+                try configure(place, try await sandbox.port())
+                try await body(.vopi(place, sandbox))
+            }
+        case .roboscope:
+            try await withRoboscope { place, sandbox, spiral in
+                let url = "http://127.0.0.1:\(try await sandbox.port())/api/v1"
+                let spaces = "spaces: { type: roboscope, url: \"\(url)\", storage: store, token: space-token-5521 }"
+                try configure(place, try await spiral.port(), more: "  " + spaces, to: "spaces")
+                try await body(.roboscope(place, sandbox, spiral))
+            }
         }
     }
 
@@ -69,89 +131,6 @@ extension CrashKind {
                 routes:
                 \(routes(to: destination))
                 """)
-    }
-
-    private func withS3(
-        _ place: Place, _ store: FilePath, _ body: @Sendable @escaping (CrashScene) async throws -> Void
-    ) async throws {
-        let account = S3Sandbox.Account(
-            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
-        let sandbox = try S3Sandbox(directory: store, account: account)
-        try await whileServing({ try await sandbox.run() }) {
-            try configure(place, try await sandbox.port())
-            try await body(
-                CrashScene(
-                    place: place, stored: { try sandbox.objects().map { try CrashScene.content($0.path) } },
-                    leftovers: { try CrashScene.withParts(sandbox.openUploads(), in: store) }))
-        }
-    }
-
-    private func withGigHive(
-        _ place: Place, _ store: FilePath, _ body: @Sendable @escaping (CrashScene) async throws -> Void
-    ) async throws {
-        let password = Secret(ConfigText.apiKey)
-        let sandbox = try GigHiveSandbox(
-            directory: store, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
-        try await whileServing({ try await sandbox.run() }) {
-            try configure(place, try await sandbox.port())
-            try await body(
-                CrashScene(
-                    place: place,
-                    stored: {
-                        try sandbox.assets().flatMap { asset in
-                            try asset.entries.map { _ in try CrashScene.content(asset.path) }
-                        }
-                    },
-                    leftovers: { sandbox.openUploads() }))
-        }
-    }
-
-    private func withVOPI(
-        _ place: Place, _ store: FilePath, _ body: @Sendable @escaping (CrashScene) async throws -> Void
-    ) async throws {
-        let sandbox = try VOPISandbox(
-            directory: store, apiKey: Secret(ConfigText.apiKey), credits: 1000,
-            rules: VOPIRules(generation: .apiKey, pace: .polls(steps: 8)))
-        try await whileServing({ try await sandbox.run() }) {
-            try configure(place, try await sandbox.port())
-            try await body(
-                CrashScene(
-                    place: place,
-                    stored: {
-                        // A job that has ended takes its video away.
-                        let videos = Dictionary(
-                            sandbox.videos().map { ($0.publicURL, $0.sha256) }, uniquingKeysWith: { $1 })
-                        return sandbox.jobs().compactMap { videos[$0.videoURL] }
-                    },
-                    check: { files in
-                        #expect(sandbox.jobs().count == files && sandbox.tally.charges == files)
-                        for job in sandbox.jobs() { #expect(place.results(of: job.id)["product.json"] != nil) }
-                    }))
-        }
-    }
-
-    private func withRoboscope(
-        _ place: Place, _ store: FilePath, _ body: @Sendable @escaping (CrashScene) async throws -> Void
-    ) async throws {
-        let sandbox = RoboscopeSandbox()
-        try await withSandbox(store) { spiral, port in
-            try await whileServing({ try await sandbox.run() }) {
-                let url = "http://127.0.0.1:\(try await sandbox.port())/api/v1"
-                try configure(
-                    place, port, more: "  spaces: { type: roboscope, url: \"\(url)\", storage: store }", to: "spaces")
-                try await body(
-                    CrashScene(
-                        place: place, stored: { try spiral.objects().map { try CrashScene.content($0.path) } },
-                        leftovers: { try CrashScene.withParts(spiral.openUploads(), in: store) },
-                        check: { files in
-                            let spaces = sandbox.spaces()
-                            #expect(spaces.count == files && Set(spaces.map(\.key)).count == files)
-                            for space in spaces {
-                                #expect(space.modelGLBURL?.hasSuffix("/\(space.key).glb") ?? false, "\(space)")
-                            }
-                        }))
-            }
-        }
     }
 }
 
@@ -222,11 +201,11 @@ enum CrashKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
             "type: s3, endpoint: \"\(url)\", region: us-east-1, bucket: sandbox, access_key: AKIDEXAMPLE, "
                 + "secret_key: sandbox-secret-93f1, part_size: 5MiB, multipart_threshold: 5MiB"
         case .form, .tus:
-            "type: gighive, url: \"\(url)\", user: uploader, password: \(ConfigText.apiKey), chunk_size: 5MiB, "
+            "type: gighive, url: \"\(url)\", user: uploader, password: \(gigHivePassword), chunk_size: 5MiB, "
                 + "transport: \(self == .tus ? "tus" : "multipart")"
         case .folder: "type: folder, path: library"
         case .vopi:
-            "type: vopi, url: \"\(url)\", poll: 1s, results: pictures, auth: { api_key: \(ConfigText.apiKey) }"
+            "type: vopi, url: \"\(url)\", poll: 1s, results: pictures, auth: { api_key: vopi-key-7731 }"
         case .roboscope: spiral + ", public_url: \"\(url)/public\""
         }
     }

@@ -47,9 +47,7 @@ import Testing
         try place.folder.write(bytes(5), to: "drop/.inlet/done/clip.mov")
         try place.put("clip.mov", bytes(10))
         try await place.die(at: point)
-        let next = try await place.run()
-        try await next.line("job.finished")
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("job.finished")
         let archive = place.drop.appending(".inlet").appending("done")
         #expect(try place.content(archive.appending("clip.mov")) == bytes(5))
         #expect(try place.content(archive.appending("clip_2.mov")) == bytes(10))
@@ -210,9 +208,7 @@ struct Aftermath {
             let (main, late) = ("clip\(round).mp4", "clip\(round).xmp")
             (expected[main], expected[late]) = (bytes(500 + round), bytes(50 + round, seed: 3))
             try place.put(FilePath(main), bytes(500 + round))
-            let agent = try await place.run()
-            try await agent.line("job.finished") { $0.isAbout(main) }
-            #expect(try await agent.stop() == .code(0))
+            try await place.runUntil("job.finished") { $0.isAbout(main) }
             try place.put(FilePath(late), bytes(50 + round, seed: 3))
             try await place.die(at: point)
             let next = try await place.run()

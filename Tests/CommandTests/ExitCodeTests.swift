@@ -176,7 +176,6 @@ import Testing
         let place = try Place(route: ["validate: { extensions: [txt] }"])
         let file = try place.folder.write(bytes(10), to: "program.exe")
         try await place.inlet("send", file.string, code: 1, errors: "extension 'exe' is not allowed")
-        try await place.inlet("send", "absent.txt", code: 1, errors: "not there")
     }
 
     @Test func `the help of every command has an example`() async throws {
@@ -280,28 +279,21 @@ enum FreePort {
         }
     }
 
-    @Test func `the three files are written, and bash completes commands, states and destinations`() throws {
-        let place = try Place()
+    @Test func `the three files are written, and bash completes commands, states and what the configuration names`()
+        throws
+    {
+        let place = try Place(top: ["notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }"])
         let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
         try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
         for name in ["inlet.bash", "_inlet", "inlet.fish"] {
             #expect(try place.content(folder.appending(name)).count > 1000, "\(name)")
         }
         try Tool.run("/bin/bash", "-n", folder.appending("inlet.bash").string)
-        #expect(try completions([inlet, "sta"], folder) == ["status"])
-        #expect(try completions([inlet, "queue", "list", "--state", "fa"], folder) == ["failed"])
-        let config = place.configuration.string
-        #expect(try completions([inlet, "pause", "--config", config, "st"], folder) == ["store"])
-        #expect(try completions([inlet, "pause", "--config", config + ".none", "st"], folder) == [])
-    }
-
-    @Test func `destinations, routes, roots and receivers are offered by their names, wherever one is wanted`() throws {
-        let place = try Place(top: ["notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }"])
-        let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
-        try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
         let file = place.configuration.string
         for (words, offered) in [
-            (["send", "--config", file, "--to", ""], "store"), (["limit", "--config", file, "--to", "s"], "store"),
+            (["sta"], "status"), (["queue", "list", "--state", "fa"], "failed"),
+            (["pause", "--config", file, "st"], "store"), (["send", "--config", file, "--to", ""], "store"),
+            (["limit", "--config", file, "--to", "s"], "store"),
             (["verify", "--config", file, "--destination", ""], "store"),
             (["fetch", "--config", file, "--from", ""], "store"), (["resume", "--config", file, "s"], "store"),
             (["queue", "list", "--config", file, "--destination", ""], "store"),
@@ -312,6 +304,7 @@ enum FreePort {
         ] {
             #expect(try completions([inlet] + words, folder) == [offered], "\(words)")
         }
+        #expect(try completions([inlet, "pause", "--config", file + ".none", "st"], folder) == [])
     }
 
     private static let otherShells = [("/usr/bin/zsh", "_inlet"), ("/usr/bin/fish", "inlet.fish")].filter { shell, _ in

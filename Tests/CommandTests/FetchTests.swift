@@ -34,10 +34,8 @@ import Testing
     @Test func `a store that speaks S3 gives its objects too, under their names into a folder`() async throws {
         try await withS3 { place, sandbox in
             let content = bytes(6 << 20)
-            let agent = try await place.run()
             try place.put("gigs/a film.mov", content)
-            try await agent.line("job.finished")
-            #expect(try await agent.stop() == .code(0))
+            try await place.runUntil("job.finished")
             sandbox.faults.add(S3Fault(.truncateAnswer(afterBytes: 1 << 20), at: .getObject, times: 3))
             let folder = try place.folder.makeDirectory("fetched")
             try await place.inlet("fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string, code: 0)

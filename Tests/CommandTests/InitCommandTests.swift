@@ -83,10 +83,9 @@ import Testing
         let folder = try TemporaryDirectory()
         try folder.write("x".utf8, to: "file")
         let file = folder.path.appending("inlet.yaml")
-        let refused = try await inlet(
+        try await InletProcess.run(
             ["init", "--config", file.string, "--watch", "file/drop", "--to", "folder", "--path", "library", "--yes"],
-            in: folder)
-        #expect(try await refused.ending() == .code(1), "\(refused.errors)")
+            in: folder.path, code: 1)
         #expect(!exists(file))
     }
 
@@ -133,19 +132,19 @@ import Testing
         try await InletProcess.run(["config", "show", "--config", file.string], in: folder.path, code: 0)
     }
 
-    /// `init` on `terminal`, at the question for the secret, whose answer is not shown.
+    /// `init` on a terminal, at the question for the secret, whose answer is not shown.
     private func atSecret(
-        _ folder: TemporaryDirectory, _ terminal: PseudoTerminal, _ seen: DrawnText
+        _ folder: TemporaryDirectory, _ seen: DrawnText
     ) async throws -> InletProcess {
         try folder.makeDirectory("drop")
         let process = try InletProcess(
             ["init", "--config", "inlet.yaml", "--watch", "drop", "--to", "r2", "--api", "http://127.0.0.1:9"],
-            in: folder.path, environment: ["TERM": "xterm"], terminal: terminal)
+            in: folder.path, environment: ["TERM": "xterm"], terminal: seen.terminal)
         try await seen.wait("= to type it", process)
-        #expect(try terminal.echoes())
-        try terminal.press("=\n")
+        #expect(try seen.terminal.echoes())
+        try seen.terminal.press("=\n")
         try await seen.wait("(not shown): ", process)
-        #expect(try !terminal.echoes())
+        #expect(try !seen.terminal.echoes())
         return process
     }
 
@@ -153,32 +152,31 @@ import Testing
     func `a signal at a hidden question ends it with a terminal that shows what is typed`(_ signal: Int32) async throws
     {
         let folder = try TemporaryDirectory()
-        let terminal = try PseudoTerminal(columns: 120, rows: 30)
-        let process = try await atSecret(folder, terminal, DrawnText(terminal))
+        let seen = try DrawnText(columns: 120, rows: 30)
+        let process = try await atSecret(folder, seen)
         process.signal(signal)
         #expect(try await process.ending() == .signal(signal))
-        #expect(try terminal.echoes())
+        #expect(try seen.terminal.echoes())
         #expect(!exists(folder.path.appending("inlet.yaml")))
     }
 
     @Test func `stopped at a hidden question it asks again when it goes on`() async throws {
         let folder = try TemporaryDirectory()
-        let terminal = try PseudoTerminal(columns: 120, rows: 30)
-        let seen = DrawnText(terminal)
-        let process = try await atSecret(folder, terminal, seen)
+        let seen = try DrawnText(columns: 120, rows: 30)
+        let process = try await atSecret(folder, seen)
         process.signal(SIGTSTP)
         try await process.wait("it is stopped") { process.isStopped }
-        #expect(try terminal.echoes())
+        #expect(try seen.terminal.echoes())
         seen.forget()
         process.signal(SIGCONT)
         try await seen.wait("(not shown): ", process)
-        #expect(try !terminal.echoes())
-        try terminal.press("hunter2\n")
+        #expect(try !seen.terminal.echoes())
+        try seen.terminal.press("hunter2\n")
         try await seen.wait("What becomes of a file", process)
-        #expect(try terminal.echoes() && !seen.all.contains("hunter2"))
-        try terminal.press("\n")
+        #expect(try seen.terminal.echoes() && !seen.all.contains("hunter2"))
+        try seen.terminal.press("\n")
         try await seen.wait("Check it now?", process)
-        try terminal.press("n\n")
+        try seen.terminal.press("n\n")
         #expect(try await process.ending() == .code(0), "\(process.errors)")
         #expect(try String(contentsOfFile: folder.path.appending("r2.api_key").string, encoding: .utf8) == "hunter2\n")
     }

@@ -242,10 +242,10 @@ struct LogLine: Sendable, CustomStringConvertible {
 
 /// What a program has drawn on a terminal so far.
 final class DrawnText {
-    private let terminal: PseudoTerminal
+    let terminal: PseudoTerminal
     private(set) var all = ""
 
-    init(_ terminal: PseudoTerminal) { self.terminal = terminal }
+    init(columns: Int, rows: Int) throws { terminal = try PseudoTerminal(columns: columns, rows: rows) }
 
     /// Waits until `text` has been drawn; what was drawn before is left out the next time.
     func wait(_ text: String, _ process: InletProcess) async throws {

@@ -149,17 +149,13 @@ import Testing
     func `a file is forgotten or it is not`(_ point: String) async throws {
         let place = try Place(route: ["on_success: archive"])
         try place.put("a.mov", bytes(10))
-        let agent = try await place.run()
-        try await agent.line("job.finished")
-        #expect(try await agent.stop() == .code(0))
+        try await place.runUntil("job.finished")
         let killed = try await place.inlet("queue", "forget", "1", environment: ["INLET_FAILPOINT": point])
         #expect(killed.ending == .signal(SIGKILL))
         try await place.inlet("queue", "show", "1", code: point == "acted" ? 1 : 0)
         if point == "acting" { try await place.inlet("queue", "forget", "1", code: 0) }
         try place.put("b.mov", bytes(11))
-        let next = try await place.run()
-        try await next.line("job.finished") { $0.isAbout("b.mov") }
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("job.finished") { $0.isAbout("b.mov") }
         try await place.inlet("queue", "show", "1", code: 1)
         #expect(try await place.balance()["delivered"] == 1)
         #expect(Place.files(below: place.library) == ["a.mov": bytes(10), "b.mov": bytes(11)])
@@ -191,16 +187,12 @@ import Testing
         let place = try Place()
         try place.folder.write(bytes(7), to: "library/clip.mov")
         try place.put("clip.mov", bytes(10))
-        let agent = try await place.run()
-        try await agent.line("job.finished") { $0["state"] == "failed" }
-        #expect(try await agent.stop() == .code(0))
+        try await place.runUntil("job.finished") { $0["state"] == "failed" }
         try FileManager.default.removeItem(atPath: place.library.appending("clip.mov").string)
         let killed = try await place.inlet("queue", "retry", "1", environment: ["INLET_FAILPOINT": point])
         #expect(killed.ending == .signal(SIGKILL))
         if point == "acting" { try await place.inlet("queue", "retry", "1", code: 0) }
-        let next = try await place.run()
-        try await next.line("job.finished") { $0["state"] == "delivered" }
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("job.finished") { $0["state"] == "delivered" }
         #expect(Place.files(below: place.library) == ["clip.mov": bytes(10)])
         #expect(try await place.inlet("receipts").objects().count == 1)
     }

@@ -41,9 +41,7 @@ import Testing
     private func occupy(_ count: Int, _ place: Place) async throws -> [String: Data] {
         let old = Dictionary(uniqueKeysWithValues: (0..<count).map { ("clip\($0).bin", bytes(300 + $0, seed: 2)) })
         for (name, content) in old { try place.put(FilePath(name), content) }
-        let agent = try await place.run()
-        try await agent.line("job.finished", number: count)
-        #expect(try await agent.stop() == .code(0))
+        try await place.runUntil("job.finished", number: count)
         try FileManager.default.removeItem(atPath: place.state.string)
         return old
     }
@@ -55,9 +53,7 @@ import Testing
             let content = bytes(Self.chunk + 1)
             try place.put("film.bin", content)
             try await place.die(at: point)
-            let next = try await place.run()
-            try await next.line("job.finished") { $0["state"] == "delivered" }
-            #expect(try await next.stop() == .code(0))
+            try await place.runUntil("job.finished") { $0["state"] == "delivered" }
             #expect(sandbox.openUploads() == [])
             #expect(sandbox.objects().map(\.key) == ["film.bin"])
             #expect(try place.content(#require(sandbox.objects().first).path) == content)
@@ -76,9 +72,7 @@ import Testing
             let content = bytes(size)
             try place.put("film.mov", content)
             try await place.die(at: point)
-            let next = try await place.run()
-            try await next.line("job.finished") { $0["state"] == "delivered" }
-            #expect(try await next.stop() == .code(0))
+            try await place.runUntil("job.finished") { $0["state"] == "delivered" }
             #expect(sandbox.assets().map(\.entries.count) == [1])
             #expect(try place.content(#require(sandbox.assets().first).path) == content)
             check(sandbox)

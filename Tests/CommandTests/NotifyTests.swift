@@ -49,9 +49,7 @@ import Testing
         try await agent.kill()
         #expect(try await place.inlet("status", "--json").object()["notices_waiting"] as? Int == 1)
         receiver.open(true)
-        let next = try await place.run()
-        try await next.line("notification.sent")
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("notification.sent")
         #expect(receiver.notices.count == 1)
         let ids = Set((receiver.turnedAway + receiver.notices).compactMap { $0.headers["webhook-id"] })
         #expect(ids.count == 1, "\(ids)")
@@ -66,9 +64,7 @@ import Testing
             "webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered]", route: ["on_success: archive"])
         try place.put("clip.mov", bytes(1000))
         try await place.die(at: point)
-        let next = try await place.run()
-        try await next.line("notification.sent")
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("notification.sent")
         #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == 1)
         #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
     }
@@ -109,9 +105,7 @@ import Testing
         let waiting = try await place.inlet("status", "--json").object()["notices_waiting"] as? Int
         #expect(waiting == (point == "posted" ? 1 : nil))
         // One that was not posted is told of anew: the destination is down still.
-        let next = try await place.run()
-        try await next.line("notification.sent")
-        #expect(try await next.stop() == .code(0))
+        try await place.runUntil("notification.sent")
         let told = try receiver.notices.map { try object($0)["event"] as? String }
         #expect(!told.isEmpty && told.allSatisfy { $0 == "destination_down" }, "\(told)")
         #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == told.count)

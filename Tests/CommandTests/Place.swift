@@ -127,6 +127,15 @@ final class Place: Sendable {
         return agent
     }
 
+    /// Starts the agent, waits for a line of its log, and stops it, which ends it well.
+    func runUntil(
+        _ event: String, number: Int = 1, where condition: (LogLine) -> Bool = { _ in true }
+    ) async throws {
+        let agent = try await run()
+        try await agent.line(event, number: number, where: condition)
+        #expect(try await agent.stop() == .code(0))
+    }
+
     /// Runs a command to its end; expects its code, and what it says on its output and of errors, where these are given.
     @discardableResult
     func inlet(

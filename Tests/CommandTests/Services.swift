@@ -109,12 +109,12 @@ extension RoboscopeSandbox {
 
 /// Runs `body` beside a VOPI sandbox, on a machine whose one destination it is, logged in.
 func withVOPI(
-    _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), route: [String] = [],
+    _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), credits: Int = 5, route: [String] = [],
     _ body: @Sendable @escaping (Place, VOPISandbox) async throws -> Void
 ) async throws {
     let place = try Place()
     let sandbox = try VOPISandbox(
-        directory: place.folder.path.appending("vopi"), apiKey: Secret("vopi-key-7731"), rules: rules)
+        directory: place.folder.path.appending("vopi"), apiKey: Secret("vopi-key-7731"), credits: credits, rules: rules)
     try await whileServing({ try await sandbox.run() }) {
         let login = try place.folder.write((sandbox.signIn().refreshToken.reveal() + "\n").utf8, to: "login")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: login.string)

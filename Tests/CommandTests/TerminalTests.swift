@@ -6,19 +6,18 @@ import Testing
 
 /// `inlet status --watch` at a real terminal, and where there is none.
 @Suite(.serialized) struct TerminalTests {
-    private func watch(_ place: Place, _ terminal: PseudoTerminal, _ environment: [String: String] = [:]) throws
+    private func watch(_ place: Place, _ seen: DrawnText, _ environment: [String: String] = [:]) throws
         -> InletProcess
     {
         try InletProcess(
             ["status", "--watch", "--interval", "100ms", "--config", place.configuration.string],
-            in: place.folder.path, environment: ["TERM": "xterm"].merging(environment) { $1 }, terminal: terminal)
+            in: place.folder.path, environment: ["TERM": "xterm"].merging(environment) { $1 }, terminal: seen.terminal)
     }
 
     @Test func `the picture follows the agent through a stop and a start, and q leaves it as it was`() async throws {
         let (place, agent) = try await Place.running()
-        let terminal = try PseudoTerminal(columns: 100, rows: 30)
-        let seen = DrawnText(terminal)
-        let watch = try watch(place, terminal)
+        let seen = try DrawnText(columns: 100, rows: 30)
+        let watch = try watch(place, seen)
         try await seen.wait("All is well", watch)
         #expect(seen.all.hasPrefix("\u{1B}[?1049h") && seen.all.contains("\u{1B}[32m"))
         #expect(try await agent.stop() == .code(0))
@@ -29,7 +28,7 @@ import Testing
         try place.put("a.bin", bytes(10))
         try await second.line("job.finished")
         #expect(watch.isRunning)
-        try terminal.press("q")
+        try seen.terminal.press("q")
         // Read until then: a program waits for a terminal that takes no more.
         try await seen.wait("\u{1B}[?1049l", watch)
         #expect(try await watch.ending() == .code(0))
@@ -38,13 +37,12 @@ import Testing
 
     @Test func `the picture fits a terminal that changes, without colours where none are wanted`() async throws {
         let place = try Place()
-        let terminal = try PseudoTerminal(columns: 100, rows: 30)
-        let seen = DrawnText(terminal)
+        let seen = try DrawnText(columns: 100, rows: 30)
         // No agent runs: the journal is read once, and its lock is left to one that is to start.
-        let watch = try watch(place, terminal, ["NO_COLOR": "1"])
+        let watch = try watch(place, seen, ["NO_COLOR": "1"])
         try await seen.wait("no agent runs", watch)
         #expect(!seen.all.contains("\u{1B}[32m") && !seen.all.contains("\u{1B}[1m"))
-        try terminal.resize(columns: 30, rows: 3)
+        try seen.terminal.resize(columns: 30, rows: 3)
         seen.forget()
         watch.signal(SIGWINCH)
         try await watch.wait("a picture of three lines") {
@@ -61,27 +59,26 @@ import Testing
 
     @Test func `Ctrl-Z leaves the terminal as it was until the picture goes on`() async throws {
         let place = try Place()
-        let terminal = try PseudoTerminal(columns: 100, rows: 30)
-        let seen = DrawnText(terminal)
-        let watch = try watch(place, terminal)
+        let seen = try DrawnText(columns: 100, rows: 30)
+        let watch = try watch(place, seen)
         for _ in 0..<2 {
             try await seen.wait("no agent runs", watch)
-            #expect(try !terminal.echoes() && !terminal.readsLines())
+            #expect(try !seen.terminal.echoes() && !seen.terminal.readsLines())
             seen.forget()
             watch.signal(SIGTSTP)
             try await seen.wait("\u{1B}[?1049l", watch)
             try await watch.wait("it is stopped") { watch.isStopped }
-            #expect(try terminal.echoes() && terminal.readsLines())
+            #expect(try seen.terminal.echoes() && seen.terminal.readsLines())
             #expect(seen.all.contains("\u{1B}[?25h"), "the cursor is hidden")
             seen.forget()
             watch.signal(SIGCONT)
             try await seen.wait("\u{1B}[?1049h", watch)
         }
         try await seen.wait("no agent runs", watch)
-        try terminal.press("q")
+        try seen.terminal.press("q")
         try await seen.wait("\u{1B}[?1049l", watch)
         #expect(try await watch.ending() == .code(0), "\(watch.errors)")
-        #expect(try terminal.echoes() && terminal.readsLines())
+        #expect(try seen.terminal.echoes() && seen.terminal.readsLines())
     }
 
     @Test func `without a terminal it is a block each time, or one object a line`() async throws {
@@ -107,9 +104,8 @@ import Testing
 
     @Test func `a dumb terminal gets blocks, and send draws its line on one that is not`() async throws {
         let place = try Place()
-        let terminal = try PseudoTerminal(columns: 80, rows: 24)
-        let seen = DrawnText(terminal)
-        let dumb = try watch(place, terminal, ["TERM": "dumb"])
+        let seen = try DrawnText(columns: 80, rows: 24)
+        let dumb = try watch(place, seen, ["TERM": "dumb"])
         try await seen.wait("no agent runs", dumb)
         dumb.signal(SIGINT)
         #expect(try await dumb.ending() == .signal(SIGINT))
@@ -118,7 +114,7 @@ import Testing
         let files = try (0..<2).map { try place.folder.write(bytes(1000, seed: UInt64($0)), to: FilePath("\($0).bin")) }
         let send = try InletProcess(
             ["send", "--config", place.configuration.string] + files.map(\.string), in: place.folder.path,
-            environment: ["TERM": "xterm"], terminal: terminal)
+            environment: ["TERM": "xterm"], terminal: seen.terminal)
         #expect(try await send.ending() == .code(0), "\(send.errors)")
         try await seen.wait("2 files, 2 KiB in ", send)
         #expect(seen.all.contains("0.bin →") && seen.all.contains("1.bin →"))
