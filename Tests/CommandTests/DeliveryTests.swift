@@ -1,4 +1,5 @@
 import Foundation
+import InletLinux
 import InletSandbox
 import InletTestSupport
 import SystemPackage
@@ -6,7 +7,10 @@ import Testing
 
 /// The whole way of a file, and what the log says of it.
 @Suite(.serialized) struct DeliveryTests {
-    @Test func `a dropped file arrives byte for byte and the agent ends with 0`() async throws {
+    @Test
+    func `a dropped file arrives byte for byte, the agent ends with 0, and every log line is JSON with its fields`()
+        async throws
+    {
         try await withSpiral { place, sandbox in
             let agent = try await place.run()
             let content = bytes(11 << 20)
@@ -18,7 +22,31 @@ import Testing
             #expect(object.versions == 1)
             #expect(place.exists(place.drop.appending("gigs").appending("live set.mov")))
             #expect(try await agent.stop() == .code(0))
+            let delivered = try #require(agent.lines("job.delivered").first)
+            #expect(delivered.number("size") == 11 << 20 && delivered.number("duration_ms") != nil)
+            expectStory(agent)
         }
+    }
+
+    /// Of one file, from the start to the end.
+    private func expectStory(_ agent: InletProcess) {
+        #expect(agent.errors.split(separator: "\n").filter { (try? LogLine($0)) == nil } == [])
+        let time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/
+        for line in agent.log {
+            #expect(line["ts"]?.wholeMatch(of: time) != nil, "\(line)")
+            #expect(["debug", "info", "warning", "error"].contains(line["level"]), "\(line)")
+            #expect(!line.event.isEmpty)
+            if ["job.started", "job.delivered", "transfer.progress"].contains(line.event) {
+                #expect(line.number("job") != nil && line.isAbout("live set.mov"), "\(line)")
+                #expect(line["destination"] == "store" && line["route"] == "all", "\(line)")
+            }
+        }
+        let events = agent.log.map(\.event)
+        let story = [
+            "agent.started", "watch.added", "job.admitted", "job.started", "job.delivered", "job.finished",
+            "agent.stopping",
+        ]
+        #expect(story.allSatisfy(events.contains), "\(events)")
     }
 
     @Test func `a picture arrives as it was taken, and no copy of it is left on the disk`() async throws {
@@ -41,36 +69,6 @@ import Testing
             #expect(pictures == ["drop/photo.jpg"])
             #expect(try place.content(place.drop.appending("photo.jpg")) == picture)
             #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.string) == [])
-        }
-    }
-
-    @Test func `every log line is a JSON object with time, level, event and the fields of its event`() async throws {
-        try await withSpiral { place, _ in
-            let agent = try await place.run()
-            try place.put("a.bin", bytes(6 << 20))
-            try await agent.line("job.finished")
-            #expect(try await agent.stop() == .code(0))
-            let text = agent.errors.split(separator: "\n")
-            #expect(text.filter { (try? LogLine($0)) == nil } == [])
-            let time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/
-            for line in agent.log {
-                #expect(line["ts"]?.wholeMatch(of: time) != nil, "\(line)")
-                #expect(["debug", "info", "warning", "error"].contains(line["level"]), "\(line)")
-                #expect(!line.event.isEmpty)
-                if ["job.started", "job.delivered", "transfer.progress"].contains(line.event) {
-                    #expect(line.number("job") != nil && line.isAbout("a.bin"), "\(line)")
-                    #expect(line["destination"] == "store" && line["route"] == "all", "\(line)")
-                }
-            }
-            let events = agent.log.map(\.event)
-            let story = [
-                "agent.started", "watch.added", "job.admitted", "job.started", "job.delivered", "job.finished",
-                "agent.stopping",
-            ]
-            #expect(story.allSatisfy(events.contains), "\(events)")
-            let delivered = try #require(agent.lines("job.delivered").first)
-            #expect(delivered.number("size") == 6 << 20)
-            #expect(delivered.number("duration_ms") != nil)
         }
     }
 
@@ -123,6 +121,38 @@ import Testing
             try await next.line("job.finished")
             #expect(sandbox.objects().map(\.key) == ["stalled.bin"])
             #expect(sandbox.openUploads().isEmpty)
+        }
+    }
+}
+
+/// libmagic is needed where a route asks what files hold, and only there.
+@Suite struct MediaTypeTests {
+    private static let asking = "validate: { media_type: \"video/*\" }"
+
+    private static func hasLoaded(_ agent: InletProcess) throws -> Bool {
+        // Foundation reads no more than a page of such a file.
+        let maps = try DurableFile.read(FilePath("/proc/\(agent.id)/maps"), limit: 8 << 20)
+        return String(decoding: maps, as: UTF8.self).contains("libmagic")
+    }
+
+    @Test(arguments: ["run", "check"])
+    func `a route that asks for media types does not start without their library`(_ command: String) async throws {
+        let place = try Place(route: [Self.asking])
+        // libmagic(3): where its database is.
+        let ended = try await place.inlet(command, environment: ["MAGIC": "/nonexistent/magic"], code: 78)
+        let said = ended.output + ended.errors
+        #expect(said.contains("media types: route 'all' asks for them"), "\(said)")
+        #expect(said.contains("apt install libmagic1"), "\(said)")
+    }
+
+    @Test(.enabled(if: getuid() == 0, "needs root: what the agent has mapped is nobody else's to see"))
+    func `it is loaded where a route asks, and nowhere else`() async throws {
+        for (route, isLoaded) in [([], false), ([Self.asking], true)] {
+            let (place, agent) = try await Place.running(route: route)
+            try place.put("clip.mp4", Data("MZ".utf8) + Data(count: 126))
+            try await agent.line(isLoaded ? "file.rejected" : "job.finished")
+            #expect(try Self.hasLoaded(agent) == isLoaded)
+            #expect(try await agent.stop() == .code(0))
         }
     }
 }

@@ -52,30 +52,20 @@ import Testing
         try await agent.line("file.rejected")
     }
 
-    @Test func `each file is told its route, its key and what becomes of it, and nothing is touched`() async throws {
+    @Test
+    func `each file is told its route, its key and what becomes of it, programs get a line for it, all is untouched`()
+        async throws
+    {
         let place = try place()
         let before = try names(place.drop)
-        let run = try await place.inlet("run", "--dry-run")
-        #expect(run.ending == .code(0), "\(run.errors)")
-        #expect(run.output.contains("route texts to store (not pictures: extension 'txt' is not one of jpg)"))
-        #expect(run.output.contains("key a/one.txt, then keep"))
+        let run = try await place.inlet(
+            "run", "--dry-run", code: 0, says: "route texts to store (not pictures: extension 'txt' is not one of jpg)",
+            "key a/one.txt, then keep", "rejected by pictures: 2 KiB is over the limit of 1 KiB",
+            "goes with \(place.drop.string)/a/one.txt", "2 files would be sent, 300 bytes",
+            "1 file ignored: no route takes it", "1 file ignored: a symlink", "1 file ignored: its name")
         #expect(run.output.contains(/key images\/[0-9a-f]{8}_two\.jpg, then archive/))
-        #expect(run.output.contains("rejected by pictures: 2 KiB is over the limit of 1 KiB"))
-        #expect(run.output.contains("goes with \(place.drop.string)/a/one.txt"))
-        #expect(run.output.contains("2 files would be sent, 300 bytes"))
-        #expect(run.output.contains("1 file ignored: no route takes it"))
-        #expect(run.output.contains("1 file ignored: a symlink"))
-        #expect(run.output.contains("1 file ignored: its name"))
-        #expect(try names(place.drop) == before)
-        #expect(!place.exists(place.state))
-        #expect(try names(place.library).isEmpty)
-    }
-
-    @Test func `programs get a line for every file`() async throws {
-        let place = try place()
-        let run = try await place.inlet("run", "--dry-run", "--json")
-        #expect(run.ending == .code(0), "\(run.errors)")
-        let verdicts = try run.objects().reduce(into: [String: String]()) { found, object in
+        let lines = try await place.inlet("run", "--dry-run", "--json", code: 0).objects()
+        let verdicts = lines.reduce(into: [String: String]()) { found, object in
             let name = FilePath(object["path"] as? String ?? "").lastComponent?.string ?? ""
             found[name] = object["verdict"] as? String
         }
@@ -84,36 +74,32 @@ import Testing
                 "one.txt": "planned", "one.srt": "along", "two.jpg": "planned", "large.jpg": "rejected",
                 "other.bin": "unmatched", "link": "irregular",
             ])
-        #expect(try await place.inlet("run", "--json").ending == .code(64))
+        try await place.inlet("run", "--json", code: 64)
+        #expect(try names(place.drop) == before)
+        #expect(!place.exists(place.state))
+        #expect(try names(place.library).isEmpty)
     }
 
-    @Test func `what the journal knows is said to be known, beside an agent and after it`() async throws {
+    @Test(arguments: [true, false])
+    func `what the journal knows is said to be known, beside an agent and after it, also where it was killed`(
+        _ isKilled: Bool
+    ) async throws {
         let place = try place()
         try place.configure(text: Self.text.replacing("on_success: archive", with: "on_success: keep"))
         let agent = try await place.run()
         try await settled(agent)
-        let beside = try await place.inlet("run", "--dry-run")
-        #expect(beside.ending == .code(0), "\(beside.errors)")
-        #expect(beside.output.contains("0 files would be sent"), "\(beside.output)")
-        #expect(beside.output.contains("known already"))
+        try await place.inlet("run", "--dry-run", code: 0, says: "0 files would be sent", "known already")
+        if isKilled {
+            try await agent.kill()
+            try await place.inlet("run", "--dry-run", code: 0, says: "0 files would be sent")
+            return
+        }
         #expect(try await agent.stop() == .code(0))
         let before = try names(place.state)
-        let after = try await place.inlet("run", "--dry-run")
-        #expect(after.output.contains("0 files would be sent"), "\(after.output)")
+        try await place.inlet("run", "--dry-run", code: 0, says: "0 files would be sent")
         #expect(try names(place.state) == before)
         try place.put("new.txt", bytes(5))
-        #expect(try await place.inlet("run", "--dry-run").output.contains("1 file would be sent, 5 bytes"))
-    }
-
-    @Test func `a killed agent's journal is read as far as it came`() async throws {
-        let place = try place()
-        try place.configure(text: Self.text.replacing("on_success: archive", with: "on_success: keep"))
-        let agent = try await place.run()
-        try await settled(agent)
-        try await agent.kill()
-        let after = try await place.inlet("run", "--dry-run")
-        #expect(after.ending == .code(0), "\(after.errors)")
-        #expect(after.output.contains("0 files would be sent"), "\(after.output)")
+        try await place.inlet("run", "--dry-run", says: "1 file would be sent, 5 bytes")
     }
 
     @Test func `a wrong configuration and a journal that is none are 78`() async throws {
@@ -121,28 +107,58 @@ import Testing
         try FileManager.default.createDirectory(atPath: place.state.string, withIntermediateDirectories: true)
         try Data(repeating: 0x41, count: 9000).write(
             to: URL(fileURLWithPath: place.state.appending("journal.sqlite").string))
-        let broken = try await place.inlet("run", "--dry-run")
-        #expect(broken.ending == .code(78))
+        try await place.inlet("run", "--dry-run", code: 78)
         #expect(try names(place.state) == ["journal.sqlite"])
         try place.configure(text: "routes: [\n")
-        #expect(try await place.inlet("run", "--dry-run").ending == .code(78))
+        try await place.inlet("run", "--dry-run", code: 78)
     }
 
     @Test func `a journal that cannot be read is 78, named, and left as it is`() async throws {
         let place = try place()
         // Not even root can read it.
         try place.folder.makeDirectory("state/journal.sqlite")
-        let run = try await place.inlet("run", "--dry-run")
-        #expect(run.ending == .code(78), "\(run.output)")
-        #expect(run.errors.contains("\(place.state)/journal.sqlite: ") && run.output.isEmpty, "\(run.errors)")
+        let run = try await place.inlet("run", "--dry-run", code: 78, errors: "\(place.state)/journal.sqlite: ")
+        #expect(run.output.isEmpty, "\(run.errors)")
         #expect(try names(place.state) == ["journal.sqlite"])
     }
 
     @Test func `a folder that is not there is named, and is no error`() async throws {
         let place = try Place()
         try FileManager.default.removeItem(atPath: place.drop.string)
-        let run = try await place.inlet("run", "--dry-run")
-        #expect(run.ending == .code(0))
-        #expect(run.errors.contains("not there yet"))
+        try await place.inlet("run", "--dry-run", code: 0, errors: "not there yet")
+    }
+}
+
+/// `inlet route` on what no route is asked about.
+@Suite struct RouteIgnoredTests {
+    @Test(arguments: [
+        (".DS_Store", "'.DS_Store' is on the built-in list of names that are never a user's file: .DS_Store"),
+        ("@eaDir/a.jpg", "'@eaDir' is on the built-in list of names that are never a user's file: @eaDir"),
+        ("raw/a.bak", "it matches '*.bak' of the folder's 'ignore'"),
+    ])
+    func `an ignored file is said to be that, by what, and no route takes it`(name: String, reason: String) async throws
+    {
+        let place = try Place(watch: ["ignore: [\"*.bak\"]"])
+        try place.put(FilePath(name), bytes(10))
+        let said = try await place.inlet("route", place.drop.pushing(FilePath(name)).string, code: 1)
+        #expect(said.output == "\(place.drop)/\(name)\n  ignored: \(reason)\n", "\(said.output)")
+    }
+}
+
+/// What `inlet route` says of `derive:`.
+@Suite struct DeriveRouteTests {
+    @Test func `route says what would be made of a file, by which program and under which key`() async throws {
+        let place = try Place(route: [
+            "derive: [{ name: copy, command: [cp, \"{in}\", \"{out}\"], extensions: [mp4], suffix: .copy.txt }, "
+                + "{ name: none, command: [no-such-program, \"{in}\", \"{out}\"], suffix: .none }]"
+        ])
+        try place.put("a/clip.mp4", Data("content".utf8))
+        try place.put("a/words.txt", Data("content".utf8))
+        try await place.inlet(
+            "route", place.drop.appending("a").appending("clip.mp4").string, code: 0,
+            says: "derives  copy: a/clip.mp4.copy.txt, made by /", "/cp, to store",
+            "derives  none: there is no program 'no-such-program'")
+        let words = try await place.inlet("route", place.drop.appending("a").appending("words.txt").string)
+        #expect(!words.output.contains("derives  copy"), "\(words.output)")
     }
 }

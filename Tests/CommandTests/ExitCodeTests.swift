@@ -13,10 +13,9 @@ import Testing
         let line =
             try #require(
                 text.split(separator: "\n", omittingEmptySubsequences: false).firstIndex { $0.contains("setle") }) + 1
-        let run = try await place.inlet("run")
-        #expect(run.ending == .code(78))
-        #expect(run.errors.contains("\(place.configuration.string):\(line):5: unknown key 'setle'"), "\(run.errors)")
-        #expect(run.errors.contains("did you mean 'settle'?"))
+        let run = try await place.inlet(
+            "run", code: 78, errors: "\(place.configuration.string):\(line):5: unknown key 'setle'",
+            "did you mean 'settle'?")
         let shown = run.errors.split(separator: "\n")
         let caret = try #require(shown.firstIndex { $0.contains("^") && $0.allSatisfy { " ^".contains($0) } })
         let column = shown[caret].prefix { $0 == " " }.count
@@ -27,21 +26,18 @@ import Testing
         let place = try Place()
         try place.configure(text: "watch: [\n")
         for command in ["run", "check", "status", "receipts", "pause", "resume"] {
-            let result = try await place.inlet(command)
-            #expect(result.ending == .code(78), "\(command): \(result.errors)")
+            let result = try await place.inlet(command, code: 78)
             #expect(result.output.isEmpty)
         }
     }
 
     @Test func `no configuration is 78 and names the places that were searched`() async throws {
         let folder = try TemporaryDirectory()
-        let process = try InletProcess(["run"], in: folder.path)
-        #expect(try await process.ending() == .code(78))
-        #expect(process.errors.contains("--config FILE"))
-        #expect(process.errors.contains(folder.path.appending(".config").appending("inlet").string))
-        let named = try InletProcess(["run", "--config", "absent.yaml"], in: folder.path)
-        #expect(try await named.ending() == .code(78))
-        #expect(named.errors.contains("absent.yaml"))
+        try await InletProcess.run(
+            ["run"], in: folder.path, code: 78, errors: "--config FILE",
+            folder.path.appending(".config").appending("inlet").string)
+        try await InletProcess.run(
+            ["run", "--config", "absent.yaml"], in: folder.path, code: 78, errors: "absent.yaml")
     }
 
     @Test func `a configuration is found through a symlink, as dotfiles have it`() async throws {
@@ -50,34 +46,28 @@ import Testing
         try folder.makeDirectory(".config/inlet")
         try FileManager.default.createSymbolicLink(
             atPath: folder.path.pushing(".config/inlet/inlet.yaml").string, withDestinationPath: file.string)
-        let process = try InletProcess(["config", "show"], in: folder.path)
-        #expect(try await process.ending() == .code(0), "\(process.errors)")
+        try await InletProcess.run(["config", "show"], in: folder.path, code: 0)
     }
 
     @Test func `what cannot be read or is wrong is said, and is not taken for nothing`() async throws {
         let folder = try TemporaryDirectory()
         let launcher = ["/bin/sh", "-c", "exec \"$@\" < /", "sh"]
-        let tail = try InletProcess(["tail", "-"], in: folder.path, launcher: launcher)
-        #expect(try await tail.ending() == .code(1))
-        #expect(tail.errors.contains("standard input cannot be read"), "\(tail.errors)")
+        try await InletProcess.run(
+            ["tail", "-"], in: folder.path, launcher: launcher, code: 1, errors: "standard input cannot be read")
         // It says which proxy the way of a download is.
         let wrong = try folder.write("proxy: [\n".utf8, to: "wrong.yaml")
-        let fetch = try InletProcess(
-            ["fetch", "http://127.0.0.1:1/a.mov", "--config", wrong.string], in: folder.path)
-        #expect(try await fetch.ending() == .code(78), "\(fetch.errors)")
+        try await InletProcess.run(
+            ["fetch", "http://127.0.0.1:1/a.mov", "--config", wrong.string], in: folder.path, code: 78)
         let place = try Place()
         let loop = place.drop.appending("loop").string
         try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
-        let route = try await place.inlet("route", loop + "/a.bin")
-        #expect(route.output.contains("cannot be looked at: "), "\(route)")
+        try await place.inlet("route", loop + "/a.bin", says: "cannot be looked at: ")
     }
 
     @Test func `a configuration with nothing to watch is 78`() async throws {
         let place = try Place()
         try place.configure(text: "state_dir: state\n")
-        let result = try await place.inlet("run")
-        #expect(result.ending == .code(78))
-        #expect(result.errors.contains("no watch"))
+        try await place.inlet("run", code: 78, errors: "no watch")
     }
 
     @Test func `wrong usage is 64`() async throws {
@@ -85,8 +75,7 @@ import Testing
         for arguments in [
             ["bogus"], ["run", "--bogus"], ["send"], ["queue", "show"], ["queue", "clear"], ["queue", "retry"],
         ] {
-            let process = try InletProcess(arguments, in: folder.path)
-            #expect(try await process.ending() == .code(64), "\(arguments): \(process.errors)")
+            let process = try await InletProcess.run(arguments, in: folder.path, code: 64)
             #expect(!process.errors.isEmpty)
         }
     }
@@ -95,32 +84,34 @@ import Testing
         let place = try Place()
         for _ in 0..<5 {
             let agent = try place.start("run")
-            let status = try await place.inlet("status")
-            #expect(status.ending == .code(0), "\(status.errors)")
+            try await place.inlet("status", code: 0)
             agent.signal(SIGKILL)
             _ = try await agent.ending()
-            #expect(try await place.inlet("status").ending == .code(0))
+            try await place.inlet("status", code: 0)
         }
     }
 
     @Test func `a second agent on the same state_dir is 75 and leaves the first alone`() async throws {
         let place = try Place()
         let first = try await place.run()
-        let second = try await place.inlet("run")
-        #expect(second.ending == .code(75))
-        #expect(second.errors.contains("another inlet is running"))
+        try await place.inlet("run", code: 75, errors: "another inlet is running")
         try place.put("still works.txt", bytes(10))
         try await first.line("job.finished")
         #expect(try await first.stop() == .code(0))
-        #expect(try await place.inlet("status").ending == .code(0))
+        try await place.inlet("status", code: 0)
+    }
+
+    /// The lock of an agent in the hands of somebody else.
+    private func heldLock(_ place: Place) throws -> FileHandle {
+        let lock = try FileHandle(
+            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
+        #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
+        return lock
     }
 
     @Test func `an agent waits for a lock that no agent holds`() async throws {
         let place = try Place()
-        try place.folder.makeDirectory("state")
-        let lock = try FileHandle(
-            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
-        #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
+        let lock = try heldLock(place)
         // It has come to the lock once it has closed the file again.
         let closings = inotify_init1(O_NONBLOCK | O_CLOEXEC)
         defer { close(closings) }
@@ -135,38 +126,31 @@ import Testing
 
     @Test func `a lock that stays held is 75 in the end`() async throws {
         let place = try Place()
-        try place.folder.makeDirectory("state")
-        let lock = try FileHandle(
-            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
-        #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
-        let agent = try await place.inlet("run")
-        #expect(agent.ending == .code(75) && agent.errors.contains("another inlet is running"), "\(agent.errors)")
+        let lock = try heldLock(place)
+        try await place.inlet("run", code: 75, errors: "another inlet is running")
+        withExtendedLifetime(lock) {}
     }
 
     @Test func `a check with an unreachable destination is 69, with a missing folder 1, and 0 when all is fine`()
         async throws
     {
         try await withSpiral { place, _ in
-            let fine = try await place.inlet("check")
-            #expect(fine.ending == .code(0), "\(fine.output)")
-            #expect(fine.output.contains("writer check"))
-            #expect(fine.output.contains("✓ state_dir: \(place.state) is ours to use"), "\(fine.output)")
+            try await place.inlet("check", code: 0, says: "writer check", "✓ state_dir: \(place.state) is ours to use")
             try FileManager.default.removeItem(atPath: place.drop.string)
-            let warned = try await place.inlet("check")
-            #expect(warned.ending == .code(1), "\(warned.output)")
-            #expect(warned.output.contains("not there yet"))
+            let warned = try await place.inlet(
+                "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → make it or mount its disk")
+            #expect(warned.output.hasSuffix("\n1 warning: see to watch \(place.drop)\n"), "\(warned.output)")
             try place.configure(.spiral(try FreePort.any()))
-            let down = try await place.inlet("check")
-            #expect(down.ending == .code(69), "\(down.output)")
-            #expect(down.output.contains("destination store"))
+            let down = try await place.inlet("check", code: 69, says: "destination store", "    → is the server up")
+            let last = "\n1 warning, 1 error: see to destination store, watch \(place.drop)\n"
+            #expect(down.output.hasSuffix(last), "\(down.output)")
         }
     }
 
     @Test func `a check with a wrong key says so and is 69`() async throws {
         try await withSpiral { place, _ in
             try place.configure(replacing: ConfigText.apiKey, with: "another-key-5512")
-            let result = try await place.inlet("check")
-            #expect(result.ending == .code(69), "\(result.output)")
+            let result = try await place.inlet("check", code: 69)
             let said = result.output.split(separator: "\n").drop { !$0.hasPrefix("✗ ") }.prefix(2)
             #expect(said.first?.hasPrefix("✗ destination store: ") == true, "\(result.output)")
             #expect(said.first?.contains("was answered with 401") == true, "\(result.output)")
@@ -179,30 +163,19 @@ import Testing
 
     @Test func `check --upload stores a test object and says how it was verified`() async throws {
         try await withSpiral { place, sandbox in
-            let result = try await place.inlet("check", "--upload")
-            #expect(result.ending == .code(0), "\(result.output)")
-            #expect(result.output.contains("stored a test object, verified by"))
+            try await place.inlet("check", "--upload", code: 0, says: "stored a test object, verified by")
             #expect(sandbox.objects().map(\.key).allSatisfy { $0.hasPrefix("inlet-check/") })
             #expect(sandbox.objects().count == 1)
             #expect(sandbox.openUploads().isEmpty)
         }
         let place = try Place()
-        let result = try await place.inlet("check", "--upload")
-        #expect(result.ending == .code(0), "\(result.output)")
-        #expect(result.output.contains("was removed"))
+        try await place.inlet("check", "--upload", code: 0, says: "was removed")
     }
 
     @Test func `sending a refused file is 1`() async throws {
-        var config = ConfigText()
-        config.route.append("validate: { extensions: [txt] }")
-        let place = try Place(config)
+        let place = try Place(route: ["validate: { extensions: [txt] }"])
         let file = try place.folder.write(bytes(10), to: "program.exe")
-        let result = try await place.inlet("send", file.string)
-        #expect(result.ending == .code(1))
-        #expect(result.errors.contains("extension 'exe' is not allowed"))
-        let absent = try await place.inlet("send", "absent.txt")
-        #expect(absent.ending == .code(1))
-        #expect(absent.errors.contains("not there"))
+        try await place.inlet("send", file.string, code: 1, errors: "extension 'exe' is not allowed")
     }
 
     @Test func `the help of every command has an example`() async throws {
@@ -219,10 +192,9 @@ import Testing
             ["", " list", " get", " create", " update", " delete"].map { "roboscope \(kind)\($0)" }
         }
         for command in commands + kinds {
-            let process = try InletProcess(command.split(separator: " ").map(String.init) + ["--help"], in: folder.path)
-            #expect(try await process.ending() == .code(0))
-            #expect(process.output.contains("Example"), "inlet \(command)")
-            #expect(process.output.contains("inlet \(command)"), "inlet \(command)")
+            try await InletProcess.run(
+                command.split(separator: " ").map(String.init) + ["--help"], in: folder.path, code: 0, says: "Example",
+                "inlet \(command)")
         }
     }
 }
@@ -253,5 +225,98 @@ enum FreePort {
                 bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
+    }
+}
+
+/// The groups, remedies and the sum of `inlet check`.
+@Suite struct CheckListTests {
+    @Test func `checks stand in groups, and all that is fine is summed up`() async throws {
+        let result = try await Place().inlet("check")
+        #expect(result.ending == .code(0), "\(result.output)")
+        let titles = ["Configuration", "Folders", "Watch", "Destinations", "System"]
+        let lines = result.output.split(separator: "\n").map(String.init)
+        #expect(lines.filter(titles.contains) == titles, "\(result.output)")
+        let checks = lines.filter { $0.hasPrefix("✓ ") }.count
+        #expect(lines.last == "All \(checks) checks are fine." && checks > 5)
+    }
+
+    @Test func `programs get one object, with the code that it exits with`() async throws {
+        let place = try Place()
+        try FileManager.default.removeItem(atPath: place.drop.string)
+        let result = try await place.inlet("check", "--json", code: 1)
+        let object = try result.object()
+        #expect(object["warnings"] as? Int == 1 && object["errors"] as? Int == 0 && object["exit_code"] as? Int == 1)
+        let checks = try #require(object["checks"] as? [[String: Any]])
+        let warning = try #require(checks.first { $0["grade"] as? String == "warning" })
+        #expect(warning["group"] as? String == "watch" && warning["check"] as? String == "watch \(place.drop)")
+        #expect(warning["remedy"] is String && checks.contains { $0["grade"] as? String == "ok" })
+    }
+}
+
+/// What shells complete.
+@Suite struct CompletionTests {
+    /// The last line of a script that completes `words`, of which the last is being typed.
+    private func completions(_ words: [String], _ folder: FilePath) throws -> [String] {
+        let line = words.joined(separator: " ")
+        let script = """
+            source "$0" || exit 1
+            COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); COMP_LINE="\(line)"; COMP_POINT=${#COMP_LINE}
+            _inlet "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+            printf '%s\\n' "${COMPREPLY[@]}"
+            """
+        let bash = Process()
+        let output = Pipe()
+        bash.executableURL = URL(fileURLWithPath: "/bin/bash")
+        bash.arguments = ["-c", script, folder.appending("inlet.bash").string] + words
+        bash.standardOutput = output
+        bash.standardInput = FileHandle.nullDevice
+        try bash.run()
+        let text = try output.fileHandleForReading.readToEnd() ?? Data()
+        bash.waitUntilExit()
+        #expect(bash.terminationStatus == 0)
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+    }
+
+    @Test func `the three files are written, and bash completes commands, states and what the configuration names`()
+        throws
+    {
+        let place = try Place(top: ["notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }"])
+        let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
+        try Tool.run("/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.string, inlet)
+        for name in ["inlet.bash", "_inlet", "inlet.fish"] {
+            #expect(try place.content(folder.appending(name)).count > 1000, "\(name)")
+        }
+        try Tool.run("/bin/bash", "-n", folder.appending("inlet.bash").string)
+        let file = place.configuration.string
+        for (words, offered) in [
+            (["sta"], "status"), (["queue", "list", "--state", "fa"], "failed"),
+            (["pause", "--config", file, "st"], "store"), (["send", "--config", file, "--to", ""], "store"),
+            (["limit", "--config", file, "--to", "s"], "store"),
+            (["verify", "--config", file, "--destination", ""], "store"),
+            (["fetch", "--config", file, "--from", ""], "store"), (["resume", "--config", file, "s"], "store"),
+            (["queue", "list", "--config", file, "--destination", ""], "store"),
+            (["queue", "retry", "--config", file, "--route", "a"], "all"),
+            (["queue", "list", "--config", file, "--route", ""], "all"),
+            (["resume", "--config", file, "--root", "/"], place.drop.string),
+            (["notify", "test", "--config", file, "b"], "bell"),
+        ] {
+            #expect(try completions([inlet] + words, folder) == [offered], "\(words)")
+        }
+        #expect(try completions([inlet, "pause", "--config", file + ".none", "st"], folder) == [])
+    }
+
+    private static let otherShells = [("/usr/bin/zsh", "_inlet"), ("/usr/bin/fish", "inlet.fish")].filter { shell, _ in
+        FileManager.default.isExecutableFile(atPath: shell)
+    }
+
+    @Test(.enabled(if: !otherShells.isEmpty, "needs zsh or fish"), arguments: otherShells)
+    func `other shells can read theirs`(shell: String, name: String) throws {
+        let folder = try TemporaryDirectory()
+        try Tool.run(
+            "/bin/sh", Repository.root.appending("packaging/docs/completions.sh").string, folder.path.string,
+            BuiltBinary.path().string)
+        try Tool.run(shell, "-n", folder.path.appending(name).string)
     }
 }

@@ -24,8 +24,7 @@ import Testing
     func `an object comes back by its key, byte for byte`(_ size: Int) async throws {
         try await withFilm(bytes(size)) { place, _ in
             let target = place.folder.path.appending("copy.mov")
-            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string, code: 0)
             #expect(try place.content(target) == bytes(size))
             #expect(fetched.output.contains("film.mov → \(target.string)"))
             #expect(!(fetched.output + fetched.errors).contains("X-Amz"))
@@ -35,20 +34,16 @@ import Testing
     @Test func `a store that speaks S3 gives its objects too, under their names into a folder`() async throws {
         try await withS3 { place, sandbox in
             let content = bytes(6 << 20)
-            let agent = try await place.run()
             try place.put("gigs/a film.mov", content)
-            try await agent.line("job.finished")
-            #expect(try await agent.stop() == .code(0))
+            try await place.runUntil("job.finished")
             sandbox.faults.add(S3Fault(.truncateAnswer(afterBytes: 1 << 20), at: .getObject, times: 3))
             let folder = try place.folder.makeDirectory("fetched")
-            let fetched = try await place.inlet(
-                "fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            try await place.inlet("fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string, code: 0)
             #expect(try place.content(folder.appending("a_film.mov")) == content)
             #expect(sandbox.traffic.counts[.getObject] == 4)
             try place.configure(replacing: "sandbox-secret-93f1", with: "another-secret")
-            let refused = try await place.inlet("fetch", "gigs/a_film.mov", "-o", folder.appending("b").string)
-            #expect(refused.ending == .code(69), "\(refused.errors)")
+            let refused = try await place.inlet(
+                "fetch", "gigs/a_film.mov", "-o", folder.appending("b").string, code: 69)
             #expect(!refused.errors.contains("another-secret"))
         }
     }
@@ -56,22 +51,21 @@ import Testing
     @Test func `an address needs no configuration`() async throws {
         try await withFilm { place, sandbox in
             let address = "http://127.0.0.1:\(try await sandbox.port())/public/film.mov"
-            let plain = try InletProcess(["fetch", address], in: place.folder.path.appending("drop"))
-            #expect(try await plain.ending() == .code(0), "\(plain.errors)")
+            try await InletProcess.run(["fetch", address], in: place.folder.path.appending("drop"), code: 0)
             #expect(try place.content(place.drop.appending("film.mov")) == bytes(3 << 20))
             sandbox.faults.add(
                 Fault(.redirect(to: "/public/film.mov?again=1"), at: .read),
                 Fault(.redirect(to: address), at: .read))
-            let led = try InletProcess(["fetch", address, "-o", "led.mov"], in: place.folder.path)
-            #expect(try await led.ending() == .code(0), "\(led.errors)")
+            try await InletProcess.run(["fetch", address, "-o", "led.mov"], in: place.folder.path, code: 0)
             #expect(try place.content(place.folder.path.appending("led.mov")) == bytes(3 << 20))
             sandbox.faults.add(Fault(.redirect(to: address), at: .read, times: nil))
-            let circle = try InletProcess(["fetch", address, "-o", "circle.mov"], in: place.folder.path)
-            #expect(try await circle.ending() == .code(1) && circle.errors.contains("[redirected]"), "\(circle.errors)")
+            try await InletProcess.run(
+                ["fetch", address, "-o", "circle.mov"], in: place.folder.path, code: 1, errors: "[redirected]")
             sandbox.faults.clear()
-            let foreign = try InletProcess(["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path)
-            #expect(try await foreign.ending() == .code(1))
-            #expect(foreign.errors.contains("is not encrypted") && !foreign.errors.contains("allow_http"))
+            let foreign = try await InletProcess.run(
+                ["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path, code: 1,
+                errors: "is not encrypted")
+            #expect(!foreign.errors.contains("allow_http"))
         }
     }
 
@@ -87,62 +81,108 @@ import Testing
             try await killed.kill()
             #expect(!place.exists(target))
             sandbox.faults.clear()
-            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
-            #expect(fetched.output.contains("of it from before"), "\(fetched.output)")
+            try await place.inlet("fetch", "film.mov", "-o", target.string, code: 0, says: "of it from before")
             #expect(try place.content(target) == content)
             let left = try FileManager.default.contentsOfDirectory(atPath: place.folder.path.string)
             #expect(!left.contains { $0.hasPrefix(".copy.mov") })
         }
     }
 
-    @Test func `a file that is there is left alone unless it may be replaced`() async throws {
-        try await withFilm { place, _ in
-            let target = try place.folder.write(bytes(5), to: "mine.mov")
-            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(refused.ending == .code(1) && refused.errors.contains("is there already; --force replaces it"))
-            #expect(try place.content(target) == bytes(5))
-            let replaced = try await place.inlet("fetch", "film.mov", "-o", target.string, "--force")
-            #expect(replaced.ending == .code(0), "\(replaced.errors)")
-            #expect(try place.content(target) == bytes(3 << 20))
-        }
-    }
-
-    @Test func `another checksum than the one that was said leaves no file`() async throws {
+    @Test func `a file that is there is left alone unless it may be replaced, and another checksum leaves none`()
+        async throws
+    {
         try await withFilm(bytes(0)) { place, _ in
-            let target = place.folder.path.appending("copy.mov")
-            let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+            let target = try place.folder.write(bytes(5), to: "mine.mov")
+            let fetch = ["fetch", "film.mov", "-o", target.string]
+            try await place.inlet(fetch, code: 1, errors: "is there already; --force replaces it")
+            #expect(try place.content(target) == bytes(5))
+            try await place.inlet(fetch + ["--force"], code: 0)
+            #expect(try place.content(target) == bytes(0))
+            try FileManager.default.removeItem(atPath: target.string)
             let wrong = String(repeating: "0", count: 64)
-            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", wrong)
-            #expect(refused.ending == .code(1) && refused.errors.contains("[corrupted]"), "\(refused.errors)")
+            try await place.inlet(fetch + ["--sha256", wrong], code: 1, errors: "[corrupted]")
             #expect(!place.exists(target))
-            let taken = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", empty)
-            #expect(taken.ending == .code(0), "\(taken.errors)")
-            #expect(taken.output.contains("sha256 checked"))
+            let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+            try await place.inlet(fetch + ["--sha256", empty], code: 0, says: "sha256 checked")
         }
     }
 
     @Test func `what cannot be fetched says so with the code for it`() async throws {
         try await withFilm { place, _ in
-            let missing = try await place.inlet("fetch", "nothing.mov")
-            #expect(missing.ending == .code(1) && missing.errors.contains("[not_found]"), "\(missing.errors)")
-            let unknown = try await place.inlet("fetch", "film.mov", "--from", "stor", "-o", "there.mov")
-            #expect(unknown.ending == .code(78) && unknown.errors.contains("no destination 'stor'"), "\(unknown)")
+            try await place.inlet("fetch", "nothing.mov", code: 1, errors: "[not_found]")
+            try await place.inlet(
+                "fetch", "film.mov", "--from", "stor", "-o", "there.mov", code: 78, errors: "no destination 'stor'")
             for arguments in [
                 ["fetch", "film.mov", "--sha256", "12"], ["fetch", "https://cdn.example/"],
                 ["fetch", "https://cdn.example/a.mov", "--from", "store"],
             ] {
-                #expect(try await place.inlet(arguments).ending == .code(64), "\(arguments)")
+                try await place.inlet(arguments, code: 64)
             }
             let folder = place.folder.path.appending("none")
-            let nowhere = try await place.inlet("fetch", "film.mov", "-o", folder.appending("a.mov").string)
-            #expect(nowhere.ending == .code(1) && nowhere.errors.contains("folder \(folder.string) is not there"))
+            try await place.inlet(
+                "fetch", "film.mov", "-o", folder.appending("a.mov").string, code: 1,
+                errors: "folder \(folder.string) is not there")
             try place.configure(.spiral(try FreePort.any()))
-            let away = try await place.inlet("fetch", "film.mov", "-o", "there.mov")
-            #expect(away.ending == .code(69), "\(away.errors)")
+            try await place.inlet("fetch", "film.mov", "-o", "there.mov", code: 69)
         }
         let place = try Place()
-        let none = try await place.inlet("fetch", "film.mov", "--from", "store")
-        #expect(none.ending == .code(78) && none.errors.contains("of type folder, whose objects cannot be fetched"))
+        try await place.inlet(
+            "fetch", "film.mov", "--from", "store", code: 78, errors: "of type folder, whose objects cannot be fetched")
+    }
+}
+
+/// The commands that look into a bucket.
+@Suite(.serialized) struct S3Tests {
+    @Test(arguments: ["overwrite", "version", "fail"])
+    func `check --upload stores a test object, and removes it`(_ ifExists: String) async throws {
+        try await withS3("if_exists: \(ifExists)") { place, sandbox in
+            let result = try await place.inlet(
+                "check", "--upload", code: 0, says: "stored a test object, verified by", "the test object was removed",
+                "composed one of parts, verified by")
+            #expect(result.output.contains("the store honours If-None-Match, which") == (ifExists != "overwrite"))
+            #expect(sandbox.objects().isEmpty && sandbox.openUploads().isEmpty)
+            #expect(sandbox.traffic.counts[.putObject] == (ifExists == "overwrite" ? 1 : 2))
+        }
+    }
+
+    @Test func `check --upload warns of a store that overwrites all the same`() async throws {
+        try await withS3("if_exists: version") { place, sandbox in
+            // The test object goes its way; the second PUT is taken as if nothing had been asked.
+            sandbox.faults.add(
+                S3Fault(.delay(.zero), at: .putObject), S3Fault(.reply(FaultReply(200, body: "")), at: .putObject))
+            try await place.inlet(
+                "check", "--upload", code: 1,
+                says: "the store ignores If-None-Match: if_exists fail and version would overwrite")
+            #expect(sandbox.objects().isEmpty)
+        }
+    }
+
+    @Test func `a listing has length, time and key of what is there`() async throws {
+        try await withS3 { place, sandbox in
+            for name in ["a.bin", "b.bin"] {
+                let file = try place.folder.write(bytes(name == "a.bin" ? 10 : 3000), to: FilePath(name))
+                try await place.inlet("send", file.string, code: 0)
+            }
+            let all = try await place.inlet("storage", "list", "store", code: 0)
+            let line = /\s+(\d+)  20\d\d-\d\d-\d\dT\S+  (.+)/
+            let told = all.output.split(separator: "\n").map { $0.wholeMatch(of: line).map { "\($0.1) \($0.2)" } }
+            #expect(told == ["10 a.bin", "3000 b.bin"], "\(all.output)")
+            let one = try await place.inlet("storage", "list", "store", "b", "--json").objects()
+            #expect(one.map { $0["key"] as? String } == ["b.bin"] && one.first?["size"] as? Int == 3000)
+            #expect(sandbox.objects().map(\.key) == ["a.bin", "b.bin"])
+        }
+    }
+
+    @Test func `what a store says of its objects does not reach the terminal raw`() async throws {
+        try await withS3("if_exists: overwrite") { place, sandbox in
+            let listing = """
+                <ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a&#10;b</Key>\
+                <LastModified>2026&#27;[31m&#10;-11-21</LastModified><Size>12</Size></Contents></ListBucketResult>
+                """
+            let reply = FaultReply(200, type: "application/xml", body: listing)
+            sandbox.faults.add(S3Fault(.reply(reply), at: .listObjects))
+            let result = try await place.inlet("storage", "list", "store", code: 0)
+            #expect(result.output.trimmingPrefix { $0 == " " } == "12  2026\\x1B[31m\\x0A-11-21  a\\x0Ab\n")
+        }
     }
 }

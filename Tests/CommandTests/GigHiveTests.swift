@@ -26,34 +26,27 @@ import Testing
             #expect(details["asset_id"] == String(asset.id) && details["status"] == "201")
             #expect(details["answer"]?.contains(asset.sha256.hex) == true)
             #expect(delivery["digest"] as? String == asset.sha256.description)
-            let shown = try await place.inlet("queue", "show", "1")
-            #expect(shown.output.contains("asset_id"))
+            let shown = try await place.inlet("queue", "show", "1", says: "asset_id")
             for text in [receipts.output, shown.output, agent.output, agent.errors] {
                 #expect(!text.contains(gigHivePassword))
                 #expect(text.firstRange(of: /delete_token\W+[0-9a-f]{8}/) == nil)
             }
-            let deleted = try await place.inlet("gighive", "delete", "1")
-            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            let deleted = try await place.inlet("gighive", "delete", "1", code: 0)
             #expect(deleted.output.contains("asset \(asset.id) is deleted"))
             #expect(sandbox.assets() == [])
-            let again = try await place.inlet("gighive", "delete", "1")
-            #expect(again.ending == .code(1) && again.errors.contains("no token"))
+            try await place.inlet("gighive", "delete", "1", code: 1, errors: "no token")
             #expect(try await agent.stop() == .code(0))
         }
     }
 
     @Test func `without an agent the journal has the token`() async throws {
         try await withGigHive("transport: tus") { place, sandbox in
-            let agent = try await place.run()
             try place.put("film.mov", bytes(Self.chunk + 1))
-            try await agent.line("job.finished")
-            #expect(try await agent.stop() == .code(0))
+            try await place.runUntil("job.finished")
             #expect(sandbox.assets().first?.size == Int64(Self.chunk + 1))
-            let deleted = try await place.inlet("gighive", "delete", "1")
-            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            try await place.inlet("gighive", "delete", "1", code: 0)
             #expect(sandbox.assets() == [])
-            let nothing = try await place.inlet("gighive", "delete", "99")
-            #expect(nothing.ending == .code(1) && nothing.errors.contains("there is no job 99"))
+            try await place.inlet("gighive", "delete", "99", code: 1, errors: "there is no job 99")
         }
     }
 
@@ -63,8 +56,7 @@ import Testing
             let file = try place.folder.write(content, to: "film.mov")
             let killed = try place.start("send", file.string, environment: ["INLET_FAILPOINT": "partUploaded:2"])
             #expect(try await killed.ending() == .signal(SIGKILL))
-            let sent = try await place.inlet("send", file.string)
-            #expect(sent.ending == .code(0), "\(sent.errors)")
+            try await place.inlet("send", file.string, code: 0)
             let traffic = sandbox.traffic
             #expect(traffic.counts[.tusCreate] == 1 && (traffic.counts[.tusHead] ?? 0) >= 1)
             #expect(traffic.bytesReceived <= Int64(content.count + Self.chunk + 4096))
@@ -77,15 +69,14 @@ import Testing
             try await withGigHive("transport: tus") { place, sandbox in
                 let content = bytes(Self.chunk + 1)
                 try place.put("film.mov", content)
-                let killed = try place.start("run", environment: ["INLET_FAILPOINT": failpoint])
-                #expect(try await killed.ending() == .signal(SIGKILL), "\(failpoint)")
+                try await place.die(at: failpoint)
                 let agent = try await place.run()
                 try await agent.line("job.finished")
                 #expect(try await agent.stop() == .code(0), "\(failpoint)")
                 #expect(sandbox.assets().count == 1 && sandbox.openUploads() == [])
                 #expect(sandbox.traffic.counts[.tusPatch] == 2, "\(failpoint)")
                 // The token outlives the kill: the answer was in the journal before anything else.
-                #expect(try await place.inlet("gighive", "delete", "1").ending == .code(0), "\(failpoint)")
+                try await place.inlet("gighive", "delete", "1", code: 0)
             }
         }
     }
@@ -117,8 +108,7 @@ import Testing
                 #expect(sandbox.assets().map(\.entries.count) == [1], "\(what)")
                 #expect(try place.content(#require(sandbox.assets().first).path) == content, "\(what)")
                 // Of the one whose answer was lost the server gave its token away unheard.
-                let deleted = try await place.inlet("gighive", "delete", "1")
-                #expect(deleted.ending == .code(failpoint == "beforeComplete" ? 1 : 0), "\(what): \(deleted.errors)")
+                try await place.inlet("gighive", "delete", "1", code: failpoint == "beforeComplete" ? 1 : 0)
             }
         }
     }
@@ -135,34 +125,28 @@ import Testing
             #expect(said.contains("is 3 MiB, over the limit of 2 MiB (max_upload_bytes); nothing was sent"), "\(said)")
             #expect(sandbox.traffic.bytesReceived == 0 && sandbox.assets() == [])
             let fitting = try place.folder.write(bytes(2 << 20), to: "fitting.mov")
-            let sent = try await place.inlet("send", fitting.string)
-            #expect(sent.ending == .code(0), "\(sent.errors)")
+            try await place.inlet("send", fitting.string, code: 0)
             #expect(sandbox.assets().map(\.size) == [2_097_152])
             try place.configure(replacing: "2097152", with: "lots")
-            let wrong = try await place.inlet("check")
-            #expect(wrong.ending == .code(78) && wrong.errors.contains("'lots' is not a size"), "\(wrong.errors)")
+            try await place.inlet("check", code: 78, errors: "'lots' is not a size")
         }
     }
 
     @Test func `check logs in, and a test object comes and goes`() async throws {
         try await withGigHive { place, sandbox in
-            let checked = try await place.inlet("check", "--upload")
+            let checked = try await place.inlet(
+                "check", "--upload", says: "takes these credentials", "the test object was removed")
             #expect(checked.ending != .code(69) && checked.ending != .code(78), "\(checked.output)")
-            #expect(checked.output.contains("takes these credentials"))
-            #expect(checked.output.contains("the test object was removed"))
             #expect(sandbox.assets() == [])
             try place.configure(replacing: gigHivePassword, with: "wrong-canary")
-            let refused = try await place.inlet("check")
-            #expect(refused.ending == .code(69) && refused.output.contains("credentials"))
+            let refused = try await place.inlet("check", code: 69, says: "credentials")
             #expect(!refused.output.contains("wrong-canary"))
         }
     }
 
     @Test func `an unknown field is refused with its line`() async throws {
         try await withGigHive(route: ["with: { lable: x }"]) { place, _ in
-            let checked = try await place.inlet("check")
-            #expect(checked.ending == .code(78))
-            #expect(checked.errors.contains("unknown field 'lable' in with; did you mean 'label'?"))
+            try await place.inlet("check", code: 78, errors: "unknown field 'lable' in with; did you mean 'label'?")
         }
     }
 }

@@ -190,3 +190,100 @@ enum BuiltBinary {
 enum Repository {
     static let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
 }
+
+/// One line of the log: a JSON object whose fields are text, integers, flags or lists of text.
+struct LogLine: Sendable, CustomStringConvertible {
+    enum Field: Sendable, Equatable, Decodable {
+        case text(String)
+        case number(Int64)
+        case flag(Bool)
+        case list([String])
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let number = try? value.decode(Int64.self) {
+                self = .number(number)
+            } else if let text = try? value.decode(String.self) {
+                self = .text(text)
+            } else if let flag = try? value.decode(Bool.self) {
+                self = .flag(flag)
+            } else {
+                self = .list(try value.decode([String].self))
+            }
+        }
+    }
+
+    let description: String
+    let fields: [String: Field]
+
+    init(_ line: Substring) throws {
+        description = String(line)
+        fields = try JSONDecoder().decode([String: Field].self, from: Data(line.utf8))
+    }
+
+    var event: String { self["event"] ?? "" }
+
+    /// A field's text; nil where it is missing or no text.
+    subscript(name: String) -> String? {
+        if case .text(let text)? = fields[name] { text } else { nil }
+    }
+
+    func number(_ name: String) -> Int64? {
+        if case .number(let number)? = fields[name] { number } else { nil }
+    }
+
+    func flag(_ name: String) -> Bool? {
+        if case .flag(let flag)? = fields[name] { flag } else { nil }
+    }
+
+    /// Whether the field `path` ends with `name`.
+    func isAbout(_ name: String) -> Bool { self["path"]?.hasSuffix("/" + name) ?? false }
+}
+
+/// What a program has drawn on a terminal so far.
+final class DrawnText {
+    let terminal: PseudoTerminal
+    private(set) var all = ""
+
+    init(columns: Int, rows: Int) throws { terminal = try PseudoTerminal(columns: columns, rows: rows) }
+
+    /// Waits until `text` has been drawn; what was drawn before is left out the next time.
+    func wait(_ text: String, _ process: InletProcess) async throws {
+        try await process.wait("'\(text)' is drawn") {
+            all += terminal.drawn()
+            return all.contains(text)
+        }
+    }
+
+    func forget() {
+        _ = terminal.drawn()
+        all = ""
+    }
+
+    /// The lines of the last picture that was drawn whole; what colours are written of it is left in.
+    var picture: [Substring] {
+        let frames = all.components(separatedBy: "\u{1B}[H")
+        return frames.count < 3 ? [] : Substring(frames[frames.count - 2]).split(separator: "\r\n")
+    }
+}
+
+/// What other programs do to files.
+enum Tool {
+    static func run(_ program: String, _ arguments: String...) throws {
+        let process = try Process.run(URL(fileURLWithPath: program), arguments: arguments)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw InletProcess.Unexpected(description: "\(program) ended with \(process.terminationStatus)")
+        }
+    }
+
+    /// Writes to a path of any bytes.
+    static func write(_ content: Data, to path: [UInt8]) throws {
+        let number = (path + [0]).map { CChar(bitPattern: $0) }.withUnsafeBufferPointer { name in
+            name.baseAddress.map { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) } ?? -1
+        }
+        guard number >= 0 else { throw Errno(rawValue: errno) }
+        let file = FileDescriptor(rawValue: number)
+        try file.closeAfter { _ = try file.writeAll(content) }
+    }
+}

@@ -14,10 +14,7 @@ struct LandlockTests {
     }
 
     @Test func `the agent delivers and archives within its folders, and makes no file elsewhere`() async throws {
-        var config = ConfigText()
-        config.route += ["on_success: archive"]
-        let place = try Place(config)
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running(route: ["on_success: archive"])
         let line = try await agent.line("agent.confined")
         #expect(try #require(line.number("landlock")) >= 2)
         #expect(try field("NoNewPrivs", of: agent.id) == "1")
@@ -33,26 +30,22 @@ struct LandlockTests {
         let (readable, writable) = try await places(place)
         let own = [place.state, place.drop, place.library].map(\.string)
         #expect(Set(writable).subtracting(["/dev/null"]) == Set(own) && readable.contains("/etc"), "\(writable)")
-        try place.put("sub/a.bin", bytes(1000))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("sub/a.bin", bytes(1000), by: agent)
         #expect(try place.content(place.drop.pushing(".inlet/done/sub/a.bin")) == bytes(1000))
         #expect(try await agent.stop() == .code(0))
     }
 
     @Test func `a journal is backed up to where the agent may not write, by the command`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         let elsewhere = try TemporaryDirectory()
         let target = elsewhere.path.appending("journal.sqlite")
         for _ in 0..<2 {
-            let made = try await place.inlet("queue", "backup", target.string)
-            #expect(made.ending == .code(0) && made.output.contains(target.string), "\(made)")
+            try await place.inlet("queue", "backup", target.string, code: 0, says: target.string)
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path.string) == ["journal.sqlite"])
         #expect(try place.content(target).starts(with: Data("SQLite format 3".utf8)))
         let other = try elsewhere.write(bytes(10), to: "notes.txt")
-        let refused = try await place.inlet("queue", "backup", other.string)
-        #expect(refused.ending == .code(1) && refused.errors.contains("is no backup of a journal"), "\(refused)")
+        try await place.inlet("queue", "backup", other.string, code: 1, errors: "is no backup of a journal")
         let left = try FileManager.default.contentsOfDirectory(atPath: place.state.string)
         #expect(!left.contains { $0.hasPrefix("backup-for") }, "\(left)")
         #expect(try await agent.stop() == .code(0))
@@ -61,10 +54,7 @@ struct LandlockTests {
     /// Root may write everywhere: it is not a folder's mode that forbids it.
     @Test(arguments: [true, false])
     func `an agent could write elsewhere, and a confined one cannot`(_ isConfined: Bool) async throws {
-        var config = ConfigText()
-        config.top += ["landlock: \(isConfined ? "required" : "off")"]
-        let place = try Place(config)
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running(top: ["landlock: \(isConfined ? "required" : "off")"])
         try await agent.line(isConfined ? "agent.confined" : "agent.unconfined")
         let elsewhere = try TemporaryDirectory()
         let target = elsewhere.path.appending("journal.sqlite")
@@ -78,15 +68,13 @@ struct LandlockTests {
     }
 
     @Test func `a file that the agent gave up is sent by the command itself, others by the agent`() async throws {
-        let place = try Place()
-        let agent = try await place.run()
+        let (place, agent) = try await Place.running()
         let other = try TemporaryDirectory()
         let outside = try other.write(bytes(1000), to: "b.bin")
-        try place.put("a.bin", bytes(500))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") }
+        try await place.deliver("a.bin", bytes(500), by: agent)
         let environment = ["XDG_STATE_HOME": place.folder.path.appending("own").string]
-        let sent = try await place.inlet("send", outside.string, environment: environment)
-        #expect(sent.ending == .code(0) && sent.errors.contains("this command sends what lies elsewhere"), "\(sent)")
+        try await place.inlet(
+            "send", outside.string, environment: environment, code: 0, errors: "this command sends what lies elsewhere")
         #expect(agent.lines("job.started") { $0.isAbout("b.bin") }.isEmpty)
         let names = try FileManager.default.subpathsOfDirectory(atPath: place.library.string)
         #expect(names.contains { $0.hasSuffix("b.bin") }, "\(names)")
@@ -106,15 +94,12 @@ struct LandlockTests {
             ("watch:", "notify: [{ name: ops, exec: [/bin/true] }]\nwatch:", "'/bin/true'"),
         ] {
             try place.configure(text: good.replacing(old, with: new))
-            let refused = try await place.inlet("reload")
-            #expect(refused.ending == .code(78) && refused.errors.contains(told), "\(refused)")
-            #expect(refused.errors.contains("restart it"), "\(refused)")
+            try await place.inlet("reload", code: 78, errors: told, "restart it")
         }
         try place.folder.makeDirectory("drop/sub")
         try place.configure(text: good.replacing("- path: drop", with: "- path: drop/sub"))
-        #expect(try await place.inlet("reload").ending == .code(0))
-        try place.put("sub/a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.inlet("reload", code: 0)
+        try await place.deliver("sub/a.bin", bytes(10), by: agent)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -124,8 +109,7 @@ struct LandlockTests {
         let agent = try await place.run()
         #expect(try await places(place).readable.contains(place.folder.path.string))
         try place.folder.makeDirectory("drop")
-        try place.put("a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("a.bin", bytes(10), by: agent)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -143,22 +127,19 @@ struct LandlockTests {
 
     @Test func `check says what is given up, and what keeps it from being so`() async throws {
         let place = try Place()
-        let before = try await place.inlet("check")
-        #expect(before.output.contains("an agent that starts is confined (version "), "\(before.output)")
+        let before = try await place.inlet("check", says: "an agent that starts is confined (version ")
         #expect(before.output.contains("system calls") == before.output.contains("confined (version"))
         if CallFilter.isAvailable {
             #expect(before.output.contains("has given up \(CallFilter.count) system calls"), "\(before.output)")
         }
         let agent = try await place.run()
-        #expect(try await place.inlet("check").output.contains("the running agent is confined (version "))
+        try await place.inlet("check", says: "the running agent is confined (version ")
         #expect(try await agent.stop() == .code(0))
         try place.configure(replacing: "- path: drop", with: "- path: /no-such-folder/drop")
-        let missing = try await place.inlet("check")
-        #expect(missing.output.contains("not confined: /no-such-folder/drop is not there"), "\(missing.output)")
+        try await place.inlet("check", says: "not confined: /no-such-folder/drop is not there")
         try place.configure(replacing: "state_dir: state", with: "landlock: required\nstate_dir: state")
-        #expect(try await place.inlet("check").ending == .code(78))
-        let refused = try await place.inlet("run")
-        #expect(refused.ending == .code(78) && refused.errors.contains("landlock: required"), "\(refused)")
+        try await place.inlet("check", code: 78)
+        try await place.inlet("run", code: 78, errors: "landlock: required")
     }
 }
 
@@ -182,9 +163,7 @@ struct ProcessHostTests {
     private func isThere(_ process: Int32) -> Bool { FileManager.default.fileExists(atPath: "/proc/\(process)") }
 
     private func place(_ script: String) throws -> Place {
-        var config = ConfigText()
-        config.top += ["notify: [{ name: ops, exec: [/bin/sh, -c, \"\(script)\"], on: [delivered] }]"]
-        return try Place(config)
+        return try Place(top: ["notify: [{ name: ops, exec: [/bin/sh, -c, \"\(script)\"], on: [delivered] }]"])
     }
 
     @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
@@ -232,8 +211,7 @@ struct ProcessHostTests {
         let place = try Place()
         let launcher = [Nobody.launcher[0], "--bounding-set=-lease", "--inh-caps=-lease"]
         let agent = try await place.run(launcher: launcher)
-        try place.put("first.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("first.bin") }
+        try await place.deliver("first.bin", bytes(10), by: agent)
         #expect(kill(try host(of: agent), SIGKILL) == 0)
         try await agent.line("agent.helper_lost")
         func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.id)/fd").count }
@@ -254,9 +232,78 @@ struct ProcessHostTests {
         let agent = try await place.run(environment: ["HOME": place.folder.path.string])
         #expect(kill(try host(of: agent), SIGKILL) == 0)
         try await agent.line("agent.helper_lost") { $0["level"] == "error" }
-        try place.put("a.bin", bytes(10))
-        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await place.deliver("a.bin", bytes(10), by: agent)
         try await agent.line("notification.failed") { $0["reason"]?.contains("restart the agent") ?? false }
         #expect(try await agent.stop() == .code(0))
+    }
+}
+
+/// What a program of `derive:` can change, which a hostile picture may have taken over.
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+struct DeriveConfinementTests {
+    /// Root may write everywhere: it is not a folder's mode that forbids it.
+    @Test(arguments: [true, false])
+    func `it could write anywhere, and that of a confined agent writes in the folder of its run`(
+        _ isConfined: Bool
+    ) async throws {
+        var config = ConfigText()
+        let shared = try TemporaryDirectory.inMemory()
+        let script =
+            "cd HERE; for place in library SHARED; do echo taken over > $place/note; done; "
+            + "echo x > $TMPDIR/own && (cat $TMPDIR/own {in}; env; grep Seccomp: /proc/self/status) > {out}"
+        config.top += ["landlock: \(isConfined ? "required" : "off")"]
+        config.route += [
+            "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
+        ]
+        let place = try Place(config)
+        try place.configure(replacing: "HERE", with: place.folder.path.string)
+        try place.configure(replacing: "SHARED", with: shared.path.string)
+        let agent = try await place.run(environment: ["CANARY": "sk-canary"])
+        try place.put("clip.bin", Data("content".utf8))
+        try await agent.line("job.finished", number: 2)
+        let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
+        let text = String(decoding: try #require(stored.values.first), as: UTF8.self)
+        #expect(stored.count == 1 && text.hasPrefix("x\ncontent") && text.contains("TMPDIR="))
+        #expect(!CallFilter.isAvailable || text.contains("Seccomp:\t\(isConfined ? 2 : 0)"), "\(text)")
+        // Nothing of Inlet's own environment.
+        #expect(!text.contains("CANARY"))
+        for folder in [place.library, shared.path] {
+            #expect(place.exists(folder.appending("note")) == !isConfined, "\(folder)")
+        }
+        #expect(agent.lines("file.not_derived").isEmpty)
+        #expect(try await agent.stop() == .code(0))
+    }
+}
+
+/// Routes that are made milder between two runs of a confined agent, while a file is under way by what they said before.
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+struct MilderRouteTests {
+    private func mayWriteTheDrop(_ place: Place) async throws -> Bool {
+        let report = try await place.inlet("status", "--json").object()["confinement"] as? [String: Any]
+        return (report?["writable"] as? [String] ?? []).contains(place.drop.string)
+    }
+
+    @Test func `it is archived as was meant, and then the folder is only read`() async throws {
+        let place = try Place(route: ["on_success: archive"])
+        try await place.inlet("pause", "store", code: 0)
+        try place.put("a.bin", bytes(1000))
+        try await place.runUntil("job.admitted") { $0.isAbout("a.bin") }
+
+        try place.configure(replacing: "on_success: archive", with: "on_success: keep")
+        let second = try await place.run()
+        #expect(try await mayWriteTheDrop(place))
+        try await place.inlet("resume", "store", code: 0)
+        try await second.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try place.content(place.drop.pushing(".inlet/done/a.bin")) == bytes(1000))
+        try await place.deliver("b.bin", bytes(500), by: second)
+        #expect(place.exists(place.drop.appending("b.bin")))
+        #expect(try await second.stop() == .code(0))
+
+        // The third notes that nothing is owed any more, the fourth goes by that.
+        for mayWrite in [true, false] {
+            let agent = try await place.run()
+            #expect(try await mayWriteTheDrop(place) == mayWrite)
+            #expect(try await agent.stop() == .code(0))
+        }
     }
 }

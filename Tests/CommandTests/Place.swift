@@ -3,6 +3,7 @@ import InletCore
 import InletSandbox
 import InletTestSupport
 import SystemPackage
+import Testing
 
 /// A configuration for tests: one watched folder `drop`, one route, and the destination `store`.
 struct ConfigText: Sendable {
@@ -51,7 +52,29 @@ final class Place: Sendable {
     var library: FilePath { folder.path.appending("library") }
     var configuration: FilePath { folder.path.appending("inlet.yaml") }
 
-    init(_ config: ConfigText = ConfigText()) throws {
+    /// One whose configuration has more lines than the usual, or another key or destination.
+    convenience init(
+        key: String? = nil, destination: String? = nil, watch: [String] = [], route: [String] = [], top: [String] = []
+    ) throws {
+        var config = ConfigText()
+        if let key { config.route[0] = "key: \"\(key)\"" }
+        if let destination { config.destination = destination }
+        config.watch += watch
+        config.route += route
+        config.top += top
+        try self.init(config)
+    }
+
+    /// One with an agent that is ready; the parameters as those of `init` and of `run`.
+    static func running(
+        key: String? = nil, destination: String? = nil, watch: [String] = [], route: [String] = [], top: [String] = [],
+        environment: [String: String] = [:], launcher: [String] = []
+    ) async throws -> (Place, InletProcess) {
+        let place = try Place(key: key, destination: destination, watch: watch, route: route, top: top)
+        return (place, try await place.run(environment: environment, launcher: launcher))
+    }
+
+    init(_ config: ConfigText) throws {
         folder = try TemporaryDirectory()
         try folder.makeDirectory("drop")
         try folder.makeDirectory("library")
@@ -83,6 +106,12 @@ final class Place: Sendable {
         guard rename(draft.string, file.string) == 0 else { throw Errno(rawValue: errno) }
     }
 
+    /// Puts a file into the watched folder, and waits until it is delivered.
+    func deliver(_ name: FilePath, _ content: Data, by agent: InletProcess) async throws {
+        try put(name, content)
+        try await agent.line("job.finished") { $0.isAbout(name.string) && $0["state"] == "delivered" }
+    }
+
     /// Starts `inlet COMMAND… --config inlet.yaml`.
     func start(
         _ command: String..., environment: [String: String] = [:], launcher: [String] = []
@@ -98,21 +127,50 @@ final class Place: Sendable {
         return agent
     }
 
-    /// Runs a command to its end.
-    func inlet(_ command: String..., environment: [String: String] = [:]) async throws -> Finished {
-        try await inlet(command, environment: environment)
+    /// Starts the agent, waits for a line of its log, and stops it, which ends it well.
+    func runUntil(
+        _ event: String, number: Int = 1, where condition: (LogLine) -> Bool = { _ in true }
+    ) async throws {
+        let agent = try await run()
+        try await agent.line(event, number: number, where: condition)
+        #expect(try await agent.stop() == .code(0))
     }
 
-    func inlet(_ command: [String], environment: [String: String] = [:]) async throws -> Finished {
-        let process = try InletProcess(
+    /// Runs a command to its end; expects its code, and what it says on its output and of errors, where these are given.
+    @discardableResult
+    func inlet(
+        _ command: String..., environment: [String: String] = [:], code: Int32? = nil, says: String...,
+        errors: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Finished {
+        let finished = try await inlet(command, environment: environment)
+        finished.check(code, says, errors, "\(command)", sourceLocation)
+        return finished
+    }
+
+    @discardableResult
+    func inlet(
+        _ command: [String], environment: [String: String] = [:], code: Int32? = nil, says: String...,
+        errors: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Finished {
+        let finished = try await InletProcess.run(
             command + ["--config", configuration.string], in: folder.path, environment: environment)
-        return Finished(ending: try await process.ending(), output: process.output, errors: process.errors)
+        finished.check(code, says, errors, "\(command)", sourceLocation)
+        return finished
     }
 
     struct Finished: Sendable {
         let ending: InletProcess.Ending
         let output: String
         let errors: String
+
+        fileprivate func check(
+            _ code: Int32?, _ says: [String], _ complains: [String], _ command: String, _ location: SourceLocation
+        ) {
+            let all: Comment = "\(command): \(output)\(errors)"
+            if let code { #expect(ending == .code(code), all, sourceLocation: location) }
+            for text in says { #expect(output.contains(text), all, sourceLocation: location) }
+            for text in complains { #expect(errors.contains(text), all, sourceLocation: location) }
+        }
 
         func object() throws -> [String: Any] {
             try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] ?? [:]
@@ -135,6 +193,21 @@ final class Place: Sendable {
     func exists(_ path: FilePath) -> Bool { (try? FileManager.default.attributesOfItem(atPath: path.string)) != nil }
 
     func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path.string)) }
+}
+
+extension InletProcess {
+    /// Runs `inlet` to its end, with the expectations of `Place.inlet`.
+    @discardableResult
+    static func run(
+        _ arguments: [String], in folder: FilePath, environment: [String: String] = [:], launcher: [String] = [],
+        code: Int32? = nil, says: String..., errors: String..., sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Place.Finished {
+        let process = try InletProcess(arguments, in: folder, environment: environment, launcher: launcher)
+        let finished = Place.Finished(
+            ending: try await process.ending(), output: process.output, errors: process.errors)
+        finished.check(code, says, errors, "\(arguments)", sourceLocation)
+        return finished
+    }
 }
 
 /// Runs `body` beside a sandbox, in a place that is configured for it.

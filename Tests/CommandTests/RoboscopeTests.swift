@@ -9,8 +9,7 @@ import Testing
 @Suite(.serialized) struct RoboscopeTests {
     /// Runs `inlet roboscope …` and returns the one object that it prints.
     private func object(_ place: Place, _ arguments: String...) async throws -> [String: Any] {
-        let result = try await place.inlet(["roboscope"] + arguments + ["--json"])
-        #expect(result.ending == .code(0), "\(arguments): \(result.errors)")
+        let result = try await place.inlet(["roboscope"] + arguments + ["--json"], code: 0)
         return try result.object()
     }
 
@@ -25,8 +24,7 @@ import Testing
             let stored = try #require(spiral.objects().first)
             #expect(try place.content(stored.path) == model)
             #expect(space.modelGLBURL?.hasSuffix("/public/\(stored.key)") == true)
-            let shown = try await place.inlet("roboscope", "spaces", "get", "atrium")
-            #expect(shown.output.contains("model_glb_url") && shown.output.contains(stored.key), "\(shown.errors)")
+            let shown = try await place.inlet("roboscope", "spaces", "get", "atrium", says: "model_glb_url", stored.key)
             #expect(try await agent.stop() == .code(0))
             #expect(!(agent.errors + shown.output).contains("space-token-5521"))
         }
@@ -35,8 +33,7 @@ import Testing
     @Test func `route says what a file is to the server, and when its space is not known`() async throws {
         try await withRoboscope { place, sandbox, _ in
             func route(_ name: String) async throws -> String {
-                let result = try await place.inlet("route", place.drop.string + "/" + name)
-                #expect(result.ending == .code(0), "\(result.errors)")
+                let result = try await place.inlet("route", place.drop.string + "/" + name, code: 0)
                 return result.output
             }
             let remedy = "no space is named; put the file into a folder named as its space, or set it with:"
@@ -62,15 +59,14 @@ import Testing
                 place, "spaces", "create", "--key", "atrium", "--name", "The atrium", "--meta", #"{"floor": 2}"#)
             let id = try #require(made["id"] as? String)
             #expect(sandbox.spaces().map(\.name) == ["The atrium"])
-            let taken = try await place.inlet("roboscope", "spaces", "create", "--key", "atrium")
-            #expect(taken.ending == .code(1) && taken.errors.contains("already") && sandbox.spaces().count == 1)
+            try await place.inlet("roboscope", "spaces", "create", "--key", "atrium", code: 1, errors: "already")
+            #expect(sandbox.spaces().count == 1)
             _ = try await object(
                 place, "spaces", "update", "atrium", "--description", "North wing", "--meta", #"{"wing": "north"}"#)
             let space = try #require(sandbox.spaces().first)
             #expect(space.description == "North wing" && space.name == "The atrium" && space.changes == 1)
             #expect(space.meta == ["floor": 2, "wing": "north"])
-            let listed = try await place.inlet("roboscope", "spaces")
-            #expect(listed.output.contains("KEY") && listed.output.contains(id) && listed.output.contains("atrium"))
+            try await place.inlet("roboscope", "spaces", says: "KEY", id, "atrium")
             let asked = sandbox.counts()["space"] ?? 0
             let got = try await object(place, "spaces", "get", id)
             #expect(sandbox.counts()["space"] == asked + 1, "GET /spaces/ID, once")
@@ -81,13 +77,12 @@ import Testing
             for text in [id, "atrium", "The atrium", "North wing", "north"] {
                 #expect(shown.output.contains(text), "\(text): \(shown.output)\(shown.errors)")
             }
-            let filtered = try await place.inlet("roboscope", "spaces", "list", "--key", "cellar")
-            #expect(filtered.output.contains("No space has the key 'cellar'"))
-            #expect(try await place.inlet("roboscope", "spaces", "delete", id).ending == .code(64))
-            let deleted = try await place.inlet("roboscope", "spaces", "delete", "atrium", "--yes")
-            #expect(deleted.ending == .code(0) && sandbox.spaces().isEmpty, "\(deleted.errors)")
-            let gone = try await place.inlet("roboscope", "spaces", "get", id)
-            #expect(gone.ending == .code(1) && gone.errors.contains("[not_found]"), "\(gone.errors)")
+            try await place.inlet(
+                "roboscope", "spaces", "list", "--key", "cellar", says: "No space has the key 'cellar'")
+            try await place.inlet("roboscope", "spaces", "delete", id, code: 64)
+            try await place.inlet("roboscope", "spaces", "delete", "atrium", "--yes", code: 0)
+            #expect(sandbox.spaces().isEmpty)
+            try await place.inlet("roboscope", "spaces", "get", id, code: 1, errors: "[not_found]")
         }
     }
 
@@ -106,21 +101,21 @@ import Testing
             #expect(changed["status"] as? String == "done")
             #expect(sandbox.sessions().map(\.status) == ["done"])
             sandbox.faults.add(RoboscopeFault(.conflict, at: .updateSession, times: nil))
-            let late = try await place.inlet("roboscope", "sessions", "update", id, "--status", "archived")
-            #expect(late.ending != .code(0) && late.errors.contains("[conflict]"), "\(late.errors)")
+            let late = try await place.inlet(
+                "roboscope", "sessions", "update", id, "--status", "archived", errors: "[conflict]")
+            #expect(late.ending != .code(0), "\(late.errors)")
             #expect(sandbox.sessions().map(\.status) == ["done"])
             let some = try await place.inlet(
                 "roboscope", "sessions", "list", "--space", "atrium", "--status", "done", "--type", "repair", "--json")
             #expect(try some.objects().map { $0["id"] as? String } == [id], "\(some.errors)")
-            let none = try await place.inlet("roboscope", "sessions", "list", "--status", "draft")
-            #expect(none.output.contains("There are no such work sessions"))
-            let shown = try await place.inlet("roboscope", "sessions", "get", id)
-            #expect(shown.output.contains("locked") && shown.output.contains("done"), "\(shown.output)")
+            try await place.inlet(
+                "roboscope", "sessions", "list", "--status", "draft", says: "There are no such work sessions")
+            try await place.inlet("roboscope", "sessions", "get", id, says: "locked", "done")
             sandbox.faults.clear()
             let archived = try await object(place, "sessions", "update", id, "--status", "archived")
             #expect(archived["status"] as? String == "archived" && sandbox.sessions().map(\.status) == ["archived"])
-            let deleted = try await place.inlet("roboscope", "sessions", "delete", id, "--yes")
-            #expect(deleted.ending == .code(0) && sandbox.sessions().isEmpty, "\(deleted.errors)")
+            try await place.inlet("roboscope", "sessions", "delete", id, "--yes", code: 0)
+            #expect(sandbox.sessions().isEmpty)
         }
     }
 
@@ -143,15 +138,14 @@ import Testing
             _ = try await object(place, "markers", "update", id, "--label", "Crack, wide")
             #expect(sandbox.markers().first?.label == "Crack, wide" && sandbox.markers().first?.version == 5)
             sandbox.faults.add(RoboscopeFault(.conflict, at: .updateMarker, times: nil))
-            let late = try await place.inlet("roboscope", "markers", "update", id, "--label", "Late")
-            #expect(late.ending != .code(0) && late.errors.contains("[conflict]"), "\(late.errors)")
+            let late = try await place.inlet(
+                "roboscope", "markers", "update", id, "--label", "Late", errors: "[conflict]")
+            #expect(late.ending != .code(0), "\(late.errors)")
             #expect(sandbox.markers().first?.label == "Crack, wide")
-            let listed = try await place.inlet("roboscope", "markers", "list", "--session", session)
-            #expect(listed.output.contains("Crack") && listed.output.contains("#ff8800"), "\(listed.errors)")
-            let shown = try await place.inlet("roboscope", "markers", "get", id)
-            #expect(shown.output.contains("p3") && shown.output.contains("[1,1.5,0]"), "\(shown.output)")
-            let deleted = try await place.inlet("roboscope", "markers", "delete", id, "--yes")
-            #expect(deleted.ending == .code(0) && sandbox.markers().isEmpty, "\(deleted.errors)")
+            try await place.inlet("roboscope", "markers", "list", "--session", session, says: "Crack", "#ff8800")
+            try await place.inlet("roboscope", "markers", "get", id, says: "p3", "[1,1.5,0]")
+            try await place.inlet("roboscope", "markers", "delete", id, "--yes", code: 0)
+            #expect(sandbox.markers().isEmpty)
         }
     }
 
@@ -159,12 +153,10 @@ import Testing
         try await withRoboscope { place, sandbox, _ in
             sandbox.addSpace(key: "atrium")
             _ = try await object(place, "spaces", "update", "atrium", "--name", "Atrium")
-            let events = try await place.inlet("roboscope", "events", "--json")
-            #expect(events.ending == .code(0), "\(events.errors)")
+            let events = try await place.inlet("roboscope", "events", "--json", code: 0)
             #expect(try events.objects().count == sandbox.events().count && !sandbox.events().isEmpty)
             sandbox.rules.hasEvents = false
-            let none = try await place.inlet("roboscope", "events")
-            #expect(none.ending == .code(1) && none.errors.contains("[not_found]"), "\(none.errors)")
+            try await place.inlet("roboscope", "events", code: 1, errors: "[not_found]")
         }
     }
 
@@ -181,31 +173,27 @@ import Testing
                 ["spaces", "update", "atrium", "--meta", "[1]"], ["spaces", "update", "atrium"],
             ]
             for arguments in wrong {
-                let result = try await place.inlet(["roboscope"] + arguments)
-                #expect(result.ending == .code(64), "\(arguments): \(result.errors)")
+                try await place.inlet(["roboscope"] + arguments, code: 64)
             }
             #expect(sandbox.counts().values.allSatisfy { $0 == 0 })
-            let hinted = try await place.inlet(["roboscope"] + wrong[4])
-            #expect(hinted.errors.contains("did you mean 'done'?"))
+            try await place.inlet(["roboscope"] + wrong[4], errors: "did you mean 'done'?")
         }
     }
 
     @Test func `a token that is refused is 69, and so is a server that is down`() async throws {
         try await withRoboscope { place, _, _ in
             try place.configure(replacing: "space-token-5521", with: "another-token-88")
-            let refused = try await place.inlet("roboscope", "spaces")
-            #expect(refused.ending == .code(69), "\(refused.errors)")
+            let refused = try await place.inlet("roboscope", "spaces", code: 69)
             #expect(!refused.errors.contains("another-token-88"))
-            let checked = try await place.inlet("check")
-            #expect(checked.ending == .code(69) && !checked.output.contains("public_url"), "\(checked.output)")
+            let checked = try await place.inlet("check", code: 69)
+            #expect(!checked.output.contains("public_url"), "\(checked.output)")
             try place.configure(replacing: "public_url:", with: "# public_url:")
-            #expect(try await place.inlet("check").output.contains("'store' has no public_url"))
+            try await place.inlet("check", says: "'store' has no public_url")
             let address = try #require(
                 String(decoding: try place.content(place.configuration), as: UTF8.self)
                     .firstMatch(of: /http:..127.0.0.1:\d+\/api/).map { String($0.0) })
             try place.configure(replacing: address, with: "http://127.0.0.1:\(try FreePort.any())/api")
-            let down = try await place.inlet("roboscope", "spaces")
-            #expect(down.ending == .code(69) && down.errors.contains("[connect_failed]"), "\(down.errors)")
+            try await place.inlet("roboscope", "spaces", code: 69, errors: "[connect_failed]")
         }
     }
 }

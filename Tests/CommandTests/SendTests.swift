@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletSandbox
 import InletTestSupport
 import SystemPackage
@@ -11,51 +12,23 @@ import Testing
         try await withSpiral(route: "on_success: delete") { place, sandbox in
             let agent = running ? try await place.run() : nil
             let file = try place.folder.write(bytes(6 << 20), to: "elsewhere/film.mov")
-            let sent = try await place.inlet("send", file.string)
-            #expect(sent.ending == .code(0), "\(sent.errors)")
-            #expect(sent.output.contains("film.mov"))
+            try await place.inlet("send", file.string, code: 0, says: "film.mov")
             let object = try #require(sandbox.objects().first)
             #expect(try place.content(object.path) == bytes(6 << 20))
             #expect(place.exists(file))
             #expect((agent?.lines("job.finished").count ?? 1) == 1)
-            let again = try await place.inlet("send", file.string)
-            #expect(again.ending == .code(0))
-            #expect(again.output.contains("film.mov: already delivered to store on 20"), "\(again.output)")
+            let again = try await place.inlet(
+                "send", file.string, code: 0, says: "film.mov: already delivered to store on 20")
             #expect(again.output.contains("; --again sends it") && !again.output.contains("→"))
             #expect(sandbox.objects().map(\.versions) == [1])
             #expect(sandbox.traffic.counts[.create] == 1)
-            let wanted = try await place.inlet("send", "--again", file.string)
-            #expect(wanted.ending == .code(0) && wanted.output.contains("film.mov →"), "\(wanted.errors)")
+            try await place.inlet("send", "--again", file.string, code: 0, says: "film.mov →")
             #expect(sandbox.objects().map(\.versions) == [2])
             // What one way of sending knows the other one does.
             try await agent?.stop()
             let other = running ? nil : try await place.run()
-            let last = try await place.inlet("send", file.string)
-            #expect(last.output.contains("already delivered to store"), "\(last.output) \(last.errors)")
+            try await place.inlet("send", file.string, says: "already delivered to store")
             withExtendedLifetime(other) {}
-        }
-    }
-
-    /// More than are handed in at once, one of them named twice and one not there.
-    @Test(arguments: [true, false])
-    func `many files that are sent by one command all arrive, and are told in their order`(_ running: Bool) async throws
-    {
-        try await withSpiral { place, sandbox in
-            let agent = running ? try await place.run() : nil
-            let names = (10..<70).map { "film-\($0).mov" }
-            let files = try names.map {
-                try place.folder.write(bytes(100) + Data($0.utf8), to: FilePath("elsewhere/\($0)"))
-            }
-            let absent = place.folder.path.appending("elsewhere").appending("absent.mov")
-            let words = files.map(\.string)
-            let sent = try await place.inlet(["send", words[0], absent.string] + words)
-            #expect(sent.ending == .code(1), "\(sent.errors)")
-            #expect(sent.errors.contains("absent.mov: not a regular file, or not there"))
-            let told = sent.output.split(separator: "\n").filter { $0.contains("→") }
-            #expect(zip(told, names).allSatisfy { $0.contains($1) } && told.count == names.count, "\(sent.output)")
-            let stored = try sandbox.objects().map { try place.content($0.path) }
-            #expect(Set(stored) == Set(names.map { bytes(100) + Data($0.utf8) }) && stored.count == names.count)
-            withExtendedLifetime(agent) {}
         }
     }
 
@@ -66,8 +39,7 @@ import Testing
             let killed = try place.start("send", file.string, environment: ["INLET_FAILPOINT": "partUploaded:2"])
             #expect(try await killed.ending() == .signal(SIGKILL))
             #expect(sandbox.traffic.counts[.part] == 2)
-            let sent = try await place.inlet("send", file.string)
-            #expect(sent.ending == .code(0), "\(sent.errors)")
+            try await place.inlet("send", file.string, code: 0)
             #expect(sandbox.traffic.counts[.part] == 4)
             // Its own: a probe opens none.
             #expect(sandbox.traffic.counts[.create] == 1)
@@ -78,104 +50,82 @@ import Testing
     @Test func `send names a destination, and an unreachable one is 69`() async throws {
         let place = try Place(.spiral(try FreePort.any()))
         let file = try place.folder.write(bytes(10), to: "a.txt")
-        let down = try await place.inlet("send", "--to", "store", file.string)
-        #expect(down.ending == .code(69), "\(down.output) \(down.errors)")
-        let unknown = try await place.inlet("send", "--to", "stor", file.string)
-        #expect(unknown.ending == .code(1))
-        #expect(unknown.errors.contains("did you mean 'store'?"))
+        try await place.inlet("send", "--to", "store", file.string, code: 69)
+        try await place.inlet("send", "--to", "stor", file.string, code: 1, errors: "did you mean 'store'?")
     }
 
     @Test func `route says which route takes a file, why not, and under which key`() async throws {
-        var config = ConfigText()
-        config.route += ["match: { extensions: [txt] }", "validate: { max_size: 100 }"]
-        let place = try Place(config)
+        let place = try Place(route: ["match: { extensions: [txt] }", "validate: { max_size: 100 }"])
         try place.put("notes/fits.txt", bytes(10))
         try place.put("notes/large.txt", bytes(101))
-        let fits = try await place.inlet("route", place.drop.appending("notes").appending("fits.txt").string)
-        #expect(fits.ending == .code(0))
-        #expect(fits.output.contains("route all takes it") && fits.output.contains("notes/fits.txt"))
-        let large = try await place.inlet("route", place.drop.appending("notes").appending("large.txt").string)
-        #expect(large.ending == .code(1))
-        #expect(large.output.contains("rejected: 101 bytes is over the limit"), "\(large.output)")
+        let fits = try await place.inlet(
+            "route", place.drop.appending("notes").appending("fits.txt").string, code: 0, says: "route all takes it")
+        #expect(fits.output.contains("notes/fits.txt"))
+        try await place.inlet(
+            "route", place.drop.appending("notes").appending("large.txt").string, code: 1,
+            says: "rejected: 101 bytes is over the limit")
         // Names before and after an option, one of them from where the command is called.
         let many = try await place.inlet(
             "route", place.drop.appending("notes/fits.txt").string, place.drop.appending("b.txt").string, "--config",
             place.configuration.description, "c.txt")
         let told = many.output.split(separator: "\n").filter { $0.hasPrefix("/") }
         #expect(told.count == 3 && told[1].hasSuffix("/b.txt") && told[2].hasSuffix("/c.txt"), "\(many.output)")
-        let image = try await place.inlet("route", place.drop.appending("x.png").string)
-        #expect(image.ending == .code(1))
-        #expect(image.output.contains("no route takes it") && image.output.contains("taken as an empty file"))
-        let outside = try await place.inlet("route", "/elsewhere/a.txt")
-        #expect(outside.output.contains("not below any watched folder"))
-        #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))
+        try await place.inlet(
+            "route", place.drop.appending("x.png").string, code: 1, says: "no route takes it", "taken as an empty file")
+        try await place.inlet("route", "/elsewhere/a.txt", says: "not below any watched folder")
+        try await place.inlet("queue", "list", says: "The queue is empty")
     }
 
     @Test func `route says which file a sidecar goes with`() async throws {
-        var config = ConfigText()
-        config.route += ["match: { extensions: [glb] }", "sidecars: { extensions: [png] }"]
-        let place = try Place(config)
+        let place = try Place(route: ["match: { extensions: [glb] }", "sidecars: { extensions: [png] }"])
         try place.put("a/ship.glb", bytes(10))
         try place.put("a/ship.png", bytes(10))
         try place.put("a/boat.png", bytes(10))
-        let picture = try await place.inlet("route", place.drop.appending("a").appending("ship.png").string)
-        #expect(picture.ending == .code(0) && picture.output.contains("goes with a/ship.glb, by route all"))
+        let picture = try await place.inlet(
+            "route", place.drop.appending("a").appending("ship.png").string, code: 0,
+            says: "goes with a/ship.glb, by route all")
         #expect(!picture.output.contains("ignored"), "\(picture.output)")
-        let alone = try await place.inlet("route", place.drop.appending("a").appending("boat.png").string)
-        #expect(alone.ending == .code(1) && alone.output.contains("it would be ignored"), "\(alone.output)")
+        try await place.inlet(
+            "route", place.drop.appending("a").appending("boat.png").string, code: 1, says: "it would be ignored")
     }
 
     @Test func `route shows what a sidecar changes, and what is wrong with it`() async throws {
-        var config = ConfigText()
-        config.route = ["key: \"{name}\"", "sidecars: { metadata: true }"]
-        let place = try Place(config)
+        let place = try Place(key: "{name}", route: ["sidecars: { metadata: true }"])
         try place.put("clip.mp4", bytes(10))
         try place.put("clip.mp4.yaml", Data("label: One\n".utf8))
         let clip = place.drop.appending("clip.mp4").string
-        let known = try await place.inlet("route", clip)
-        #expect(known.ending == .code(0))
-        #expect(known.output.contains("the sidecar's field 'label' is none of the destination's"), "\(known.output)")
+        try await place.inlet("route", clip, code: 0, says: "the sidecar's field 'label' is none of the destination's")
         try place.put("clip.mp4.yaml", Data("label: [One\n".utf8))
-        let broken = try await place.inlet("route", clip)
-        #expect(broken.ending == .code(1))
-        #expect(broken.output.contains("rejected: clip.mp4.yaml:2:1: this is not valid YAML"), "\(broken.output)")
+        try await place.inlet("route", clip, code: 1, says: "rejected: clip.mp4.yaml:2:1: this is not valid YAML")
     }
 
     @Test func `route says where a date of capture comes from`() async throws {
-        var config = ConfigText()
-        config.route = ["key: \"{captured:YYYY-'W'ww}/{captured:yyyy-MM-dd}_{name}\""]
-        let place = try Place(config)
+        let place = try Place(key: "{captured:YYYY-'W'ww}/{captured:yyyy-MM-dd}_{name}")
         try place.put("dated.jpg", Data(DatedPicture.jpeg("2021:01:03 07:08:09")))
         try place.put("plain.jpg", bytes(10))
-        let dated = try await place.inlet("route", place.drop.appending("dated.jpg").string)
-        #expect(dated.ending == .code(0))
-        #expect(dated.output.contains("key      2020-W53/2021-01-03_dated.jpg"), "\(dated.output)")
-        #expect(dated.output.contains("captured 2021-01-03T07:08:09.000 (EXIF DateTime)"), "\(dated.output)")
+        try await place.inlet(
+            "route", place.drop.appending("dated.jpg").string, code: 0, says: "key      2020-W53/2021-01-03_dated.jpg",
+            "captured 2021-01-03T07:08:09.000 (EXIF DateTime)")
         for name in ["plain.jpg", "not-there.jpg"] {
-            let other = try await place.inlet("route", place.drop.appending(name).string)
-            #expect(other.ending == .code(0))
-            #expect(other.output.contains("note     the file names no date of capture"), "\(other.output)")
+            let other = try await place.inlet(
+                "route", place.drop.appending(name).string, code: 0, says: "note     the file names no date of capture")
             #expect(!other.output.contains("captured 20"), "\(other.output)")
         }
     }
 
     @Test func `config show fills in defaults and hides secrets`() async throws {
         let place = try Place(.spiral(1))
-        let shown = try await place.inlet("config", "show")
-        #expect(shown.ending == .code(0))
-        #expect(shown.output.contains("***") && !shown.output.contains(ConfigText.apiKey))
-        #expect(shown.output.contains("parallel_parts: 4") && shown.output.contains("rescan:"))
+        let shown = try await place.inlet("config", "show", code: 0, says: "***", "parallel_parts: 4", "rescan:")
+        #expect(!shown.output.contains(ConfigText.apiKey))
         try place.configure(
             text: shown.output.replacing("\"***\"", with: "some-key").replacing("***", with: "some-key"))
-        let again = try await place.inlet("config", "show")
-        #expect(again.ending == .code(0), "what show prints is a configuration: \(again.errors)")
+        let again = try await place.inlet("config", "show", code: 0)
         #expect(again.output == shown.output)
     }
 
     @Test func `config schema prints the schema that the repository holds`() async throws {
         let place = try Place()
-        let process = try InletProcess(["config", "schema"], in: place.folder.path)
-        #expect(try await process.ending() == .code(0))
+        let process = try await InletProcess.run(["config", "schema"], in: place.folder.path, code: 0)
         let kept = try place.content(Repository.root.appending("config").appending("inlet.schema.json"))
         #expect(process.output == String(decoding: kept, as: UTF8.self))
     }
@@ -183,14 +133,172 @@ import Testing
     @Test func `the demo ends well twice in a row in the same folder`() async throws {
         let folder = try TemporaryDirectory()
         for _ in 1...2 {
-            let demo = try InletProcess(
-                ["demo", "--once", "--dir", folder.path.appending("demo").string], in: folder.path)
-            #expect(try await demo.ending() == .code(0), "\(demo.output) \(demo.errors)")
-            #expect(demo.output.contains("stored objects, pictures and models compared byte for byte: all equal"))
-            #expect(demo.output.contains("→ stage: gigs/") && demo.output.contains("→ archive: gigs/"))
-            #expect(demo.output.contains("→ picture,") && demo.output.contains("→ data of the product"))
-            #expect(demo.output.contains("product.json") && demo.output.contains("→ model of space 'atrium'"))
-            #expect(demo.output.contains("→ preview of space 'atrium'"))
+            try await InletProcess.run(
+                ["demo", "--once", "--dir", folder.path.appending("demo").string], in: folder.path, code: 0,
+                says: "stored objects, pictures and models compared byte for byte: all equal", "→ stage: gigs/",
+                "→ archive: gigs/", "→ picture,", "→ data of the product", "product.json", "→ model of space 'atrium'",
+                "→ preview of space 'atrium'")
         }
+    }
+}
+
+/// What `inlet send` does with many names, and what becomes of it when somebody stops it or its agent.
+@Suite(.serialized) struct SendManyTests {
+    /// More than are handed in at once, with options between them, one of them twice, one that is not there, and one whose
+    /// name is no text.
+    @Test(arguments: [true, false])
+    func `of many files all arrive under their names, wherever options stand, and are told in their order`(
+        _ running: Bool
+    ) async throws {
+        try await withSpiral { place, sandbox in
+            let agent = running ? try await place.run() : nil
+            let names = (1000..<1530).map { "film-\($0).mov" }
+            for name in names + ["--dry.mov"] { try place.folder.write(Data(name.utf8), to: FilePath(name)) }
+            let odd = Array("odd-".utf8) + [0xFF] + Array(".mov".utf8)
+            try Tool.write(Data("odd".utf8), to: Array(place.folder.path.string.utf8) + [UInt8(ascii: "/")] + odd)
+            // The shell writes a byte that Foundation's arguments cannot hold.
+            let command = ["send", "absent.mov"] + names.prefix(30) + ["--to", "store"] + names.dropFirst(29)
+            let process = try InletProcess(
+                command + ["--config=\(place.configuration)"], in: place.folder.path,
+                launcher: ["/bin/sh", "-c", "exec \"$0\" \"$@\" \"$(printf 'odd-\\377.mov')\" -- --dry.mov"])
+            let told = { process.output.split(separator: "\n").filter { $0.contains("→") } }
+            for share in 1...4 {
+                try await process.wait("quarter \(share) is told of") { told().count >= names.count * share / 4 }
+            }
+            #expect(try await process.ending() == .code(1), "\(process.errors)")
+            #expect(process.errors.contains("absent.mov: not a regular file, or not there"), "\(process.errors)")
+            #expect(told().count == names.count + 2)
+            #expect(zip(told(), names).allSatisfy { $0.contains($1) } && told().last?.contains("--dry.mov") == true)
+            let stored = try sandbox.objects().map { try place.content($0.path) }
+            #expect(Set(stored) == Set((names + ["--dry.mov", "odd"]).map { Data($0.utf8) }))
+            #expect(stored.count == names.count + 2)
+            withExtendedLifetime(agent) {}
+        }
+    }
+
+    /// A place whose files take some seconds.
+    private func withSlowSpiral(_ body: @Sendable @escaping (Place, SpiralSandbox) async throws -> Void) async throws {
+        let place = try Place()
+        try await withSandbox(place.folder.path.appending("store")) { sandbox, port in
+            var config = ConfigText.spiral(port)
+            config.top.append("limits: { bandwidth: 2MiB/s }")
+            try place.configure(config)
+            try await body(place, sandbox)
+        }
+    }
+
+    @Test func `a send goes on with an agent that is killed and started again`() async throws {
+        try await withSlowSpiral { place, sandbox in
+            let file = try place.folder.write(bytes(6 << 20), to: "film.mov")
+            let first = try await place.run()
+            let sending = try place.start("send", file.string)
+            try await first.line("job.started")
+            try await first.kill()
+            let second = try await place.run()
+            #expect(try await sending.ending() == .code(0), "\(sending.errors)")
+            #expect(sending.output.contains("film.mov →") && second.lines("job.finished").count == 1)
+            #expect(try place.content(#require(sandbox.objects().first).path) == bytes(6 << 20))
+        }
+    }
+
+    @Test func `what the agent has taken is sent when the command is stopped`() async throws {
+        try await withSlowSpiral { place, sandbox in
+            let files = try (0..<3).map { number in
+                try place.folder.write(bytes(2 << 20, seed: UInt64(number)), to: FilePath("film-\(number).mov"))
+            }
+            let agent = try await place.run()
+            let sending = try place.start("send", files[0].string, files[1].string, files[2].string)
+            try await agent.line("job.admitted", number: files.count)
+            sending.signal(SIGINT)
+            #expect(try await sending.ending() == .signal(SIGINT))
+            try await agent.line("job.finished", number: files.count)
+            #expect(sandbox.objects().count == files.count)
+        }
+    }
+
+    @Test func `without an agent a send that is stopped says so, and goes on when it is repeated`() async throws {
+        try await withSlowSpiral { place, sandbox in
+            let file = try place.folder.write(bytes(6 << 20), to: "film.mov")
+            let stopped = try place.start("send", file.string)
+            try await stopped.wait("it has begun") { sandbox.traffic.counts[.create] == 1 }
+            stopped.signal(SIGINT)
+            #expect(try await stopped.ending() == .code(130), "\(stopped.errors)")
+            #expect(stopped.errors.contains("repeating the command goes on") && !stopped.output.contains("→"))
+            try await place.inlet("send", file.string, code: 0)
+            #expect(try place.content(#require(sandbox.objects().first).path) == bytes(6 << 20))
+        }
+    }
+
+    @Test func `a file that vanishes after it was handed in is told of as gone, and the others arrive`() async throws {
+        try await withSlowSpiral { place, sandbox in
+            let files = try (0..<3).map { number in
+                try place.folder.write(bytes(2 << 20, seed: UInt64(number)), to: FilePath("film-\(number).mov"))
+            }
+            let agent = try await place.run()
+            try await place.inlet("limit", "0", code: 0)
+            try await place.inlet(["send"] + files.map(\.string), code: 69)
+            try FileManager.default.removeItem(atPath: files[1].string)
+            try await place.inlet("limit", "auto", code: 0)
+            try await agent.wait("all have ended") {
+                let balance = try await place.balance()
+                return balance["delivered"] == 2 && balance["gone"] == 1
+            }
+            try await place.inlet("send", files[0].string, files[2].string, code: 0)
+            #expect(sandbox.objects().count == 2)
+        }
+    }
+}
+
+/// `inlet sandbox`, which scripts measure the agent against.
+@Suite struct SandboxTests {
+    /// What `GET /` at this address answers.
+    private static func report(_ address: String, _ folder: FilePath) async throws -> [String: Any] {
+        let target = folder.appending("report.json")
+        let curl = Process()
+        curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
+        curl.arguments = ["-sf", "--noproxy", "*", "-o", target.string, address + "/"]
+        try curl.run()
+        try await eventually("the report") { !curl.isRunning }
+        try #require(curl.terminationStatus == 0)
+        let data = try Data(contentsOf: URL(fileURLWithPath: target.string))
+        return try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")))
+    func `the sandbox runs by itself, says where, takes a delivery, and reports it`() async throws {
+        let place = try Place()
+        let ready = place.folder.path.appending("ready.json")
+        let servers = try InletProcess(
+            ["sandbox", "--dir", place.folder.path.appending("servers").string, "--ready-file", ready.string],
+            in: place.folder.path)
+        try await servers.wait("the servers") { place.exists(ready) }
+        let said = try #require(try JSONSerialization.jsonObject(with: place.content(ready)) as? [String: String])
+        #expect(Set(said.keys).isSuperset(of: ["spiral", "s3", "gighive", "vopi", "roboscope", "control", "api_key"]))
+        try await servers.wait("the same line on its output") { servers.output.contains(said["control"] ?? "?") }
+        var config = ConfigText()
+        config.destination =
+            "type: r2, api: \"\(said["spiral"] ?? "")\", dialect: v1, api_key: \(said["api_key"] ?? "")"
+        try place.configure(config)
+        try place.put("clip.mov", bytes(20_000))
+        try await place.runUntil("job.finished") { $0["state"] == "delivered" }
+        let spiral = try #require(
+            try await Self.report(said["control"] ?? "", place.folder.path)["spiral"] as? [String: Any])
+        let objects = try #require(spiral["objects"] as? [[String: Any]])
+        #expect(objects.compactMap { $0["key"] as? String } == ["clip.mov"])
+        #expect(objects.first?["versions"] as? Int == 1 && objects.first?["size"] as? Int == 20_000)
+        let path = FilePath(objects.first?["path"] as? String ?? "")
+        #expect(try place.content(path) == bytes(20_000))
+        let server = try #require(spiral["server"] as? [String: Any])
+        #expect((server["bytes"] as? [String: Int])?["single"] == 20_000)
+        #expect((server["requests"] as? [String: Int])?["single"] == 1 && server["faults"] as? Int == 0)
+        #expect(spiral["open_uploads"] as? [String] == [])
+        #expect(try await servers.stop() == .code(0))
+    }
+
+    @Test func `the sandbox is for scripts, and not among the commands that help lists`() async throws {
+        let folder = try TemporaryDirectory()
+        let help = try await InletProcess.run(["--help"], in: folder.path, code: 0, says: "  demo ")
+        #expect(!help.output.contains("  sandbox "))
+        try await InletProcess.run(["sandbox", "--dir", "x", "--trouble", "2"], in: folder.path, code: 64)
     }
 }

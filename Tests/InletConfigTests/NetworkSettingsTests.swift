@@ -1,5 +1,6 @@
 import InletConfig
 import InletCore
+import SystemPackage
 import Testing
 
 /// `proxy:`, and the files of `log:`.
@@ -74,5 +75,135 @@ struct NetworkSettingsTests {
         let log = try parse(Self.text("log: { output: journald, max_size: off, keep: 9 }")).settings.log
         #expect(log.output == "journald" && log.maxSize == nil && log.keep == 9)
         #expect(try parse(Self.text("log: { output: a.log, max_size: 1MiB }")).settings.log.output == "/nowhere/a.log")
+    }
+}
+
+/// `notify:`, `ping_url:` and what belongs to it.
+struct NotifySettingsTests {
+    @Test func `receivers and the ping are read with their defaults`() throws {
+        let settings = try parse(
+            small(
+                """
+                notify:
+                  - { name: ops, webhook: "https://hooks.example/canary", secret: whsec_AAAA }
+                  - { name: scan, exec: [/bin/true, "a b"], on: delivered, routes: all, timeout: 30s }
+                ping_url: https://ping.example/canary
+                """)
+        ).settings
+        let ops = try #require(settings.notify.first)
+        #expect(
+            ops.receiver == .webhook(Secret("https://hooks.example/canary")) && ops.secret?.reveal() == "whsec_AAAA")
+        #expect(ops.events == Set(NoticeEvent.usual) && !ops.events.contains(.delivered))
+        #expect(ops.routes.isEmpty && ops.timeout == .seconds(10) && !ops.allowsHTTP)
+        let scan = try #require(settings.notify.last)
+        #expect(scan.receiver == .exec(["/bin/true", "a b"]) && scan.events == [.delivered] && scan.routes == ["all"])
+        #expect(scan.timeout == .seconds(30))
+        #expect(
+            settings.ping?.url.reveal() == "https://ping.example/canary" && settings.ping?.interval == .seconds(300))
+        #expect(!"\(settings.notify) \(settings.ping as Any)".contains("canary"))
+        #expect(ops.caFile == nil && settings.ping?.caFile == nil && settings.ping?.allowsHTTP == false)
+    }
+
+    @Test func `what they are trusted by is read, and that plain http may go to others`() throws {
+        let settings = try parse(
+            small(
+                """
+                notify: [{ name: ops, webhook: "https://hooks.example/x", ca_file: /etc/ca.pem }]
+                ping_url: http://ping.example/x
+                ping_allow_http: true
+                ping_ca_file: /etc/other.pem
+                """)
+        ).settings
+        #expect(settings.notify.first?.caFile == "/etc/ca.pem")
+        #expect(settings.ping?.allowsHTTP == true && settings.ping?.caFile == "/etc/other.pem")
+    }
+
+    @Test(arguments: [
+        ("notify: [{ name: a }]", "a receiver needs 'webhook' or 'exec'"),
+        ("notify: [{ name: a, webhook: 'https://x', exec: [/bin/true] }]", "either 'webhook' or 'exec', not both"),
+        ("notify: [{ name: a, exec: [rescan] }]", "begins with the program's whole path"),
+        ("notify: [{ name: a, exec: /bin/true, secret: s }]", "a program needs none"),
+        ("notify: [{ name: a, exec: /bin/true, routes: al }]", "did you mean 'all'?"),
+        ("notify: [{ name: a, exec: /bin/true, on: done }]", "'on' is one of"),
+        ("notify: [{ name: a, exec: /bin/true }, { name: a, exec: /bin/true }]", "has the same name"),
+        ("notify: [{ name: a, exec: /bin/true, ca_file: /ca.pem }]", "a program needs none"),
+        ("ping_url: https://x\nping_interval: 1s", "must be 10s or longer"),
+    ])
+    func `what cannot be meant is refused at its place`(_ notify: String, _ expected: String) {
+        let errors = #expect(throws: ConfigErrors.self) { _ = try parse(small(notify)) }
+        #expect(errors.map { "\($0)" }?.contains(expected) == true, "\(errors.map { "\($0)" } ?? "")")
+    }
+}
+
+/// `dashboard:`.
+struct DashboardSettingsTests {
+    @Test(arguments: ["", "dashboard:", "dashboard:\n  # listen: 127.0.0.1:8844"])
+    func `without the section nothing listens`(_ dashboard: String) throws {
+        #expect(try parse(small(dashboard)).settings.dashboard == nil)
+    }
+
+    @Test func `all of it is read, and no secret is shown`() throws {
+        let config = try parse(
+            small(
+                """
+                dashboard:
+                  listen: 0.0.0.0:8844
+                  token: canary-token
+                  password: "canary passphrase"
+                  read_only_token: canary-reader
+                  hosts: [inlet.example, "nas.lan:8844"]
+                  proxy: true
+                """))
+        let settings = try #require(config.settings.dashboard)
+        #expect(settings.listen == ListenAddress(host: "0.0.0.0", port: 8844) && !settings.isOpen)
+        #expect(settings.token?.reveal() == "canary-token" && settings.password?.reveal() == "canary passphrase")
+        #expect(settings.readOnlyToken?.reveal() == "canary-reader")
+        #expect(settings.hosts == ["inlet.example", "nas.lan:8844"] && settings.proxy)
+        #expect(!"\(settings)".contains("canary"))
+        #expect(!ConfigPrinter.show(config, types: standInTypes).contains("canary"))
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1:8844", true), ("localhost:80", true), ("[::1]:8844", true), ("127.9.9.9:1", true),
+    ])
+    func `on loopback nothing more is needed`(_ listen: String, _ isLoopback: Bool) throws {
+        let settings = try parse(small("dashboard: { listen: \"\(listen)\" }")).settings.dashboard
+        #expect(
+            settings?.listen.isLoopback == isLoopback && settings?.listen.text == listen && settings?.isOpen == true)
+    }
+
+    @Test(arguments: [
+        ("listen: 8844", "is an address and a port; write an address and a port, as in 127.0.0.1:8844"),
+        ("listen: \":8844\"", "127.0.0.1:8844 is for this machine only, 0.0.0.0:8844 for its networks"),
+        ("listen: \"*:8844\"", "127.0.0.1:8844 is for this machine only"),
+        ("listen: \"127.0.0.1:0\"", "a port from 1 to 65535"),
+        ("listen: \"127.0.0.1:http\"", "a port from 1 to 65535"),
+        ("listen: \"127.0.0.1:+80\"", "a port from 1 to 65535"),
+        ("listen: \"::1:8844\"", "without brackets; write it as in [::1]:8844"),
+        ("listen: \"[127.0.0.1]:8844\"", "no IPv6 address in its brackets"),
+        ("listen: \"300.1.1.1:8844\"", "needs an address of this machine"),
+        ("listen: \"http://127.0.0.1:8844\"", "without brackets"),
+        ("listen: \"0.0.0.0:8844\"", "give a 'token' or a 'password', or listen at 127.0.0.1:8844"),
+        ("listen: \"[::]:8844\"", "give a 'token' or a 'password'"),
+        ("listen: \"nas.lan:8844\"", "give a 'token' or a 'password'"),
+        ("listen: \"0.0.0.0:8844\", read_only_token: abcdefgh", "give a 'token' or a 'password'"),
+        ("listen: \"0.0.0.0:8844\", password: canary1", "'password' has fewer than 8 characters"),
+        ("listen: \"127.0.0.1:8844\", token: \"canary with spaces\"", "goes in a header"),
+        ("listen: \"127.0.0.1:8844\", read_only_token: canary-reader", "everybody on this machine may do everything"),
+        (
+            "listen: \"127.0.0.1:8844\", token: canary-token, read_only_token: canary-token",
+            "must differ from what may do everything"
+        ),
+        ("listen: \"127.0.0.1:8844\", hosts: [\"http://inlet.example/\"]", "is no name of a host"),
+        ("listen: \"127.0.0.1:8844\", hosts: inlet.example", "'hosts' is for those who come from elsewhere"),
+        ("listen: \"127.0.0.1:8844\", proxy: true", "'proxy' is for those who come from elsewhere"),
+        ("token: canary-token", "required key 'listen' is missing"),
+        ("listen: \"127.0.0.1:8844\", tokn: canary-token", "did you mean 'token'?"),
+    ])
+    func `what cannot be meant is refused with its remedy, and without its secrets`(_ keys: String, _ expected: String)
+    {
+        let errors = #expect(throws: ConfigErrors.self) { _ = try parse(small("dashboard: { \(keys) }")) }
+        #expect("\(errors as Any)".contains(expected), "\(errors as Any)")
+        #expect(!"\(errors as Any)".contains("canary"), "\(errors as Any)")
     }
 }
