@@ -22,8 +22,7 @@ import Testing
         }
         all.merge(values) { $1 }
         let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let surroundings = CredentialsSource.Surroundings(environment: { environment[$0] }, home: home)
-        return try S3Settings(section, surroundings)
+        return try S3Settings(section, environment: { environment[$0] }, home: home)
     }
 
     @Test func `defaults are those of the key table`() throws {

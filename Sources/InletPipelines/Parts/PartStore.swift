@@ -92,12 +92,8 @@ struct OpenUpload: Sendable, Equatable, Codable {
     var partURLs: [String] = []
 }
 
-/// What the store said of the object that it composed.
-struct Composed: Sendable, Equatable {
-    var url: String?
-    /// Without quotes.
-    var etag: String?
-}
+/// What the store said of the object that it composed; its tag is without quotes.
+typealias Composed = (url: String?, etag: String?)
 
 /// Where one slice of a file goes.
 protocol SliceTarget: Sendable {

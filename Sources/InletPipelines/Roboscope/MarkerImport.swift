@@ -230,12 +230,8 @@ struct MarkerImport: Sendable {
 
     // MARK: - What is there
 
-    struct Copy: Sendable, Equatable {
-        var id: String
-        var created: WallTime?
-        /// As text.
-        var corners: String
-    }
+    /// One marker of the file at the server, its corners as text.
+    typealias Copy = (id: String, created: WallTime?, corners: String)
 
     /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
     private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
@@ -244,9 +240,8 @@ struct MarkerImport: Sendable {
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
             else { return }
-            let corners = JSONValue.array(MarkerRules.corners.map { marker.fields[$0] ?? .null }).text
-            there[index, default: []].append(
-                Copy(id: marker.id, created: marker.createdAt, corners: corners))
+            let corners = JSONValue.array(MarkerFile.corners.map { marker.fields[$0] ?? .null }).text
+            there[index, default: []].append((marker.id, marker.createdAt, corners))
         }
         return there
     }

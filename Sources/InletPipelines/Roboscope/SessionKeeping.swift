@@ -110,17 +110,10 @@ extension RoboscopeJob {
                     current.status == "draft" ? ["status": .string("active")] : nil
                 }
             }
-            try checkStopping()
-            do throws(DeliveryError) {
+            return try await make({ () async throws(DeliveryError) in
                 let made = try await api.make(.sessions, Self.fields(plan, space: space.id))
                 return try await stamped(made, plan)
-            } catch {
-                // The answer may be all that was lost.
-                guard error.code != .cancelled, let known = try? await find(plan.stamp, in: space.id) else {
-                    throw error
-                }
-                return known
-            }
+            }) { () async throws(DeliveryError) in try await find(plan.stamp, in: space.id) }
         }
     }
 
@@ -221,25 +214,25 @@ struct SessionFile: Sendable, Equatable {
     init() {}
 
     /// - Throws: what is wrong with it, for a person.
-    init(_ value: JSONValue) throws(FieldFault) {
+    init(_ value: JSONValue) throws(SettingFault) {
         if value == .null { return }
-        guard let fields = value.object else { throw .init(field: "session", reason: "is no mapping of fields") }
+        guard let fields = value.object else { throw .init(key: "session", message: "is no mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
             let hint = Suggestion.nearest(to: name, in: Self.known).map { "; did you mean '\($0)'?" } ?? ""
-            throw .init(field: DisplayText.escape(name), reason: "is no field of a session\(hint)")
+            throw .init(key: DisplayText.escape(name), message: "is no field of a session\(hint)")
         }
         type = try Self.word(fields["type"] ?? fields["session_type"], "type", RoboscopeFields.types)
         status = try Self.word(fields["status"], "status", RoboscopeFields.statuses)
         guard let value = fields["meta"], value != .null else { return }
-        guard let object = value.object else { throw .init(field: "meta", reason: "is no mapping") }
+        guard let object = value.object else { throw .init(key: "meta", message: "is no mapping") }
         meta = object
     }
 
     private static func word(
         _ value: JSONValue?, _ field: String, _ known: [String]
-    ) throws(FieldFault) -> String? {
+    ) throws(SettingFault) -> String? {
         guard let value, value != .null else { return nil }
-        guard let text = value.string else { throw .init(field: field, reason: "is no text") }
+        guard let text = value.string else { throw .init(key: field, message: "is no text") }
         return try RoboscopeFields.choice(text, field, known)
     }
 }
@@ -270,8 +263,8 @@ extension RoboscopeJob {
         do {
             let isEmpty = json.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
             return try SessionFile(isEmpty ? .null : try JSONValue(parsing: json))
-        } catch let fault as FieldFault {
-            throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(fault.field) \(fault.reason)")
+        } catch let fault as SettingFault {
+            throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(fault.key) \(fault.message)")
         } catch {
             throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(error)")
         }

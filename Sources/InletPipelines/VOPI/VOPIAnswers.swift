@@ -161,24 +161,6 @@ enum VOPIEndpoint: Sendable, CaseIterable {
     case refresh
 }
 
-struct VOPIAnswer: Sendable {
-    let response: HTTPResponse
-    let what: String
-    /// `.null` for an empty body and for what is no JSON.
-    let value: VOPIValue
-
-    init(_ response: HTTPResponse, _ what: String) {
-        self.response = response
-        self.what = what
-        value = VOPIValue(response.jsonBody ?? .null)
-    }
-
-    /// The error for a caller who misses something in it.
-    var misunderstood: DeliveryError {
-        VOPIVerdict.done.error(response, what, hint: "", now: .now)
-    }
-}
-
 /// The words of an answer that is no success. Three shapes are sent, and what stands before the server sends others:
 /// `{error, message, statusCode, details?}`, the same without `statusCode`, and `{success, newBalance, error}`.
 /// They are without our own credentials.

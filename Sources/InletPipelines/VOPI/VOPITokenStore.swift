@@ -52,9 +52,20 @@ struct VOPITokenStore: Sendable {
 
     /// The configured token; nil when its file is missing, empty, or not for this user.
     /// - Throws: as `pair`.
-    func seed() async throws(DeliveryError) -> VOPISeed? {
-        try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { VOPISeed($0) }
+    func seed() async throws(DeliveryError) -> Secret? {
+        try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { Self.seed($0) }
     }
+
+    /// The token of a file: its text, or the `refreshToken` of a JSON answer that somebody saved. nil when there is none.
+    static func seed(_ bytes: [UInt8]) -> Secret? {
+        let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let member = VOPIValue(bytes).flatMap { $0["refreshToken"].text ?? $0["refresh_token"].text }
+        let token = member ?? text
+        return token.isEmpty || token.hasPrefix("{") ? nil : Secret(token)
+    }
+
+    /// SHA-256 of a token, in hexadecimal.
+    static func digest(of token: Secret) -> String { Checksum.sha256(token.reveal().utf8).hex }
 
     /// Puts `pair` in the place of the one before; on the disk when it returns.
     func keep(_ pair: VOPITokenPair) async throws(DeliveryError) {
@@ -215,25 +226,5 @@ extension VOPITokenPair: Codable {
         try values.encode(life.milliseconds, forKey: .life)
         try values.encode(obtainedAt.milliseconds, forKey: .obtainedAt)
         try values.encodeIfPresent(seed, forKey: .seed)
-    }
-}
-
-struct VOPISeed: Sendable, Equatable {
-    var token: Secret
-    /// SHA-256 of the token, in hexadecimal.
-    var digest: String
-
-    /// The token of a file: its text, or the `refreshToken` of a JSON answer that somebody saved. nil when there is none.
-    init?(_ bytes: [UInt8]) {
-        let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let member = VOPIValue(bytes).flatMap { $0["refreshToken"].text ?? $0["refresh_token"].text }
-        let token = member ?? text
-        guard !token.isEmpty, !token.hasPrefix("{") else { return nil }
-        self.init(Secret(token))
-    }
-
-    init(_ token: Secret) {
-        self.token = token
-        digest = Checksum.sha256(Array(token.reveal().utf8)).hex
     }
 }

@@ -60,7 +60,7 @@ final class VOPITokens: Sendable {
         guard let known, known.server == server.redacted else { return nil }
         // As above: without it the login counts as the configured one.
         let seed = try? await store.seed()
-        return seed == nil || seed?.digest == known.seed ? known.obtainedAt : nil
+        return seed == nil || seed.map(VOPITokenStore.digest) == known.seed ? known.obtainedAt : nil
     }
 
     /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
@@ -91,7 +91,7 @@ final class VOPITokens: Sendable {
         var stored = try await store.pair()
         if stored?.server != server.redacted { stored = nil }
         let seed = try await store.seed()
-        let isSameLogin = seed == nil || seed?.digest == stored?.seed
+        let isSameLogin = seed == nil || seed.map(VOPITokenStore.digest) == stored?.seed
         if let stored, isSameLogin, stored.accessToken != rejected, stored.isFresh(at: now()) {
             state.withLock { $0.pair = stored }
             return stored
@@ -108,12 +108,12 @@ final class VOPITokens: Sendable {
     }
 
     /// Shows the server what we have, the newest login first, until one is taken.
-    private func exchange(_ seed: VOPISeed?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
+    private func exchange(_ seed: Secret?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
         if let failure = state.withLock({ $0.failure }), now() < failure.until, now() >= failure.at {
             throw failure.error
         }
         var ended: DeliveryError?
-        for (token, digest) in [(seed?.token, seed?.digest), (stored?.refreshToken, stored?.seed)] {
+        for (token, digest) in [(seed, seed.map(VOPITokenStore.digest)), (stored?.refreshToken, stored?.seed)] {
             guard let token else { continue }
             if let known = state.withLock({ $0.ended[token] }) {
                 ended = ended ?? known

@@ -34,7 +34,7 @@ final class Transfer {
     private var unacknowledged = 0
     /// Whether there was an address that may be connected to, and the last that may not (`setAddressGuard`).
     var hasSocket = false
-    var refused: Refused?
+    var refused: (address: String, scope: HostScope)?
     /// Bytes of libcurl's buffer for the body.
     var buffer = 0
 

@@ -19,10 +19,7 @@ final class TransferLoop {
     /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
-    private struct Pending {
-        var submission: Submission
-        var place: ThrottlePlace?
-    }
+    private typealias Pending = (submission: Submission, place: ThrottlePlace?)
 
     /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
     /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
@@ -42,16 +39,12 @@ final class TransferLoop {
     /// Returns when the mailbox is closed and every request is answered.
     func run() {
         while true {
-            let (commands, isClosed) = mailbox.take()
-            if !commands.isEmpty { hasNews = true }
-            for command in commands {
-                switch command {
-                case .add(let submission):
-                    let place = ThrottlePlace(submission) { [multi] in multi.wakeUp() }
-                    waiting.append(Pending(submission: submission, place: place))
-                case .cancel(let ticket): cancel { $0.ticket === ticket }
-                }
+            let (added, cancelled, isClosed) = mailbox.take()
+            if !added.isEmpty || !cancelled.isEmpty { hasNews = true }
+            for submission in added {
+                waiting.append((submission, ThrottlePlace(submission) { [multi] in multi.wakeUp() }))
             }
+            for ticket in cancelled { cancel { $0.ticket === ticket } }
             if isClosed { return cancel { _ in true } }
             startWaiting()
             multi.perform()

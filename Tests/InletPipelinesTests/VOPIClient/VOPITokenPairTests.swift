@@ -54,7 +54,7 @@ import Testing
             (#"{"refreshToken":""}"#, nil),
         ] as [(String, String?)])
     func `a configured token is read as people leave it`(_ text: String, _ token: String?) {
-        #expect(VOPISeed(Array(text.utf8))?.token.reveal() == token)
+        #expect(VOPITokenStore.seed(Array(text.utf8))?.reveal() == token)
     }
 
     @Test func `a pair comes back from the disk as it was, and the one before where it is damaged`() async throws {
