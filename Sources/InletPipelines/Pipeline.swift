@@ -239,7 +239,7 @@ package struct CheckpointLog: Sendable {
     }
 }
 
-/// Holds a source against what was admitted.
+/// Checks that a source is still what was admitted.
 enum SourceGuard {
     /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
     ///   differ, and an outage of this machine's when that cannot be known now.

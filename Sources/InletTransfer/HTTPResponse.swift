@@ -9,7 +9,7 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask for nothing else.
     var certificate: String?
-    /// What of the request nobody may read in the answer.
+    /// Credentials of the request, which the answer may repeat and nobody may read there.
     package var sentCredentials = SentCredentials()
 
     /// Takes our own credentials out of the answer's words. Whatever of them becomes a text for people passes it first.

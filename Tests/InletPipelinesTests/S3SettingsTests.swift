@@ -97,7 +97,7 @@ import Testing
             "secret_key": .secret(Secret("s")),
         ]
         let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = try S3Settings(section, .init(environment: { _ in nil }, home: nil))
+        let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
         #expect(settings.base.text == "https://media.s3.eu-central-1.amazonaws.com/")
         #expect(settings.region == "eu-central-1")
     }

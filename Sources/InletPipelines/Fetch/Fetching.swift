@@ -114,8 +114,8 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Tries in a row count as failed that bring less new bytes: a server must not have us ask for ever, a byte a time.
-    private static let fruit: Int64 = 16 << 10
+    /// Tries that bring fewer new bytes count as failed: a server must not keep us asking for ever, one byte at a time.
+    private static let leastProgress: Int64 = 16 << 10
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
 
@@ -155,9 +155,9 @@ package struct Fetching: Sendable {
                 hasAll = true
                 return try await Self.local(await downloader.finish(open))
             } catch {
-                let isFruitful = open.position >= most + Self.fruit
-                failed = isFruitful ? 1 : failed + 1
-                if isFruitful { most = open.position }
+                let hasProgressed = open.position >= most + Self.leastProgress
+                failed = hasProgressed ? 1 : failed + 1
+                if hasProgressed { most = open.position }
                 // All of it came, twice: it is what the server has.
                 if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
                 hasAll = false

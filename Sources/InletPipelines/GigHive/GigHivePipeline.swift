@@ -277,14 +277,6 @@ struct GigHiveNotes: Sendable, Equatable {
     /// The server's word; the file is there.
     var reply: GigHiveReply?
 
-    private struct Progress: Codable {
-        var waited: Int64
-        var tries: Int
-        var missing: Int
-        /// Milliseconds since 1970.
-        var stuckSince: Int64?
-    }
-
     /// Less than the tries to drop what was given up go on for: the server itself never forgets an upload.
     static let keptWhenStuck = Duration.seconds(40 * 60)
 
@@ -296,9 +288,11 @@ struct GigHiveNotes: Sendable, Equatable {
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
         reply = JSON.note(entries[GigHiveReply.noteName])
-        guard let progress: Progress = JSON.note(entries["finalize"]) else { return }
-        (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
-        stuckSince = progress.stuckSince.map { WallTime(milliseconds: $0) }
+        guard let progress = JSON.object(entries["finalize"]), let waited = progress["waited"]?.integer,
+            let tries = progress["tries"]?.integer, let missing = progress["missing"]?.integer
+        else { return }
+        (self.waited, self.tries, self.missing) = (waited, Int(clamping: tries), Int(clamping: missing))
+        stuckSince = progress["stuckSince"]?.integer.map { WallTime(milliseconds: $0) }
     }
 
     var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
@@ -309,8 +303,11 @@ struct GigHiveNotes: Sendable, Equatable {
     }
 
     var finalizeNote: [String: [UInt8]] {
-        let progress = Progress(waited: waited, tries: tries, missing: missing, stuckSince: stuckSince?.milliseconds)
-        return ["finalize": JSON.note(of: progress)]
+        let progress = JSONValue.members([
+            "waited": .number(String(waited)), "tries": JSONValue(tries), "missing": JSONValue(missing),
+            "stuckSince": stuckSince.map { .number(String($0.milliseconds)) },
+        ])
+        return ["finalize": progress.bytes]
     }
 
     /// What outlives an upload that is begun anew.

@@ -227,7 +227,7 @@ extension SpiralAPI: PartStore {
         PresignedTarget(url: try checked(upload.partURLs[number - 1]), headers: [])
     }
 
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
         let raw = (1...record.plan.count).map { record.parts[$0]?.etag ?? "" }
         do throws(DeliveryError) {
             return (try await complete(record.upload, etags: raw.map { ETagJudge.bare($0) }), nil)
@@ -240,7 +240,7 @@ extension SpiralAPI: PartStore {
 
     /// Whether the object is there, after an answer was lost: by `objects/url` (dialect v1), or the configured `public_url`; nil
     /// also where this destination offers no way to tell.
-    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         var url = settings.publicURL?.appending(path: record.upload.key)
         if settings.dialect == .v1 {
             // An address that may not be asked tells nothing.

@@ -127,7 +127,7 @@ struct MarkerFile: Sendable {
         for name in Self.given { fields[name] = nil }
         for (name, value) in fields where value == .null { fields[name] = nil }
         var props = fields["custom_props"]?.object ?? [:]
-        props[SessionStamp.ingestID] = .string(ingestID(index))
+        props[RoboscopeObject.ingestIDMember] = .string(ingestID(index))
         fields["custom_props"] = .object(props)
         fields["work_session_id"] = .string(session)
         return fields

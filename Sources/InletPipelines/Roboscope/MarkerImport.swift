@@ -58,7 +58,7 @@ extension RoboscopeJob {
             let there = try await DeliveryError.ignoring(
                 .notFound, in: await api.object(.sessions, noted))
             if there != nil { return noted }
-            if let batch = order.batch { memory.remember(nil, of: Self.stamp(batch)) }
+            if let batch = order.batch { cache.remember(nil, of: Self.stamp(batch)) }
         }
         if let batch = order.batch, file.space == nil { return try await session(of: batch) }
         let plan = SessionPlan(
@@ -195,7 +195,7 @@ struct MarkerImport: Sendable {
     private func send(
         _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
     ) async throws(DeliveryError) {
-        if !job.memory.lacks(.bulk) {
+        if !job.cache.lacks(.bulk) {
             do throws(DeliveryError) {
                 let made = try await job.api.create(markers: markers)
                 guard made.count == markers.count else {
@@ -207,7 +207,7 @@ struct MarkerImport: Sendable {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
                 _ = try await job.api.object(.sessions, session)
-                job.memory.note(lacking: .bulk)
+                job.cache.note(lacking: .bulk)
             }
         }
         for (marker, number) in zip(markers, numbers) {

@@ -16,7 +16,7 @@ package struct RoboscopePipeline: Pipeline {
     private let pool: BlockingPool
     private let readYAML: YAMLReading?
     private let beat: Duration
-    private let memory = RoboscopeMemory()
+    private let cache = RoboscopeCache()
 
     package init(
         settings: RoboscopeSettings, client: HTTPClient, pool: BlockingPool, readYAML: YAMLReading?,
@@ -73,7 +73,7 @@ package struct RoboscopePipeline: Pipeline {
         let path = order.path.isEmpty ? FilePath(root: nil, place.lastComponent.map { [$0] } ?? []) : order.path
         let fields = try DeliveryError.onFields(of: path, RoboscopeFields(order.fields, path: path))
         return RoboscopeJob(
-            api: api, memory: memory, path: path, opened: source, order: order, attempt: attempt, fields: fields,
+            api: api, cache: cache, path: path, opened: source, order: order, attempt: attempt, fields: fields,
             pool: pool, readYAML: readYAML, beat: beat)
     }
 }
@@ -82,7 +82,7 @@ package struct RoboscopePipeline: Pipeline {
 struct RoboscopeJob: Sendable {
     let api: RoboscopeAPI
     /// What is known of sessions and of the server since the destination was made.
-    let memory: RoboscopeMemory
+    let cache: RoboscopeCache
     /// Below the watched root.
     let path: FilePath
     /// nil when nothing is at the path any more.
@@ -169,7 +169,7 @@ struct RoboscopeJob: Sendable {
 }
 
 /// What a destination remembers between files, for as long as it is configured; losing it costs a few requests.
-final class RoboscopeMemory: Sendable {
+final class RoboscopeCache: Sendable {
     enum Feature: Hashable {
         case presence
         case locks

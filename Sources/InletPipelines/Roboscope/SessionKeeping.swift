@@ -26,13 +26,13 @@ extension RoboscopeJob {
     /// Makes sure that the unit's session is there and active. - Returns: its id.
     func session(of batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
-        if let known = memory.session(of: stamp) { return known }
+        if let known = cache.session(of: stamp) { return known }
         return try await KeyedMutex.shared.alone("unit \(stamp) at \(server)") { () throws(DeliveryError) in
-            if let known = memory.session(of: stamp) { return known }
+            if let known = cache.session(of: stamp) { return known }
             // What is wrong with it is said once, when the unit closes.
             let file = try? await sessionFile(batch)
             let id = try await session(plan(batch, file ?? SessionFile())).id
-            memory.remember(id, of: stamp)
+            cache.remember(id, of: stamp)
             return id
         }
     }
@@ -83,7 +83,7 @@ extension RoboscopeJob {
                     .retry(after: nil), .conflict,
                     "session \(session.id) was set to \(end.finalStatus(of: closed)), but is \(closed.status)")
             }
-            memory.remember(nil, of: Self.stamp(batch))
+            cache.remember(nil, of: Self.stamp(batch))
             var details = ["session_id": session.id, "status": closed.status, "files": String(batch.files)]
             if batch.failed > 0 { details["failed"] = String(batch.failed) }
             return proof(details)
@@ -94,7 +94,7 @@ extension RoboscopeJob {
 
     private func plan(_ batch: OrderBatch, _ file: SessionFile) -> SessionPlan {
         var meta = file.meta
-        meta[SessionStamp.status] = file.status.map { .string($0) }
+        meta[RoboscopeObject.statusMember] = file.status.map { .string($0) }
         let first = batch.firstCaptured ?? WallTime(nanoseconds: order.source.modified)
         return SessionPlan(
             stamp: Self.stamp(batch), type: file.type ?? fields.sessionType, startedAt: first, meta: meta)
@@ -119,12 +119,12 @@ extension RoboscopeJob {
 
     /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
     private func stamped(_ made: RoboscopeObject, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
-        let meta = plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }
-        guard made.meta[SessionStamp.batch]?.string != plan.stamp else { return made }
+        let meta = plan.meta.merging([RoboscopeObject.batchMember: .string(plan.stamp)]) { $1 }
+        guard made.meta[RoboscopeObject.batchMember]?.string != plan.stamp else { return made }
         let changed = try await api.changing(.sessions, made.id) { current throws(DeliveryError) in
             Self.difference(current, type: nil, meta: meta)
         }
-        guard changed.meta[SessionStamp.batch]?.string == plan.stamp else {
+        guard changed.meta[RoboscopeObject.batchMember]?.string == plan.stamp else {
             throw DeliveryError(
                 .giveUp, .badAnswer,
                 "\(shown): session \(made.id) was made, but the server does not keep its 'meta.ingest_batch'")
@@ -141,7 +141,7 @@ extension RoboscopeJob {
     private static func fields(_ plan: SessionPlan, space: String) -> JSONObject {
         var fields: JSONObject = [
             "space_id": .string(space), "session_type": .string(plan.type), "status": .string("active"),
-            "meta": .object(plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }),
+            "meta": .object(plan.meta.merging([RoboscopeObject.batchMember: .string(plan.stamp)]) { $1 }),
         ]
         fields["started_at"] = plan.startedAt.map { .string($0.rfc3339Seconds) }
         return fields
@@ -167,7 +167,7 @@ struct SessionEnd: Sendable {
 
     /// The session file's word counts most: the one that is there now, then the one that was delivered.
     func finalStatus(of session: RoboscopeObject) -> String {
-        let told = session.meta[SessionStamp.status]?.string.flatMap {
+        let told = session.meta[RoboscopeObject.statusMember]?.string.flatMap {
             RoboscopeFields.statuses.contains($0) ? $0 : nil
         }
         return file?.status ?? told ?? status ?? "done"
@@ -176,7 +176,7 @@ struct SessionEnd: Sendable {
     /// nil when nothing has to be written.
     func change(of session: RoboscopeObject) -> JSONObject? {
         var meta = file?.meta ?? [:]
-        meta[SessionStamp.files] = JSONValue(batch.files)
+        meta[RoboscopeObject.filesMember] = JSONValue(batch.files)
         if batch.failed > 0 { meta["ingest_failed"] = JSONValue(batch.failed) }
         var fields = RoboscopeJob.difference(session, type: file?.type, meta: meta) ?? [:]
         let final = finalStatus(of: session)

@@ -47,7 +47,7 @@ struct SessionWatch: Sendable {
     // MARK: - Lock
 
     private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockAnswer {
-        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .unavailable }
+        guard job.api.settings.locks, !job.cache.lacks(.locks) else { return .unavailable }
         if let token = await kept() { return .acquired(token: token) }
         for attempt in 1...Self.tries {
             switch await answer() {
@@ -92,7 +92,7 @@ struct SessionWatch: Sendable {
     private func answer() async -> RoboscopeAPI.LockAnswer {
         do throws(DeliveryError) {
             let answer = try await job.api.lock(session, for: Self.lifetime)
-            if answer == .unavailable { job.memory.note(lacking: .locks) }
+            if answer == .unavailable { job.cache.note(lacking: .locks) }
             return answer
         } catch {
             return error.code == .conflict ? .taken : .unavailable
@@ -124,9 +124,9 @@ struct SessionWatch: Sendable {
     }
 
     private func enter() async {
-        guard job.api.settings.presence, !job.memory.lacks(.presence) else { return }
+        guard job.api.settings.presence, !job.cache.lacks(.presence) else { return }
         do throws(DeliveryError) {
-            if try await job.api.enter(session, as: Self.user) == nil { job.memory.note(lacking: .presence) }
+            if try await job.api.enter(session, as: Self.user) == nil { job.cache.note(lacking: .presence) }
         } catch {
             // The next sign of presence comes soon.
             return
@@ -143,7 +143,7 @@ struct SessionWatch: Sendable {
     private func leave(_ token: String?, _ api: RoboscopeAPI) async {
         async let unlocked: Void = unlock(token, api)
         // Best effort: the server forgets those who give no sign.
-        if api.settings.presence, !job.memory.lacks(.presence) {
+        if api.settings.presence, !job.cache.lacks(.presence) {
             await bestEffort(try await api.leave(session, as: Self.user))
         }
         await unlocked

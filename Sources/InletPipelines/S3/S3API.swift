@@ -162,7 +162,7 @@ struct S3API: Sendable {
     }
 
     /// CompleteMultipartUpload. An error can come behind status 200.
-    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> ComposedObject {
         let what = "completing the upload at \(url(record.upload.key).redacted)"
         let call = Call(
             method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],

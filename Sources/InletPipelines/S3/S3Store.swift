@@ -91,7 +91,7 @@ struct S3Store: PartStore {
 
     var wholeTarget: S3Target { S3Target(api: api, key: order.key, query: [], headers: objectHeaders + condition) }
 
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
         try await api.complete(record, headers: condition)
     }
 
@@ -100,7 +100,7 @@ struct S3Store: PartStore {
         return try await api.look(key) != nil
     }
 
-    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         guard let found = try await api.look(record.upload.key) else { return nil }
         let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
         let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
@@ -177,7 +177,7 @@ struct S3Comparison: Sendable {
     /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
     let plan: PartPlan
     let verify: S3Settings.Verify
-    /// How else it may have been cut, by an earlier delivery of ours.
+    /// Other ways in which an earlier delivery of ours may have cut it.
     var plans: [PartPlan] = []
 
     /// What the object's tag and metadata tell without reading the file.

@@ -289,11 +289,11 @@ package final class VOPIAPI: Sendable {
     func refusal(_ verdict: VOPIVerdict, _ response: HTTPResponse, _ what: String) -> DeliveryError {
         if verdict == .credentials { tokens?.doubt() }
         return verdict.error(
-            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPISaid(response)), now: .now)
+            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPIErrorBody(response)), now: .now)
     }
 
     /// What a person can do when the server refuses us.
-    private func hint(_ said: VOPISaid) -> String {
+    private func hint(_ said: VOPIErrorBody) -> String {
         if case .tokens = service.login {
             return said.message.contains("Missing API key")
                 ? "this server takes API keys only; set auth: { api_key: ... }"

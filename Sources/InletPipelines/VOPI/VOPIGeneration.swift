@@ -50,7 +50,7 @@ extension VOPIAPI {
     private func askGeneration() async throws(DeliveryError) -> VOPIGeneration {
         let nobody = UUID().uuidString.lowercased()
         let response = try await service.answer(to: try request("POST", job: nobody, "/cancel"))
-        let said = VOPISaid(response)
+        let said = VOPIErrorBody(response)
         if response.status == 404, said.code == "NOT_FOUND" { return try await serverInfo.remember(.newer) }
         if response.status == 404, said.isUnknownRoute { return try await serverInfo.remember(.older) }
         // Any other 404 is nothing that the server itself says, and least of all that a job is gone.

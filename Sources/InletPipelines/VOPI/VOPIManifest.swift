@@ -198,8 +198,8 @@ package struct VOPIProduct: Sendable {
     }
 }
 
-/// What a job's file is, by its name and by its first bytes: whatever answers in the store's place with a 200, such as a
-/// proxy's page, is no picture.
+/// The format of a job's file, by its name and by its first bytes: something else than the store, such as a proxy, may answer
+/// with status 200 and a page.
 enum PictureKind: String, Sendable {
     case png, jpeg, gif, webp, bmp, tiff, avif, svg, mp4
 

@@ -215,7 +215,7 @@ extension VOPIValue {
     }
 }
 
-/// JSON read without expectations: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
+/// JSON that is read leniently: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
 /// generations differ in what they send. Nothing is lost: `plain` is what came.
 package struct VOPIValue: Sendable, Equatable {
     package let plain: JSONValue

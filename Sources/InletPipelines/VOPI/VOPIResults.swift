@@ -75,7 +75,7 @@ package struct VOPIResults: Sendable {
     ) async throws(DeliveryError) -> (VOPIDownloads, [Missing]) {
         var links: VOPIDownloads
         var missing: [Missing] = []
-        var fruitless = 0
+        var withoutProgress = 0
         repeat {
             if isStopping() { throw .stopping }
             let before = manifest
@@ -91,9 +91,9 @@ package struct VOPIResults: Sendable {
                 done += 1
                 progress(done, all, entry.path)
             }
-            fruitless = missing.count < wanted.count ? 0 : fruitless + 1
+            withoutProgress = missing.count < wanted.count ? 0 : withoutProgress + 1
             // What one link does not give another may not give either; one that was refused may have expired.
-        } while missing.contains(where: Self.isRefused) && fruitless < Self.rounds
+        } while missing.contains(where: Self.isRefused) && withoutProgress < Self.rounds
         if let refused = missing.first(where: Self.isRefused) {
             throw DeliveryError(
                 .retry(after: nil), .urlExpired,

@@ -68,7 +68,7 @@ final class TransferLoop {
     private var nextTurn: ContinuousClock.Instant? {
         var (next, last): (ContinuousClock.Instant?, ThrottlePlace?) = (nil, nil)
         func look(at place: ThrottlePlace?) {
-            guard let place, place.isWaiting, !place.sharesBooks(with: last) else { return }
+            guard let place, place.isWaiting, !place.sharesLimits(with: last) else { return }
             last = place
             if let time = place.next(at: clock.now) { next = min(next ?? time, time) }
         }
@@ -230,9 +230,9 @@ final class ThrottlePlace {
             return left
         }
         if credit > 0 { return min(credit, left) }
-        let flow = self.flow ?? lane.books.join(waking: wake)
+        let flow = self.flow ?? lane.limits.join(waking: wake)
         self.flow = flow
-        credit = lane.books.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
+        credit = lane.limits.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
         wait(credit == 0)
         return min(credit, left)
     }
@@ -241,16 +241,16 @@ final class ThrottlePlace {
     func use(_ count: Int64) { credit = max(0, credit - count) }
 
     /// When it is worth asking again; nil when only a limit that is raised can help, which wakes the loop.
-    func next(at now: Instant) -> Instant? { lane.books.next(at: now) }
+    func next(at now: Instant) -> Instant? { lane.limits.next(at: now) }
 
     /// Whether `next` says the same for both.
-    func sharesBooks(with other: ThrottlePlace?) -> Bool { lane.books === other?.lane.books }
+    func sharesLimits(with other: ThrottlePlace?) -> Bool { lane.limits === other?.lane.limits }
 
     /// The request has nothing to send any more.
     func leave() {
         wait(false)
         guard let flow else { return }
-        lane.books.leave(flow, unused: credit)
+        lane.limits.leave(flow, unused: credit)
         self.flow = nil
         credit = 0
     }
