@@ -20,16 +20,17 @@ package struct TransferError: Error, Sendable, Equatable, CustomStringConvertibl
 }
 
 /// What every result of libcurl that can come up here means to the agent.
-enum CurlError {
+extension TransferError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
-    static func error(_ code: CURLcode, _ label: String, detail: String, answered: Bool) -> TransferError {
-        if mayBeShortage.contains(code), let shortage = SystemError.shortage() {
-            return TransferError(.outOfResources, "\(label): \(shortage)", isOutage: true)
+    init(_ code: CURLcode, _ label: String, detail: String, answered: Bool) {
+        if Self.mayBeShortage.contains(code), let shortage = SystemError.shortage() {
+            self.init(.outOfResources, "\(label): \(shortage)", isOutage: true)
+            return
         }
-        let row = table.first { $0.codes.contains(code) } ?? unknown
+        let row = Self.table.first { $0.codes.contains(code) } ?? Self.unknown
         let cause = DisplayText.escape(detail)
         let remedy = row.remedy.isEmpty ? "" : "; \(row.remedy)"
-        return TransferError(
+        self.init(
             row.code, "\(label): \(row.what) (\(cause), curl \(code.rawValue))\(remedy)",
             isOutage: row.isOutage ?? !answered)
     }

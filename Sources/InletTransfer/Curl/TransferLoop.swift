@@ -132,7 +132,7 @@ final class TransferLoop {
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
             let label = submission.request.label
-            return answer(submission, CurlError.error(code, label, detail: easy.detail(code), answered: false))
+            return answer(submission, TransferError(code, label, detail: easy.detail(code), answered: false))
         }
         running[easy.handle] = transfer
         connections[submission.destination, default: 0] += 1
