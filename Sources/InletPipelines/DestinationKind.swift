@@ -58,7 +58,7 @@ package struct SettingRemark: Sendable, Equatable {
     }
 }
 
-/// A value that its reader let through but its destination cannot use.
+/// A value that its reader let through but its destination cannot use: of one of its keys, or of a field of a file's route.
 package struct SettingFault: Error, Sendable, Equatable {
     package var key: String
     /// Continues "`key` …".
@@ -78,12 +78,6 @@ package struct SettingFault: Error, Sendable, Equatable {
             ? "is not encrypted; use https, or set allow_http: true for this destination"
             : "is no http or https address that can be used (one with a user or a password in it is not)"
     }
-}
-
-/// What is wrong with a field of a file's route, for a person.
-struct FieldFault: Error, Equatable {
-    var field: String
-    var reason: String
 }
 
 extension Section {

@@ -3,7 +3,7 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Who is told what happens, ready to be told.
+/// The configured notification receivers that are reached over HTTP.
 package struct Outlets: Sendable {
     /// By receiver; the others are programs.
     package var webhooks: [String: Webhook] = [:]
@@ -16,9 +16,9 @@ extension PipelineFactory {
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package func webhook(_ settings: NotifySettings) throws(SettingFault) -> Webhook? {
         guard case .webhook(let address) = settings.receiver else { return nil }
-        var signature: NoticeSignature?
+        var signature: WebhookSignature?
         if let secret = settings.secret {
-            signature = NoticeSignature(secret)
+            signature = WebhookSignature(secret)
             guard signature != nil else {
                 throw SettingFault(key: "secret", message: "begins with whsec_, but what follows is not base64")
             }
@@ -125,7 +125,7 @@ package enum NoticeOutcome: Sendable, Equatable {
 /// Posts notices to one address. Reasons name its host only: the rest of the address may be a credential.
 package struct Webhook: Sendable {
     let url: HTTPURL
-    let signature: NoticeSignature?
+    let signature: WebhookSignature?
     let client: HTTPClient
     let timeout: Duration
 
@@ -189,7 +189,7 @@ extension HTTPURL {
 
 /// How a receiver knows that a notice is from us and whole: Standard Webhooks 1.0.0, and besides it GitHub's older
 /// `X-Hub-Signature-256`, which says nothing of the time.
-struct NoticeSignature: Sendable {
+struct WebhookSignature: Sendable {
     /// A secret that begins so is base64 of the key's bytes (Standard Webhooks 1.0.0, "Signature scheme").
     static let prefix = "whsec_"
 

@@ -89,8 +89,10 @@ package struct Destination: Sendable {
     package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
     /// Deletes what a proof is about, and says so, where the destination lets us.
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
-    /// Where files must be before they can be registered here; nil for destinations that take the bytes themselves.
-    package var storage: StorageNeed?
+    /// What a destination that only registers files needs of another one, which holds their bytes; nil for destinations that
+    /// take the bytes themselves. `isNeeded` tells whether the file at a path below its root, with its rendered fields, must be
+    /// there first; others are read by the registration itself.
+    package var storage: (destination: String, isNeeded: @Sendable (FilePath, _ fields: [String: String]) -> Bool)?
     /// What it takes the fields of the file at this path below its root to mean; nil for destinations that add nothing.
     package var reading: (@Sendable (_ path: FilePath, _ fields: [String: String]) -> FieldReading)?
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
@@ -154,15 +156,6 @@ package struct FieldReading: Sendable, Equatable {
     package var decided: [String: String] = [:]
     /// Why the file would be refused, and what to do about it.
     package var objection: String?
-}
-
-/// What a destination that only registers files needs of another one.
-package struct StorageNeed: Sendable {
-    /// The name of the destination that must hold the bytes first.
-    package var destination: String
-    /// Whether the file at this path below its root, with these rendered fields, must be there; others are read by the
-    /// registration itself.
-    package let isNeeded: @Sendable (_ path: FilePath, _ fields: [String: String]) -> Bool
 }
 
 /// What an attempt is given beside the file and the order.
@@ -243,5 +236,62 @@ package struct CheckpointLog: Sendable {
             }
             await Task.rest(for: .seconds(1))
         }
+    }
+}
+
+/// Checks that a source is still what was admitted.
+enum SourceGuard {
+    /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
+    ///   differ, and an outage of this machine's when that cannot be known now.
+    static func check(_ source: SourceFile, _ order: DeliveryOrder) throws(DeliveryError) {
+        let (naming, now) = try DeliveryError.onReading((source.naming(), source.identity()))
+        switch naming {
+        case .it: break
+        case .another:
+            throw DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(source.path.display): replaced before it was delivered; the new one is taken when it is quiet")
+        case .nothing:
+            throw DeliveryError(.sourceGone, .sourceGone, "\(source.path.display): removed before it was delivered")
+        }
+        guard now.isUntouched(since: order.source) || source.isRenumbered(now, since: order.source) else {
+            let change = now.size == order.source.size ? "was modified" : "grew or shrank"
+            throw DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(source.path.display): \(change) since it was admitted; its new content is taken when it is quiet")
+        }
+    }
+}
+
+/// Checksums of sources outside a delivery: for keys that contain one, and for files that were touched after theirs.
+package enum Fingerprint {
+    /// The SHA-256 of the whole file, read on `pool`.
+    ///
+    /// - Parameter progress: called at every chunk, to show that a long read is alive.
+    package static func sha256(
+        of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
+    ) async throws(DeliveryError) -> Digest {
+        try await DeliveryError.onTransfer(await Checksum.sha256(of: source, on: pool, progress: progress))
+    }
+
+    /// The checksums `algorithms` of the whole file, in one read on `pool`; `progress` as `sha256(of:)` calls it.
+    package static func digests(
+        _ algorithms: Set<Digest.Algorithm>, of source: SourceFile, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
+    ) async throws(DeliveryError) -> [Digest] {
+        let kinds = algorithms.reduce(into: SumKinds()) { $0.insert(SumKinds($1)) }
+        let sums = try await DeliveryError.onTransfer(
+            await Checksum.sums(
+                kinds, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress))
+        return algorithms.compactMap { sums.sum($0) }
+    }
+
+    /// Whether the file still has the content that was proved, computed in the way it was proved.
+    package static func matches(
+        _ content: ContentHash, _ source: SourceFile, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
+    ) async throws(DeliveryError) -> Bool {
+        try await DeliveryError.onTransfer(
+            await Checksum.content(like: content, of: source, on: pool, progress: progress)) == content
     }
 }

@@ -3,8 +3,8 @@ package import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// What went wrong on the way, in the agent's terms: one place for errors of line and disk, and for answers where a service has
-/// no rules of its own. What that means for the file, `FailureClassifier` says.
+/// Turns errors of the network and the disk into delivery errors, and answers where a service has no rules of its own. What they
+/// mean for the file, `FailureClassifier` decides.
 extension DeliveryError {
     /// A request that got no usable answer.
     init(_ error: TransferError) {
@@ -27,7 +27,7 @@ extension DeliveryError {
         self.init(verdict, error.code, error.reason, heard: heard)
     }
 
-    /// A success that is none: not what the service answers there.
+    /// A success status whose content is not what the service answers there.
     static func misunderstood(_ text: String, _ status: Int = 200) -> DeliveryError {
         DeliveryError(.retry(after: nil), .badAnswer, text, heard: Heard(status, .foreign))
     }
@@ -97,6 +97,16 @@ extension DeliveryError {
     /// As `onTransfer`, of what writes at a destination that is a folder.
     static func onWriting<Value>(_ call: @autoclosure () throws(SystemError) -> Value) throws(DeliveryError) -> Value {
         do { return try call() } catch { throw DeliveryError(writing: error) }
+    }
+
+    /// As `onTransfer`, of what reads the fields that a route gives to the file at `path`.
+    static func onFields<Value>(
+        of path: FilePath, _ call: @autoclosure () throws(SettingFault) -> Value
+    ) throws(DeliveryError) -> Value {
+        do { return try call() } catch {
+            let fault = "\(error.key) \(error.message)"
+            throw DeliveryError(.giveUp, .badRequest, "\(path.display): \(fault); correct 'with:' of its route")
+        }
     }
 
     /// What `call` returns; nil where it throws one of `codes`, which mean that there is no such thing.

@@ -90,8 +90,8 @@ package enum Verification: Sendable, Equatable {
     }
 }
 
-/// Holds the bytes of an object, as they come, against what is known of them: length, checksums of the whole, and the
-/// checksum over parts that is a multipart upload's.
+/// Compares the bytes of an object, as they come, with what is known of them: length, checksums of the whole, and the checksum
+/// over parts that a multipart upload has.
 struct ContentCheck {
     private let size: Int64
     /// Of the whole.

@@ -15,42 +15,21 @@ package enum Checksum {
 
     package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest { SHA256.digest(of: bytes) }
 
-    /// The MD5 of `length` bytes from `offset`.
-    ///
-    /// - Parameter progress: called after each buffer, to show that a long read is alive.
-    /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
-    ///   task's cancellation.
-    package static func md5(
-        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
-        progress: @escaping @Sendable () -> Void = {}
-    ) async throws(TransferError) -> Digest {
-        try await pool.branch(source.opened.device).run { () throws(TransferError) in
-            try read(MD5(), source, offset, length, progress)
-        }
-    }
-
-    /// The SHA-256 of all that the file held when it was opened; throws as `md5(of:)` does.
+    /// The SHA-256 of all that the file held when it was opened, read on `pool` however short it is; throws as `sums` does.
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
         try await pool.branch(source.opened.device).run { () throws(TransferError) in
-            try read(SHA256(), source, 0, source.opened.size, progress)
+            var hash = SHA256()
+            try readAll(source, offset: 0, length: source.opened.size) { piece in
+                hash.update(piece)
+                progress()
+            }
+            return hash.digest
         }
     }
 
-    private static func read(
-        _ hash: some HashFunction, _ source: SourceFile, _ offset: Int64, _ length: Int64,
-        _ progress: () -> Void
-    ) throws(TransferError) -> Digest {
-        var hash = hash
-        try readAll(source, offset: offset, length: length) { piece in
-            hash.update(piece)
-            progress()
-        }
-        return hash.digest
-    }
-
-    /// Gives `take` the slice, piece by piece; throws as `md5(of:)` does. Blocks.
+    /// Gives `take` the slice, piece by piece; throws as `sums` does. Blocks.
     static func readAll(
         _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
     ) throws(TransferError) {
@@ -141,25 +120,17 @@ package struct SumKinds: OptionSet, Sendable {
     package static let xxh64 = SumKinds(rawValue: 16)
 }
 
-/// Checksums of one slice of a file; nil where nobody asked.
+/// Checksums of one slice of a file: those that were asked for.
 package struct SliceSums: Sendable, Equatable {
-    package var md5: Digest?
-    package var sha256: Digest?
-    /// CRC-32C (Castagnoli), 4 bytes, most significant first, as S3 sends it.
-    package var crc32c: Digest?
-    package var sha1: Digest?
-    /// XXH64 with seed 0, 8 bytes, most significant first, as media hash lists write it.
-    package var xxh64: Digest?
+    private let digests: [Digest]
 
-    package init(
-        md5: Digest? = nil, sha256: Digest? = nil, crc32c: Digest? = nil, sha1: Digest? = nil, xxh64: Digest? = nil
-    ) {
-        self.md5 = md5
-        self.sha256 = sha256
-        self.crc32c = crc32c
-        self.sha1 = sha1
-        self.xxh64 = xxh64
-    }
+    package init(_ digests: [Digest] = []) { self.digests = digests }
+
+    /// The checksum of this kind; nil where nobody asked for it.
+    package func sum(_ algorithm: Digest.Algorithm) -> Digest? { digests.first { $0.algorithm == algorithm } }
+
+    package var md5: Digest? { sum(.md5) }
+    package var sha256: Digest? { sum(.sha256) }
 }
 
 /// Computes several checksums in one pass.
@@ -193,11 +164,14 @@ package struct SliceHasher {
         return hasher.finish()
     }
 
+    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it; an XXH64, with seed 0, 8 bytes in that
+    /// order, as media hash lists write it.
     package func finish() -> SliceSums {
-        SliceSums(
-            md5: md5?.digest, sha256: sha256?.digest,
-            crc32c: crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1: sha1?.digest,
-            xxh64: xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) })
+        let all = [
+            md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
+            xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) },
+        ]
+        return SliceSums(all.compactMap(\.self))
     }
 }
 
@@ -225,21 +199,12 @@ extension SumKinds {
     }
 }
 
-extension SliceSums {
-    /// The checksum of this kind; nil where nobody asked for it.
-    package func sum(_ algorithm: Digest.Algorithm) -> Digest? {
-        switch algorithm {
-        case .md5: md5
-        case .sha256: sha256
-        case .crc32c: crc32c
-        case .sha1: sha1
-        case .xxh64: xxh64
-        }
-    }
-}
-
 extension Checksum {
-    /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file; throws as `md5(of:)` does.
+    /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file.
+    ///
+    /// - Parameter progress: called after each buffer, to show that a long read is alive.
+    /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
+    ///   task's cancellation.
     package static func sums(
         _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}

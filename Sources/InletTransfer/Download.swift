@@ -9,8 +9,6 @@ package struct Download: Sendable {
     package var target: FilePath
     /// The folder that the target is in, where it must be this one; nil = the one that the path leads to.
     package var folder: Folder?
-    /// Its length in bytes, where something other than the answer says so.
-    package var length: Int64?
     /// Its checksum, where something other than the answer says so.
     package var digest: Digest?
     /// Whether a server's entity tag that looks like an MD5 is the content's, as it is in S3 stores.
@@ -19,25 +17,20 @@ package struct Download: Sendable {
     package var objection: (@Sendable (DownloadHead) -> String?)?
     /// What is longer, in bytes, is refused.
     package var limit: Int64
-    /// Permission bits of the file.
-    package var mode: UInt32
     /// Whether a file that is at the target goes; otherwise it stays and the download fails.
     package var isReplacing: Bool
     /// Bytes that are there so far, of how many; called on the transfer's thread at every piece.
     package var progress: @Sendable (_ done: Int64, _ total: Int64?) -> Void
 
     package init(
-        target: FilePath, in folder: Folder? = nil, length: Int64? = nil, digest: Digest? = nil, limit: Int64 = 1 << 50,
-        mode: UInt32 = 0o644,
+        target: FilePath, in folder: Folder? = nil, digest: Digest? = nil, limit: Int64 = 1 << 50,
         replaces isReplacing: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ total: Int64?) -> Void = { _, _ in }
     ) {
         self.target = target
         self.folder = folder
-        self.length = length
         self.digest = digest
         self.limit = limit
-        self.mode = mode
         self.isReplacing = isReplacing
         self.progress = progress
     }
@@ -50,20 +43,14 @@ package struct Download: Sendable {
             name.fitting(prefix: ".", suffix: ".inlet-part", limit: limit))
     }
 
-    /// Where all of it is done. Blocks.
-    struct Place {
-        let folder: Folder
-        let name: FilePath.Component
-        let part: FilePath.Component
-    }
-
-    func place() throws(SystemError) -> Place {
+    /// Where all of it is done: the target's folder and name, and the part-file's. Blocks.
+    func place() throws(SystemError) -> (folder: Folder, name: FilePath.Component, part: FilePath.Component) {
         guard let name = target.lastComponent, let part = partPath.lastComponent else {
             throw SystemError(call: "create", path: target, code: .isDirectory)
         }
         let opened: Folder
         if let folder { opened = folder } else { opened = try Folder(following: target.removingLastComponent()) }
-        return Place(folder: opened, name: name, part: part)
+        return (opened, name, part)
     }
 }
 
@@ -86,26 +73,9 @@ package struct DownloadHead: Sendable, Equatable {
     }
 }
 
-/// A file that was fetched whole, checked and synced.
-package struct Downloaded: Sendable, Equatable {
-    package var path: FilePath
-    package var size: Int64
-    /// The SHA-256 of what was written, read back from the file.
-    package var sha256: Digest
-    /// What the content was held against; empty where only its length was known.
-    package var checked: [Digest]
-}
-
-/// How one request for a download ended.
-package enum DownloadAnswer: Sendable {
-    /// All bytes are in the part-file.
-    case whole
-    /// The server has other bytes than those that are here already, or will not say which; they were dropped, and the
-    /// next request is for all of it.
-    case startAgain
-    /// An answer that is neither the file nor a part of it, such as an error.
-    case refused(HTTPResponse)
-}
+/// A file that was fetched whole, checked and synced: with the SHA-256 of what was written, read back from the file, and with
+/// what the content was held against; nothing where only its length was known.
+package typealias Downloaded = (path: FilePath, size: Int64, sha256: Digest, checked: [Digest])
 
 /// What the bytes of a part-file are of, as the server described it: kept beside them, so that a later process can ask for
 /// the rest of the same thing. Decides; `OpenDownload` acts.
@@ -131,7 +101,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
     /// - Parameter tagIsMD5: as `Download` has it.
     init(_ head: HTTPResponse, tagIsMD5: Bool = false) {
         etag = head.header("ETag").flatMap { $0.hasPrefix("\"") && $0.utf8.count <= 1024 ? $0 : nil }
-        if etag == nil, let text = head.header("Last-Modified"), let modified = HTTPDate.parse(text),
+        if etag == nil, let text = head.header("Last-Modified"), let modified = WallTime(httpDate: text),
             let date = head.date, modified < date
         {
             self.modified = text
@@ -194,7 +164,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
         switch head.status {
         case 200: return .whole
         case 206 where offset > 0:
-            guard let range = ContentRange(head.header("Content-Range")), range.first == offset,
+            guard let range = Self.range(head.header("Content-Range")), range.first == offset,
                 range.last == range.total - 1, length == nil || length == range.total,
                 etag == nil || head.header("ETag").map({ $0 == etag }) ?? true
             else { return .startAgain }
@@ -220,19 +190,15 @@ struct DownloadTag: Sendable, Equatable, Codable {
     }
 }
 
-/// `Content-Range: bytes 5-9/10` (RFC 9110, section 14.4) with all three numbers known.
-struct ContentRange: Equatable {
-    var first: Int64
-    var last: Int64
-    var total: Int64
-
-    init?(_ text: String?) {
+extension DownloadTag {
+    /// `Content-Range: bytes 5-9/10` (RFC 9110, section 14.4) with all three numbers known.
+    static func range(_ text: String?) -> (first: Int64, last: Int64, total: Int64)? {
         guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
         let numbers = text.dropFirst(6).split(omittingEmptySubsequences: false) { "-/".contains($0) }
         guard numbers.count == 3, numbers.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
             let first = Int64(numbers[0]), let last = Int64(numbers[1]), let total = Int64(numbers[2]),
             first <= last, last < total
         else { return nil }
-        (self.first, self.last, self.total) = (first, last, total)
+        return (first, last, total)
     }
 }

@@ -6,7 +6,7 @@ import SystemPackage
 /// Fetches files: streamed into a part-file, gone on with after a break or a restart, checked, synced and renamed.
 ///
 /// One request at a time; the caller makes each, because it may have to be signed or its URL asked for anew:
-/// `open`, then `fetch` until `.whole`, then `finish`.
+/// `open`, then `fetch` until it returns nil, then `finish`.
 package struct Downloader: Sendable {
     private let client: HTTPClient
     private let pool: BlockingPool
@@ -27,10 +27,14 @@ package struct Downloader: Sendable {
     ///
     /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes (`Pace`).
     ///
-    /// - Throws: as `HTTPClient.send`; `.corrupted` for a length that is not the expected one, `.answerTooLarge`,
-    ///   `.destinationFull`, `.destinationUnwritable`, `.badAnswer` for an answer without a length.
-    package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> DownloadAnswer {
-        if open.isWhole { return .whole }
+    /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of it, such
+    ///   as an error.
+    /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`; `.badAnswer` for an
+    ///   answer without a length, and where the server has
+    ///   other bytes than those that are here already, or will not say which: they were dropped, and the next request is for
+    ///   all of it.
+    package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> HTTPResponse? {
+        if open.isWhole { return nil }
         var request = request
         request.answerDeadline = .seconds(365 * 86_400)
         open.prepare()
@@ -45,15 +49,16 @@ package struct Downloader: Sendable {
                 throw error
             }
             try await pool.run { () throws(TransferError) in try open.clear() }
-            return .startAgain
+            throw TransferError(
+                .badAnswer, "\(request.url.redacted) is another file than it was; it is fetched anew", isOutage: false)
         }
-        guard response.status == 200 || response.status == 206 && open.position > 0 else { return .refused(response) }
+        guard response.status == 200 || response.status == 206 && open.position > 0 else { return response }
         guard open.endIsKnown else {
             await pool.run { open.secure() }
             throw TransferError(
                 .connectionLost, "\(request.label): its answer ended after \(open.position) bytes", isOutage: false)
         }
-        return .whole
+        return nil
     }
 
     /// Checks what was fetched and gives it its name; on the disk when this returns.
@@ -74,12 +79,11 @@ package struct Downloader: Sendable {
             }
             try Self.check(open)
             do throws(SystemError) {
-                try open.part.publish(as: open.name, mode: download.mode, replacing: download.isReplacing)
+                try open.part.publish(as: open.name, mode: 0o644, replacing: download.isReplacing)
             } catch {
                 throw TransferError(writing: error, target: download.target)
             }
-            return Downloaded(
-                path: download.target, size: size, sha256: sums.sha256 ?? Digest(.sha256, []), checked: open.wanted)
+            return (download.target, size, sums.sha256 ?? Digest(.sha256, []), open.wanted)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import InletCore
 
 /// An answer that arrived whole, whatever its status.
@@ -8,7 +9,7 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask for nothing else.
     var certificate: String?
-    /// What of the request nobody may read in the answer.
+    /// Credentials of the request, which the answer may repeat and nobody may read there.
     package var sentCredentials = SentCredentials()
 
     /// Takes our own credentials out of the answer's words. Whatever of them becomes a text for people passes it first.
@@ -30,7 +31,7 @@ package struct HTTPResponse: Sendable {
     }
 
     /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.
-    package var date: WallTime? { header("Date").flatMap { HTTPDate.parse($0) } }
+    package var date: WallTime? { header("Date").flatMap { WallTime(httpDate: $0) } }
 
     /// How long the server asks us to wait (RFC 9110, section 10.2.3), at most a day; nil when it does not ask or
     /// cannot be understood.
@@ -40,36 +41,35 @@ package struct HTTPResponse: Sendable {
         if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
             return Int64(value).map { min(.seconds(min($0, 86_400)), day) } ?? day
         }
-        return HTTPDate.parse(value).map { min(max($0 - now, .zero), day) }
+        return WallTime(httpDate: value).map { min(max($0 - now, .zero), day) }
     }
 }
 
-/// The three date formats that RFC 9110, section 5.6.7 asks recipients to read.
-enum HTTPDate {
+extension WallTime {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    static func parse(_ text: String) -> WallTime? {
+    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read.
+    init?(httpDate text: String) {
         let words = text.split { " ,-".contains($0) }.map(String.init)
         switch words.count {
         // Sun Nov  6 08:49:37 1994
-        case 5: return time(day: words[2], month: words[1], year: words[4], clock: words[3])
+        case 5: self.init(day: words[2], month: words[1], year: words[4], clock: words[3])
         // Sun, 06 Nov 1994 08:49:37 GMT and Sunday, 06-Nov-94 08:49:37 GMT
-        case 6 where words[5] == "GMT":
-            return time(day: words[1], month: words[2], year: words[3], clock: words[4])
+        case 6 where words[5] == "GMT": self.init(day: words[1], month: words[2], year: words[3], clock: words[4])
         default: return nil
         }
     }
 
-    private static func time(day: String, month: String, year: String, clock: String) -> WallTime? {
+    private init?(day: String, month: String, year: String, clock: String) {
         let parts = clock.split(separator: ":", omittingEmptySubsequences: false).map { Int64($0) ?? -1 }
-        guard let day = Int64(day), (1...31).contains(day), let index = months.firstIndex(of: month),
-            let year = fullYear(year), parts.count == 3,
+        guard let day = Int64(day), (1...31).contains(day), let index = Self.months.firstIndex(of: month),
+            let year = Self.fullYear(year), parts.count == 3,
             (0...23).contains(parts[0]), (0...59).contains(parts[1]), (0...60).contains(parts[2])
         else { return nil }
-        let days = daysSinceEpoch(year: year, month: Int64(index) + 1, day: day)
-        return WallTime(milliseconds: (days * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]) * 1000)
+        let days = Self.daysSinceEpoch(year: year, month: Int64(index) + 1, day: day)
+        self.init(milliseconds: (days * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]) * 1000)
     }
 
     private static func fullYear(_ text: String) -> Int64? {
@@ -91,14 +91,8 @@ enum HTTPDate {
 
 /// Collects an answer within bounds: 200 header fields, 64 KiB of header, `limit` bytes of body.
 struct AnswerBuffer {
-    /// Why an answer is not read on.
-    enum Refusal: Equatable {
-        case headerTooLarge
-        /// libcurl would hand over what it makes of the body, and nobody asked for another coding than the usual one.
-        case coded(String)
-        /// 101: what follows is no HTTP, and nobody asked for it.
-        case switchesProtocol
-    }
+    /// Why an answer is not read on; continues a sentence about it.
+    typealias Refusal = (why: String, code: ErrorCode)
 
     static let fieldLimit = 200
     static let headerLimit = 64 * 1024
@@ -126,7 +120,9 @@ struct AnswerBuffer {
     mutating func take(line: UnsafeRawBufferPointer) -> Refusal? {
         headerSize += line.count
         lines += 1
-        guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else { return .headerTooLarge }
+        guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else {
+            return ("its header has more than \(Self.fieldLimit) fields or \(Self.headerLimit) bytes", .answerTooLarge)
+        }
         if hasFields { return nil }
         let text = Self.trimmed(line[...])
         if text.starts(with: "HTTP/".utf8) {
@@ -136,9 +132,16 @@ struct AnswerBuffer {
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
-            if status == 101 { return .switchesProtocol }
+            // What follows would be no HTTP.
+            if status == 101 { return ("it changes to another protocol, unasked (status 101)", .badAnswer) }
             hasFields = status >= 200
-            if hasFields { return coding.map { .coded($0) } }
+            if hasFields, let coding {
+                // libcurl would hand over what it makes of the body.
+                let shown = DisplayText.escape(String(coding.prefix(100)))
+                return (
+                    "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer
+                )
+            }
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
             let value = Self.trimmed(text[(colon + 1)...])
             let name = UnsafeRawBufferPointer(rebasing: text[..<colon])
@@ -184,4 +187,76 @@ package protocol AnswerSink: Sendable {
 
     /// The next bytes of the body, valid within the call.
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError)
+}
+
+/// The credentials that went out with a request. Its answer may repeat them, and so may a proxy's.
+///
+/// They are found by the names of fields and query items: whatever sends a new one needs nothing here.
+package struct SentCredentials: Sendable {
+    private var headers: HTTPFields = []
+    private var url: HTTPURL?
+    private var body: [Secret] = []
+    private var proxy: ProxyServer?
+
+    /// None.
+    package init() {}
+
+    package init(_ request: HTTPRequest, proxy: ProxyServer? = nil) {
+        headers = request.headers
+        url = request.url
+        body = request.secrets
+        self.proxy = proxy
+    }
+
+    /// All of them. Made when an answer is to be shown: few are.
+    var all: [Secret] { body + headers.flatMap(Self.secrets) + querySecrets + proxySecrets }
+
+    private static let names = [
+        "authorization", "token", "secret", "password", "signature", "credential", "api-key", "api_key", "cookie",
+    ]
+    /// Of a query, and nothing else: in addresses that a server has signed (Azure's SAS, plain gateways).
+    private static let wholeNames: Set = ["sig", "auth", "jwt", "hmac"]
+
+    private static func isSecret(_ name: String) -> Bool {
+        let lower = name.lowercased()
+        return names.contains { lower.contains($0) }
+    }
+
+    private static func secrets(of field: (name: String, value: String)) -> [Secret] {
+        guard isSecret(field.name) else { return [] }
+        let words = field.value.split(separator: " ", maxSplits: 1)
+        guard words.count == 2 else { return [Secret(field.value)] }
+        switch words[0].lowercased() {
+        case "basic": return [Secret(String(words[1]))] + login(String(words[1]))
+        case "aws4-hmac-sha256":
+            return words[1].split { ", ".contains($0) }.compactMap { part in
+                if part.hasPrefix("Credential=") { return Secret(String(part.dropFirst(11).prefix { $0 != "/" })) }
+                return part.hasPrefix("Signature=") ? Secret(String(part.dropFirst(10))) : nil
+            }
+        default: return [Secret(field.value), Secret(String(words[1]))]
+        }
+    }
+
+    /// What is in the word of a Basic login (RFC 7617).
+    private static func login(_ word: String) -> [Secret] {
+        guard let data = Data(base64Encoded: word) else { return [] }
+        let text = String(decoding: data, as: UTF8.self)
+        return [text, text.firstIndex(of: ":").map { String(text[$0...].dropFirst()) } ?? text].map { Secret($0) }
+    }
+
+    private var querySecrets: [Secret] {
+        guard let url, let start = url.text.firstIndex(of: "?") else { return [] }
+        return url.text[start...].dropFirst().split(separator: "&").flatMap { item -> [Secret] in
+            let pair = item.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, let name = pair.first.map({ Percent.decode($0).lowercased() }),
+                Self.isSecret(name) || Self.wholeNames.contains(name)
+            else { return [] }
+            return [Secret(String(pair[1])), Secret(Percent.decode(pair[1]))]
+        }
+    }
+
+    private var proxySecrets: [Secret] {
+        guard let password = proxy?.password?.reveal() else { return [] }
+        return [Secret(password), Secret("\(proxy?.user ?? ""):\(password)")]
+    }
 }

@@ -1,3 +1,4 @@
+import CCurl
 import InletCore
 
 /// An absolute http or https URL that has passed `URLRules`.
@@ -27,7 +28,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         guard text.utf8.count <= 16_384, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }),
             // curl would take "https:///name" for "https://name".
             let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
-            let parts = CurlURL(parsing: text), !parts.host.isEmpty
+            let parts = Self.parts(of: text), !parts.host.isEmpty
         else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a URL that can be used") }
         // libcurl would map such a host to another one, of which no rule has been asked: "①②⑦.⓪.⓪.①" to 127.0.0.1.
         guard parts.host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }) else {
@@ -41,7 +42,8 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         path = parts.path
         query = parts.query
         let bracketed = parts.host.contains(":") ? "[\(parts.host)]" : parts.host
-        origin = parts.scheme + "://" + bracketed + (parts.isDefaultPort ? "" : ":\(parts.port)")
+        let isDefaultPort = parts.port == (parts.scheme == "https" ? 443 : 80)
+        origin = parts.scheme + "://" + bracketed + (isDefaultPort ? "" : ":\(parts.port)")
         reach = rules.reach
         try rules.check(self)
     }
@@ -155,5 +157,39 @@ package enum Percent {
 
     private static func digit(_ byte: UInt8?) -> UInt8? {
         byte.flatMap { Character(UnicodeScalar($0)).hexDigitValue }.map { UInt8($0) }
+    }
+}
+
+extension HTTPURL {
+    /// The parts of a URL as libcurl itself reads them, so that what the rules check is what is connected to. nil when libcurl
+    /// refuses `text`; user names and passwords are refused.
+    ///
+    /// The text is normalised, for the wire; dot segments are kept because presigned URLs are signed as they stand. The host is
+    /// in lower case: percent-decoded, odd IPv4 spellings made dotted, IPv6 without brackets and zone.
+    private static func parts(
+        of text: String
+    ) -> (text: String, scheme: String, host: String, port: UInt16, path: String, query: String?)? {
+        let handle = curl_url()
+        defer { curl_url_cleanup(handle) }
+        func part(_ part: CURLUPart, _ flags: UInt32 = 0) -> String? {
+            var value: UnsafeMutablePointer<CChar>?
+            guard curl_url_get(handle, part, &value, flags) == CURLUE_OK, let value else { return nil }
+            defer { curl_free(value) }
+            return String(cString: value)
+        }
+        let flags = UInt32(CURLU_DISALLOW_USER | CURLU_PATH_AS_IS | CURLU_NON_SUPPORT_SCHEME)
+        guard curl_url_set(handle, CURLUPART_URL, text, flags) == CURLUE_OK, let whole = part(CURLUPART_URL),
+            let scheme = part(CURLUPART_SCHEME), let host = part(CURLUPART_HOST),
+            let port = part(CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap(UInt16.init)
+        else { return nil }
+        let path = part(CURLUPART_PATH) ?? "/"
+        return (whole, scheme.lowercased(), bare(host), port, path, part(CURLUPART_QUERY))
+    }
+
+    private static func bare(_ host: String) -> String {
+        var bare = host.lowercased()
+        if bare.hasPrefix("["), bare.hasSuffix("]") { bare = String(bare.dropFirst().dropLast()) }
+        if bare.contains(":"), let zone = bare.firstIndex(of: "%") { bare = String(bare[..<zone]) }
+        return bare
     }
 }

@@ -10,14 +10,8 @@ package final class OpenDownload: Sendable {
     /// The target's.
     let name: FilePath.Component
 
-    private struct State {
-        var tag: DownloadTag
-        var position: Int64
-        /// Set when the last answer did not fit what is here.
-        var startsAgain = false
-    }
-
-    private let state: Mutex<State>
+    /// `startsAgain` is set when the last answer did not fit what is here.
+    private let state: Mutex<(tag: DownloadTag, position: Int64, startsAgain: Bool)>
     private let boot: String?
 
     /// Opens or makes the part-file and finds how much of it can be gone on with. Blocks.
@@ -39,10 +33,9 @@ package final class OpenDownload: Sendable {
             boot = Boot.id()
             let tag = DownloadTag(part.note()) ?? DownloadTag()
             let size = try part.size
-            let isForeign = tag.length != nil && download.length != nil && tag.length != download.length
-            let position = isForeign ? 0 : tag.trusted(of: size, boot: boot)
+            let position = tag.trusted(of: size, boot: boot)
             if position < size { try part.truncate(to: position) }
-            state = Mutex(State(tag: position > 0 ? tag : DownloadTag(), position: position))
+            state = Mutex((position > 0 ? tag : DownloadTag(), position, false))
         } catch {
             throw TransferError(writing: error, target: download.target)
         }
@@ -50,9 +43,6 @@ package final class OpenDownload: Sendable {
 
     /// Bytes that are in the part-file.
     package var position: Int64 { state.withLock { $0.position } }
-
-    /// The whole's length, as far as anyone has said.
-    package var total: Int64? { state.withLock { $0.tag.length } ?? download.length }
 
     /// Fields that the request must have, to be signed where fields are: none, or `Range` and `If-Range`.
     package var headers: HTTPFields { state.withLock { $0.tag.fields(from: $0.position) } }
@@ -71,7 +61,7 @@ package final class OpenDownload: Sendable {
 
     /// Whether the end of the file has been told from a cut connection.
     var endIsKnown: Bool {
-        state.withLock { state in (state.tag.length ?? download.length).map { $0 == state.position } ?? true }
+        state.withLock { state in state.tag.length.map { $0 == state.position } ?? true }
     }
 
     func prepare() { state.withLock { $0.startsAgain = false } }
@@ -89,19 +79,24 @@ package final class OpenDownload: Sendable {
 
     /// Removes the part-file when there is nothing in it. Blocks.
     func removeIfEmpty() {
+        // What stays is found, and gone on with or dropped, by the next download of the same.
         if position == 0 { try? part.remove() }
     }
 
     /// Makes what is here survive a power cut, so that another boot can go on with it. Blocks.
     func secure() {
         let (tag, position) = state.withLock { ($0.tag, $0.position) }
-        // What cannot be synced is not to be gone on with by another boot: no note says so.
-        guard position > 0, tag.validator != nil, (try? part.synchronize()) != nil else { return }
+        guard position > 0, tag.validator != nil else { return }
         var secured = tag
         (secured.synced, secured.boot) = (position, boot)
-        state.withLock { $0.tag = secured }
-        // Without it another boot fetches the bytes once more.
-        try? part.setNote(secured.note)
+        do throws(SystemError) {
+            try part.synchronize()
+            state.withLock { $0.tag = secured }
+            try part.setNote(secured.note)
+        } catch {
+            // No note says that what cannot be synced is here: another boot fetches the bytes once more.
+            return
+        }
     }
 }
 
@@ -132,7 +127,7 @@ extension OpenDownload {
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let (place, total) = state.withLock { ($0.position, $0.tag.length) }
         let end = place + Int64(piece.count)
-        let most = min(download.limit, total ?? download.length ?? .max)
+        let most = min(download.limit, total ?? .max)
         guard end <= most else { throw tooLarge("more than \(most) bytes came") }
         do throws(SystemError) {
             try part.write(piece, at: place)
@@ -140,19 +135,15 @@ extension OpenDownload {
             throw TransferError(writing: error, target: download.target)
         }
         state.withLock { $0.position = end }
-        download.progress(end, total ?? download.length)
+        download.progress(end, total)
     }
 
     private func beginAnew(_ tag: DownloadTag, isChunked: Bool) throws(TransferError) {
-        let what = download.target.display
         if let length = tag.length, length > download.limit { throw tooLarge("it has \(length) bytes") }
-        if let length = tag.length, let wanted = download.length, length != wanted {
+        guard tag.length != nil || isChunked else {
             throw TransferError(
-                .corrupted, "\(what): the server has \(length) bytes of it, not \(wanted)", isOutage: false)
-        }
-        guard tag.length != nil || isChunked || download.length != nil else {
-            throw TransferError(
-                .badAnswer, "\(what): the answer has no length, so that its end could not be told from a cut",
+                .badAnswer,
+                "\(download.target.display): the answer has no length, so that its end could not be told from a cut",
                 isOutage: false)
         }
         try clear()

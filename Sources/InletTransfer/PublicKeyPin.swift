@@ -26,7 +26,7 @@ package struct PublicKeyPin: Sendable, Hashable, CustomStringConvertible {
         guard let start = lines.firstIndex(where: { $0.hasPrefix("-----BEGIN") }),
             let end = lines[start...].firstIndex(where: { $0.hasPrefix("-----END") }),
             let certificate = Data(base64Encoded: lines[(start + 1)..<end].joined()),
-            let key = Certificate.publicKey(Array(certificate))
+            let key = Self.publicKey(of: Array(certificate))
         else { return nil }
         self.text = Self.prefix + Data(Checksum.sha256(key).bytes).base64EncodedString()
     }
@@ -35,14 +35,14 @@ package struct PublicKeyPin: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// As much of an X.509 certificate (RFC 5280, section 4.1) in DER (X.690) as leads to its public key.
-enum Certificate {
+extension PublicKeyPin {
     private static let integer: UInt8 = 0x02
     private static let sequence: UInt8 = 0x30
     /// `[0] EXPLICIT Version`, left out by version 1.
     private static let version: UInt8 = 0xA0
 
     /// The SubjectPublicKeyInfo with its own header, as it is hashed for pins; nil for what is no certificate.
-    static func publicKey(_ certificate: [UInt8]) -> ArraySlice<UInt8>? {
+    static func publicKey(of certificate: [UInt8]) -> ArraySlice<UInt8>? {
         var outer = certificate[...]
         guard var whole = element(&outer, sequence)?.content, var signed = element(&whole, sequence)?.content
         else { return nil }

@@ -14,45 +14,45 @@ internal import Synchronization
 /// connection: that is noticed at the latest when the request goes on, and reported as any lost connection is, which costs a
 /// delivery no attempt.
 package final class Throttle: Sendable {
-    private let books = ThrottleBooks()
+    private let limits = ThrottleLimits()
     private let lanes = Mutex<[String: ThrottleLane]>([:])
 
     package init() {}
 
     /// All destinations together. nil = no limit; 0 = nothing is sent until it is raised. Takes effect at once, also for
     /// what is under way.
-    package func set(_ rate: Int64?) { books.set(rate) }
+    package func set(_ rate: Int64?) { limits.set(rate) }
 
     /// The same for one destination.
     package func set(_ rate: Int64?, for destination: String) {
         _ = lane(destination)
-        books.set(rate, for: destination)
+        limits.set(rate, for: destination)
     }
 
     /// Whether something for `destination` waits for a limit at this moment.
-    package func isHolding(_ destination: String) -> Bool { books.isHolding(destination) }
+    package func isHolding(_ destination: String) -> Bool { limits.isHolding(destination) }
 
     /// What requests of a destination are sent with (`HTTPClient.limited`): the same object for the same name.
     package func lane(_ destination: String) -> ThrottleLane {
         lanes.withLock { lanes in
             if let known = lanes[destination] { return known }
-            let lane = ThrottleLane(destination, books)
+            let lane = ThrottleLane(destination, limits)
             lanes[destination] = lane
             return lane
         }
     }
 }
 
-/// One destination's way through a throttle.
+/// The limit of one destination, and of all together, as its requests meet it.
 package final class ThrottleLane: Sendable {
     let destination: String
-    let books: ThrottleBooks
+    let limits: ThrottleLimits
     private let flag: LimitFlag
 
-    fileprivate init(_ destination: String, _ books: ThrottleBooks) {
+    fileprivate init(_ destination: String, _ limits: ThrottleLimits) {
         self.destination = destination
-        self.books = books
-        flag = books.flag(destination)
+        self.limits = limits
+        flag = limits.flag(destination)
     }
 
     /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
@@ -64,7 +64,7 @@ package final class ThrottleLane: Sendable {
         let note = HoldRecord.current
         note?.begin()
         defer { note?.end() }
-        while isLimited, !Task.isCancelled, await books.change(ifClosed: destination) {}
+        while isLimited, !Task.isCancelled, await limits.change(ifClosed: destination) {}
     }
 }
 
@@ -76,8 +76,8 @@ private final class LimitFlag: Sendable {
     func set(_ isSet: Bool) { value.store(isSet, ordering: .relaxed) }
 }
 
-/// What the lanes of a throttle share.
-final class ThrottleBooks: Sendable {
+/// The limits of a throttle, which all its lanes share, and the requests that wait for them.
+final class ThrottleLimits: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private struct State {

@@ -20,23 +20,19 @@ package struct TransferError: Error, Sendable, Equatable, CustomStringConvertibl
 }
 
 /// What every result of libcurl that can come up here means to the agent.
-enum CurlError {
+extension TransferError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
-    static func error(_ code: CURLcode, _ label: String, detail: String, answered: Bool) -> TransferError {
-        if mayBeShortage.contains(code), let shortage = SystemError.shortage() {
-            return TransferError(.outOfResources, "\(label): \(shortage)", isOutage: true)
+    init(_ code: CURLcode, _ label: String, detail: String, answered: Bool) {
+        if Self.mayBeShortage.contains(code), let shortage = SystemError.shortage() {
+            self.init(.outOfResources, "\(label): \(shortage)", isOutage: true)
+            return
         }
-        let row = table.first { $0.codes.contains(code) } ?? unknown
-        let isOutage =
-            switch row.outage {
-            case .always: true
-            case .never: false
-            case .unlessAnswered: !answered
-            }
+        let row = Self.table.first { $0.codes.contains(code) } ?? Self.unknown
         let cause = DisplayText.escape(detail)
         let remedy = row.remedy.isEmpty ? "" : "; \(row.remedy)"
-        return TransferError(
-            row.code, "\(label): \(row.what) (\(cause), curl \(code.rawValue))\(remedy)", isOutage: isOutage)
+        self.init(
+            row.code, "\(label): \(row.what) (\(cause), curl \(code.rawValue))\(remedy)",
+            isOutage: row.isOutage ?? !answered)
     }
 
     /// What libcurl reports when it gets no socket, or cannot open its files, for want of descriptors.
@@ -45,64 +41,63 @@ enum CurlError {
         CURLE_SSL_CONNECT_ERROR, CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT,
     ]
 
-    private enum Outage {
-        case always
-        case never
-        case unlessAnswered
-    }
+    /// `isOutage`: nil = unless a part of the answer had arrived.
+    private typealias Row = (codes: [CURLcode], code: ErrorCode, isOutage: Bool?, what: String, remedy: String)
 
-    private struct Row {
-        var codes: [CURLcode]
-        var code: ErrorCode
-        var outage: Outage
-        var what: String
-        var remedy = ""
-    }
-
-    private static let unknown = Row(codes: [], code: .internalFault, outage: .never, what: "the transfer failed")
+    private static let unknown: Row = ([], .internalFault, false, "the transfer failed", "")
 
     private static let table: [Row] = [
-        Row(
-            codes: [CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY], code: .nameNotFound, outage: .always,
-            what: "the host's name was not found", remedy: "check its spelling and this machine's DNS"),
-        Row(
-            codes: [CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY], code: .connectFailed, outage: .always,
-            what: "no connection", remedy: "check that the server runs and that no firewall stands between"),
+        (
+            [CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY], .nameNotFound, true,
+            "the host's name was not found", "check its spelling and this machine's DNS"
+        ),
+        (
+            [CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY], .connectFailed, true,
+            "no connection", "check that the server runs and that no firewall stands between"
+        ),
         // The only time limit that libcurl itself keeps is the one for connecting.
-        Row(
-            codes: [CURLE_OPERATION_TIMEDOUT], code: .timedOut, outage: .always, what: "no connection in time",
-            remedy: "check that the server runs and that no firewall stands between"),
-        Row(
-            codes: [CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS],
-            code: .tlsFailed, outage: .always, what: "the server's certificate is not trusted",
-            remedy: "check its name and dates and this machine's clock, or give its authority as ca_file"),
-        Row(
-            codes: [CURLE_SSL_PINNEDPUBKEYNOTMATCH], code: .tlsFailed, outage: .always,
-            what: "the server's public key is not the pinned one",
-            remedy: "if its key was changed on purpose, set the pin that 'inlet check' prints"),
-        Row(
-            codes: [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE], code: .tlsFailed, outage: .always,
-            what: "the trusted certificates could not be read", remedy: "check that ca_file is a readable PEM file"),
-        Row(
-            codes: [CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM, CURLE_SSL_ENGINE_INITFAILED],
-            code: .tlsFailed, outage: .always, what: "no TLS connection",
-            remedy: "check that the port speaks TLS 1.2 or later"),
-        Row(
-            codes: [
+        (
+            [CURLE_OPERATION_TIMEDOUT], .timedOut, true, "no connection in time",
+            "check that the server runs and that no firewall stands between"
+        ),
+        (
+            [CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS],
+            .tlsFailed, true, "the server's certificate is not trusted",
+            "check its name and dates and this machine's clock, or give its authority as ca_file"
+        ),
+        (
+            [CURLE_SSL_PINNEDPUBKEYNOTMATCH], .tlsFailed, true,
+            "the server's public key is not the pinned one",
+            "if its key was changed on purpose, set the pin that 'inlet check' prints"
+        ),
+        (
+            [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE], .tlsFailed, true,
+            "the trusted certificates could not be read", "check that ca_file is a readable PEM file"
+        ),
+        (
+            [CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM, CURLE_SSL_ENGINE_INITFAILED],
+            .tlsFailed, true, "no TLS connection",
+            "check that the port speaks TLS 1.2 or later"
+        ),
+        (
+            [
                 CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SEND_FAIL_REWIND,
             ],
-            code: .connectionLost, outage: .unlessAnswered, what: "the connection was lost"),
-        Row(
-            codes: [
+            .connectionLost, nil, "the connection was lost", ""
+        ),
+        (
+            [
                 CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM, CURLE_BAD_FUNCTION_ARGUMENT,
             ],
-            code: .badAnswer, outage: .never, what: "the answer is not HTTP/1.1",
-            remedy: "check that the URL leads to the service, with https:// where its port speaks TLS"),
+            .badAnswer, false, "the answer is not HTTP/1.1",
+            "check that the URL leads to the service, with https:// where its port speaks TLS"
+        ),
         // 7.81 to 7.88 report a header line beyond libcurl's own 100 KB as a lack of memory.
-        Row(
-            codes: [CURLE_OUT_OF_MEMORY, CURLE_FILESIZE_EXCEEDED], code: .answerTooLarge, outage: .never,
-            what: "the answer is too large"),
-        Row(codes: [CURLE_URL_MALFORMAT], code: .forbiddenURL, outage: .never, what: "the URL cannot be used"),
+        (
+            [CURLE_OUT_OF_MEMORY, CURLE_FILESIZE_EXCEEDED], .answerTooLarge, false,
+            "the answer is too large", ""
+        ),
+        ([CURLE_URL_MALFORMAT], .forbiddenURL, false, "the URL cannot be used", ""),
     ]
 }

@@ -80,7 +80,7 @@ enum HostScope: UInt8, CaseIterable {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
         if Self.isLocalhost(bare) {
             self = .loopback
-        } else if let bytes = CurlURL.addressBytes(bare) {
+        } else if let bytes = Self.addressBytes(bare) {
             self = HostScope(bytes)
         } else {
             self = .anywhere
@@ -101,7 +101,14 @@ enum HostScope: UInt8, CaseIterable {
     /// Whether `host` is one that only DNS can tell the scope of.
     static func isUnknown(_ host: String) -> Bool {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        return !isLocalhost(bare) && CurlURL.addressBytes(bare) == nil
+        return !isLocalhost(bare) && Self.addressBytes(bare) == nil
+    }
+
+    /// The bytes of an IPv4 or IPv6 literal; nil when `host` is a name.
+    private static func addressBytes(_ host: String) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = inlet_parse_address(host, &bytes)
+        return count > 0 ? Array(bytes.prefix(Int(count))) : nil
     }
 
     private static func isLocalhost(_ bare: String) -> Bool { bare == "localhost" || bare.hasSuffix(".localhost") }

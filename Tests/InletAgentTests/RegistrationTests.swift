@@ -16,7 +16,7 @@ import Testing
         var scene = try Scene(in: directory)
         var destination = Destination.scripted("spaces", spaces)
         destination.takesSidecars = false
-        destination.storage = StorageNeed(destination: "here") { path, _ in path.extension == "glb" }
+        destination.storage = ("here", { path, _ in path.extension == "glb" })
         scene.destinations.append(destination)
         scene.route.to = ["spaces"]
         scene.route.onSuccess = .delete
@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: [("model", ["here", "spaces"]), ("list", ["spaces"])])
     func `its own fields have a say in whether it is stored`(role: String, places: [String]) async throws {
         var scene = try Self.scene(ScriptedPipeline())
-        scene.destinations[1].storage = StorageNeed(destination: "here") { $1["role"] == "model" }
+        scene.destinations[1].storage = ("here", { $1["role"] == "model" })
         scene.route.with = ["role": try KeyTemplate(role)]
         let held = scene
         try await held.run { stage in

@@ -11,7 +11,7 @@ import Testing
         "label": "clip", "event_date": "2026-11-21", "org_name": "Band", "event_type": "band",
     ]
 
-    private static func fields(_ given: [String: String], isGuest: Bool = false) throws(FieldFault)
+    private static func fields(_ given: [String: String], isGuest: Bool = false) throws(SettingFault)
         -> [String: String]
     {
         let fields = try GigHiveFields(given, defaults: defaults, isGuest: isGuest)
@@ -19,10 +19,10 @@ import Testing
     }
 
     private static func fault(_ given: [String: String], isGuest: Bool = false) -> String? {
-        do throws(FieldFault) {
+        do throws(SettingFault) {
             _ = try fields(given, isGuest: isGuest)
             return nil
-        } catch { return error.field }
+        } catch { return error.key }
     }
 
     @Test func `what is missing or empty has its default, and optional fields stay out`() throws {
@@ -110,20 +110,20 @@ import Testing
         ("a.mp4", true), ("a.MOV", true), ("a.ifo", true), ("a.flac", true), ("a.txt", false), ("a", false),
         (".mp4", false), ("a.mp4.exe", false), ("a.", false), ("a.mp5", false),
     ]) func `only audio and video are taken, by their extension`(_ name: String, _ isTaken: Bool) {
-        #expect((GigHiveMedia.objection(to: FileName(bytes: name.utf8)) == nil) == isTaken)
+        #expect((GigHivePipeline.objection(to: FileName(bytes: name.utf8)) == nil) == isTaken)
     }
 
     @Test func `every extension that is taken has a type to declare`() {
-        #expect(GigHiveMedia.objection(to: FileName(bytes: "a.mp5".utf8))?.contains("did you mean") == true)
+        #expect(GigHivePipeline.objection(to: FileName(bytes: "a.mp5".utf8))?.contains("did you mean") == true)
         let words =
             "mp3 wav flac aac m4a m4p aif aifc aiff ogg oga au m2a wma mp4 mov mkv webm m4v avi mpg mpeg ts m2t m2ts ogv "
             + "mxf flv rm rmvb rv wmv vob m2v"
         for word in words.split(separator: " ").map(String.init) {
-            #expect(GigHiveMedia.takes(word))
-            let type = GigHiveMedia.declaredType(word, mediaType: MediaType.byExtension(word))
+            #expect(GigHivePipeline.takes(word))
+            let type = GigHivePipeline.declaredType(word, mediaType: MediaType.byExtension(word))
             #expect(type != MediaType.unknown, "\(word)")
         }
-        #expect(GigHiveMedia.declaredType("mp4", mediaType: "video/mp4") == "video/mp4")
+        #expect(GigHivePipeline.declaredType("mp4", mediaType: "video/mp4") == "video/mp4")
     }
 
     // MARK: - The form

@@ -95,7 +95,7 @@ struct RoboscopeMarkerRuleTests {
 
     @Test func `of equal copies the oldest stays, and what differs is nobody's copy`() {
         func copy(_ id: String, _ time: Int64?, _ corners: String = "c") -> MarkerImport.Copy {
-            MarkerImport.Copy(id: id, created: time.map { WallTime(milliseconds: $0) }, corners: corners)
+            (id, time.map { WallTime(milliseconds: $0) }, corners)
         }
         #expect(MarkerImport.extras([copy("a", 1)]) == [])
         #expect(MarkerImport.extras([copy("a", 5), copy("b", 1), copy("c", 9)]) == ["a", "c"])

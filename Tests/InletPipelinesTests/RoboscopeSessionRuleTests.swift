@@ -24,8 +24,8 @@ struct RoboscopeSessionRuleTests {
         (#"{"status":1}"#, "status"),
         (#"{"meta":[]}"#, "meta"), (#"{"status":"open"}"#, "status"),
     ]) func `what is wrong in a session file is named`(_ text: String, _ field: String) {
-        let fault = #expect(throws: FieldFault.self) { try Self.file(text) }
-        #expect(fault?.field == field)
+        let fault = #expect(throws: SettingFault.self) { try Self.file(text) }
+        #expect(fault?.key == field)
     }
 
     private static func session(_ text: String) throws -> RoboscopeObject {

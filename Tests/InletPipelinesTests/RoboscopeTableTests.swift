@@ -73,10 +73,10 @@ struct RoboscopeTableTests {
         ("space", String(repeating: "x", count: 201), "has 201 characters"),
         ("role", "model", "none of glb, usdc and usdz"),
     ]) func `a wrong field is named`(_ field: String, _ value: String, _ reason: String) {
-        let fault = #expect(throws: FieldFault.self) {
+        let fault = #expect(throws: SettingFault.self) {
             try RoboscopeFields([field: value], path: "card/clip.mp4")
         }
-        #expect(fault?.field == field && fault?.reason.contains(reason) == true, "\(String(describing: fault))")
+        #expect(fault?.key == field && fault?.message.contains(reason) == true, "\(String(describing: fault))")
     }
 
     // MARK: - Registrations

@@ -22,8 +22,7 @@ import Testing
         }
         all.merge(values) { $1 }
         let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let surroundings = CredentialsSource.Surroundings(environment: { environment[$0] }, home: home)
-        return try S3Settings(section, surroundings)
+        return try S3Settings(section, environment: { environment[$0] }, home: home)
     }
 
     @Test func `defaults are those of the key table`() throws {
@@ -98,7 +97,7 @@ import Testing
             "secret_key": .secret(Secret("s")),
         ]
         let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = try S3Settings(section, .init(environment: { _ in nil }, home: nil))
+        let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
         #expect(settings.base.text == "https://media.s3.eu-central-1.amazonaws.com/")
         #expect(settings.region == "eu-central-1")
     }

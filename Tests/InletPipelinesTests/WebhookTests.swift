@@ -31,16 +31,16 @@ import Testing
 
     // The vectors of the Standard Webhooks libraries and of GitHub's documentation.
     @Test func `signatures are those of the specifications`() throws {
-        let standard = try #require(NoticeSignature(Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
+        let standard = try #require(WebhookSignature(Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
         let headers = standard.headers(id: "msg_p5jXN8AQM9LWM0D4loKWxJek", time: 1_614_265_330, body: Self.body)
         #expect(headers.first?.name == "webhook-signature")
         #expect(headers.first?.value == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
-        let hub = try #require(NoticeSignature(Secret("It's a Secret to Everybody")))
+        let hub = try #require(WebhookSignature(Secret("It's a Secret to Everybody")))
         let fields = hub.headers(id: "x", time: 0, body: Array("Hello, World!".utf8))
         #expect(fields.last?.name == "X-Hub-Signature-256")
         #expect(
             fields.last?.value == "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17")
-        #expect(NoticeSignature(Secret("whsec_!")) == nil)
+        #expect(WebhookSignature(Secret("whsec_!")) == nil)
     }
 
     @Test func `a notice is posted once, as it is, with its signature`() async throws {

@@ -136,7 +136,7 @@ import Testing
         let shelf = try Shelf()
         let open = try await shelf.downloader.open(Download(target: shelf.target))
         let answer = try await shelf.downloader.fetch(open, HTTPRequest("GET", try server.url()))
-        let response = try #require(answer.refusal)
+        let response = try #require(answer)
         #expect(response.body == Array("why".utf8))
         #expect(String(response.status) == status.prefix(3))
         #expect(server.connections == 1)
@@ -194,7 +194,6 @@ import Testing
         let shelf = try Shelf()
         let wrong = Digest(.md5, Array(repeating: 7, count: 16))
         let downloads: [(Download, ErrorCode)] = [
-            (Download(target: shelf.target, length: 7), .corrupted),
             (Download(target: shelf.target, digest: wrong), .corrupted),
             (Download(target: shelf.target, limit: 5), .answerTooLarge),
         ]
@@ -202,7 +201,7 @@ import Testing
             #expect(try await failure(shelf, download, server()) == code)
             #expect(try !shelf.names().contains("picture.png"))
         }
-        let right = Download(target: shelf.target, length: 6, digest: Checksum.md5("abcdef".utf8), limit: 6)
+        let right = Download(target: shelf.target, digest: Checksum.md5("abcdef".utf8), limit: 6)
         #expect(try await failure(shelf, right, server()) == nil)
         #expect(try shelf.content() == "abcdef")
     }
@@ -310,13 +309,13 @@ struct DownloadTagTests {
     }
 
     @Test func `ranges are read exactly or not at all`() {
-        #expect(ContentRange("bytes 5-9/10").map { [$0.first, $0.last, $0.total] } == [5, 9, 10])
+        #expect(DownloadTag.range("bytes 5-9/10").map { [$0.first, $0.last, $0.total] } == [5, 9, 10])
         for text in [
             nil, "", "bytes", "bytes 5-9/*", "bytes */10", "bytes 9-5/10", "bytes 5-10/10", "items 5-9/10",
             "bytes -5-9/10",
             "bytes 5-9/10, 11-12/13", "bytes 5 - 9/10", "bytes 5-9/99999999999999999999", "bytes +5-9/10",
         ] as [String?] {
-            #expect(ContentRange(text) == nil, "\(text ?? "nil")")
+            #expect(DownloadTag.range(text) == nil, "\(text ?? "nil")")
         }
     }
 
@@ -387,7 +386,7 @@ struct Shelf {
         for _ in 1...10 {
             do throws(TransferError) {
                 let request = HTTPRequest("GET", url, headers: open.headers)
-                if case .whole = try await downloader.fetch(open, request) { return try await downloader.finish(open) }
+                if try await downloader.fetch(open, request) == nil { return try await downloader.finish(open) }
             } catch {
                 errors.append(error.code)
             }
@@ -400,10 +399,6 @@ struct Shelf {
     func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path.string).sorted()
     }
-}
-
-extension DownloadAnswer {
-    var refusal: HTTPResponse? { if case .refused(let response) = self { response } else { nil } }
 }
 
 /// Text without a short period.

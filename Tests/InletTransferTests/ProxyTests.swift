@@ -192,14 +192,14 @@ struct PublicKeyPinTests {
     @Test func `a certificate that is cut or damaged is read or refused, never trusted to its lengths`() throws {
         let lines = Self.pem().split(separator: "\n").dropFirst().dropLast().joined()
         let whole = Array(try #require(Data(base64Encoded: lines)))
-        let key = try #require(Certificate.publicKey(whole))
+        let key = try #require(PublicKeyPin.publicKey(of: whole))
         let end = key.endIndex
-        for count in 0..<end { #expect(Certificate.publicKey(Array(whole.prefix(count))) == nil) }
+        for count in 0..<end { #expect(PublicKeyPin.publicKey(of: Array(whole.prefix(count))) == nil) }
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<3000 {
             var damaged = whole
             damaged[Int.random(in: 0..<damaged.count, using: &generator)] = .random(in: 0...255, using: &generator)
-            if let found = Certificate.publicKey(damaged) { #expect(found.endIndex <= damaged.count) }
+            if let found = PublicKeyPin.publicKey(of: damaged) { #expect(found.endIndex <= damaged.count) }
         }
     }
 

@@ -70,14 +70,7 @@ package struct Fetched: Sendable, Equatable {
 
 /// How far a fetch is; read by whoever shows it, while it runs.
 package final class FetchMeter: Sendable {
-    private struct State {
-        var received: Int64 = 0
-        var total: Int64?
-        var resumed: Int64 = 0
-        var hasAsked = false
-    }
-
-    private let state = Mutex(State())
+    private let state = Mutex<(received: Int64, total: Int64?, resumed: Int64, hasAsked: Bool)>((0, nil, 0, false))
 
     /// Bytes that are here, those of an earlier fetch included.
     package var received: Int64 { state.withLock { $0.received } }
@@ -107,13 +100,9 @@ package final class FetchMeter: Sendable {
 
 /// Fetches one file with several requests where one is not enough: each goes on where the last one broke off.
 package struct Fetching: Sendable {
-    /// What the next request has to carry, and why there is one.
-    package struct Try: Sendable {
-        /// `Range` and `If-Range`, or nothing; to be signed where fields are.
-        package var headers: HTTPFields
-        /// The status that the last request was refused with: a presigned URL is to be asked for anew.
-        package var refusal: Int?
-    }
+    /// What the next request has to carry: `Range` and `If-Range`, or nothing, to be signed where fields are; and the status
+    /// that the last one was refused with: a presigned URL is to be asked for anew.
+    package typealias Try = (headers: HTTPFields, refusal: Int?)
 
     private let client: HTTPClient
     private let downloader: Downloader
@@ -125,8 +114,8 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Tries in a row count as failed that bring less new bytes: a server must not have us ask for ever, a byte a time.
-    private static let fruit: Int64 = 16 << 10
+    /// Tries that bring fewer new bytes count as failed: a server must not keep us asking for ever, one byte at a time.
+    private static let leastProgress: Int64 = 16 << 10
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
 
@@ -157,37 +146,24 @@ package struct Fetching: Sendable {
         while true {
             if isStopping() { throw .stopping }
             do throws(DeliveryError) {
-                let made = try await request(Try(headers: open.headers, refusal: refusal))
+                let made = try await request((open.headers, refusal))
                 refusal = nil
-                if let refused = try await pass(open, made) {
+                if let refused = try await Self.local(await downloader.fetch(open, made)) {
                     refusal = refused.status
                     throw DeliveryError.ofStore(refused, "fetching \(made.url.redacted)")
                 }
                 hasAll = true
                 return try await Self.local(await downloader.finish(open))
             } catch {
-                let isFruitful = open.position >= most + Self.fruit
-                failed = isFruitful ? 1 : failed + 1
-                if isFruitful { most = open.position }
+                let hasProgressed = open.position >= most + Self.leastProgress
+                failed = hasProgressed ? 1 : failed + 1
+                if hasProgressed { most = open.position }
                 // All of it came, twice: it is what the server has.
                 if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
                 hasAll = false
                 if mismatches == 2 { throw error }
                 try await Retrying.pause(after: failed, error, final: Self.isFinal, "waiting to fetch again")
             }
-        }
-    }
-
-    /// One request; nil when all bytes are there, otherwise the answer that is no file.
-    private func pass(_ open: OpenDownload, _ request: HTTPRequest) async throws(DeliveryError) -> HTTPResponse? {
-        switch try await Self.local(await downloader.fetch(open, request)) {
-        case .whole: return nil
-        case .refused(let response): return response
-        case .startAgain:
-            throw DeliveryError(
-                TransferError(
-                    .badAnswer, "\(request.url.redacted) is another file than it was; it is fetched anew",
-                    isOutage: false))
         }
     }
 

@@ -102,7 +102,7 @@ package struct FolderPipeline: Pipeline {
             try await publish(temporary, as: target, in: folder, source, order, wanted)
         } catch {
             // What stays is removed by the next attempt, or when the file is given up.
-            try? folder.remove(temporary)
+            await bestEffort(try folder.remove(temporary))
             // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
             if error.code == .destinationExists,
                 let proof = try await existing(target, in: folder, source, order, key)

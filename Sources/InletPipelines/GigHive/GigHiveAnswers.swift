@@ -49,7 +49,7 @@ enum GigHiveVerdict: Sendable, Equatable {
     }
 
     private static func badRequest(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
-        let said = GigHiveSaid(response)
+        let said = GigHiveErrorBody(response)
         if endpoint == .files, said.text.contains("ERR_UPLOAD_INTERRUPTED") { return .resync }
         if said.error == "invalid token" { return .credentials }
         return .giveUp(said.text.lowercased().contains("too large") ? .tooLarge : .badRequest)
@@ -59,11 +59,11 @@ enum GigHiveVerdict: Sendable, Equatable {
         // A page of its host does not say that an upload is gone.
         if response.isPage || response.isHostsOwn { return .retry(.badAnswer) }
         if endpoint == .files { return .gone }
-        return GigHiveSaid(response).error == "invalid or expired" ? .credentials : .retry(.notFound)
+        return GigHiveErrorBody(response).error == "invalid or expired" ? .credentials : .retry(.notFound)
     }
 
     private static func fault(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
-        let said = GigHiveSaid(response)
+        let said = GigHiveErrorBody(response)
         // ModSecurity's way of refusing a body over its limit, when it only detects.
         guard said.isJSON else { return endpoint == .form ? .useTus : .retry(.serverError) }
         let rows: [(String, GigHiveVerdict)] = [
@@ -87,7 +87,7 @@ enum GigHiveVerdict: Sendable, Equatable {
     /// In whose words the server speaks: JSON of its own, or tusd's plain text.
     private func heard(_ response: HTTPResponse) -> Heard {
         let isTus = response.header("Tus-Resumable") != nil || response.body.starts(with: "ERR_".utf8)
-        let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveSaid(response).isJSON)
+        let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveErrorBody(response).isJSON)
         switch self {
         // A login is asked for by 401, by Apache and in HTML; a 403 in HTML is ModSecurity's.
         case .credentials where isOwn || response.status != 403: return Heard(response.status, .credentials)
@@ -100,7 +100,7 @@ enum GigHiveVerdict: Sendable, Equatable {
     }
 
     private func plainError(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        let said = DeliveryError.excerpt(Array(GigHiveSaid(response).text.utf8))
+        let said = DeliveryError.excerpt(Array(GigHiveErrorBody(response).text.utf8))
         let text = DeliveryError.answered(what, response, said)
         let after = response.retryAfter(now: .now)
         switch self {
@@ -143,7 +143,7 @@ enum GigHiveEndpoint: Sendable, CaseIterable {
 }
 
 /// The words of an answer, whatever its kind, without our own credentials.
-struct GigHiveSaid: Sendable {
+struct GigHiveErrorBody: Sendable {
     /// `error` of the JSON.
     let error: String
     /// All of the JSON's words, or the plain text, or the HTML without its tags.

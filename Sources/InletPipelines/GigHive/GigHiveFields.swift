@@ -27,13 +27,13 @@ struct GigHiveFields: Sendable {
     /// - Parameters:
     ///   - defaults: for fields that are missing or empty.
     ///   - isGuest: guests' labels are measured in bytes, and their event is the server's.
-    init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(FieldFault) {
+    init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(SettingFault) {
         var values: [(String, String)] = []
         for spec in Self.specs where spec.name == "label" || !isGuest {
             var text = Self.clean(fields[spec.name], spec.name)
             if text.isEmpty { text = Self.clean(defaults[spec.name], spec.name) }
             if let reason = Self.objection(to: text, in: spec.name, isGuest) {
-                throw FieldFault(field: spec.name, reason: reason)
+                throw SettingFault(key: spec.name, message: reason)
             }
             if !text.isEmpty { values.append((spec.name, text)) }
         }
@@ -76,7 +76,7 @@ struct GigHiveFields: Sendable {
 }
 
 /// The files that a GigHive server takes, by its default lists of extensions.
-enum GigHiveMedia {
+extension GigHivePipeline {
     private static let audio = words("mp3 wav flac aac m4a m4p aif aifc aiff ogg oga au m2a wma")
     private static let video = words(
         "mp4 mov mkv webm m4v avi mpg mpeg ts m2t m2ts ogv mxf flv rm rmvb rv wmv vob m2v bup ifo")

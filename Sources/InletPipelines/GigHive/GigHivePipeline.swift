@@ -104,13 +104,8 @@ package struct GigHivePipeline: Pipeline {
     private func job(
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> GigHiveJob {
-        let fields: GigHiveFields
-        do throws(FieldFault) {
-            fields = try GigHiveFields(order.fields, defaults: Self.defaults(path, order), isGuest: api.isGuest)
-        } catch {
-            throw DeliveryError(
-                .giveUp, .badRequest, "\(path.display): \(error.field) \(error.reason); correct 'with:' of its route")
-        }
+        let fields = try DeliveryError.onFields(
+            of: path, GigHiveFields(order.fields, defaults: Self.defaults(path, order), isGuest: api.isGuest))
         return GigHiveJob(
             api: api, path: path, opened: source, order: order, attempt: attempt, fields: fields, hashing: hashing)
     }
@@ -146,7 +141,7 @@ package struct GigHivePipeline: Pipeline {
                 ? "\(job.size) bytes, over the limit of \(most), \(limit) bytes" : "\(size), over the limit of \(most)"
             throw DeliveryError(.giveUp, .tooLarge, "\(shown) is \(compared) (max_upload_bytes); nothing was sent")
         }
-        if let objection = GigHiveMedia.objection(to: job.name) { throw DeliveryError(.giveUp, .badRequest, objection) }
+        if let objection = Self.objection(to: job.name) { throw DeliveryError(.giveUp, .badRequest, objection) }
     }
 }
 
@@ -165,7 +160,7 @@ struct GigHiveJob: Sendable {
     var tus: Tus { Tus(api: api) }
     var size: Int64 { order.source.size }
     var name: FileName { FileName(path) }
-    var mediaType: String { GigHiveMedia.declaredType(name.plainExtension, mediaType: order.mediaType) }
+    var mediaType: String { GigHivePipeline.declaredType(name.plainExtension, mediaType: order.mediaType) }
 
     var source: SourceFile {
         get throws(DeliveryError) {
@@ -255,4 +250,77 @@ struct GigHiveJob: Sendable {
 
 extension FileName {
     var display: String { DisplayText.escape(bytes) }
+}
+
+/// A delivery to GigHive as its checkpoint remembers it.
+struct GigHiveNotes: Sendable, Equatable {
+    /// The tus upload that is under way; its URL follows from the destination's.
+    var upload: String?
+    /// Bytes of it that the server has acknowledged.
+    var offset: Int64 = 0
+    /// The file's checksum, once all its bytes were sent: from then on the server may have filed it.
+    var sent: Digest?
+    /// How long finalizing has been put off because the server was not ready, in milliseconds.
+    var waited: Int64 = 0
+    var tries = 0
+    /// How often in a row the server said that the sent bytes are not there.
+    var missing = 0
+    /// Set when the bytes were sent a second time for that.
+    var isSecond = false
+    /// `transport: auto` found that a form is too large.
+    var needsTus = false
+    /// A request went out that may have filed the file.
+    var mayBeVisible = false
+    /// When a server that never got ready was given up on: the upload stays for `keptWhenStuck`, so that a retry in that
+    /// time need not send it again.
+    var stuckSince: WallTime?
+    /// The server's word; the file is there.
+    var reply: GigHiveReply?
+
+    /// Less than the tries to drop what was given up go on for: the server itself never forgets an upload.
+    static let keptWhenStuck = Duration.seconds(40 * 60)
+
+    init(_ entries: [String: [UInt8]]) {
+        upload = entries["upload"].flatMap(Self.text)
+        offset = entries["offset"].flatMap(Self.text).flatMap { Int64($0) } ?? 0
+        sent = entries["sent"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
+        isSecond = entries["second"] != nil
+        needsTus = entries["transport"] != nil
+        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        reply = JSON.note(entries[GigHiveReply.noteName])
+        guard let progress = JSON.object(entries["finalize"]), let waited = progress["waited"]?.integer,
+            let tries = progress["tries"]?.integer, let missing = progress["missing"]?.integer
+        else { return }
+        (self.waited, self.tries, self.missing) = (waited, Int(clamping: tries), Int(clamping: missing))
+        stuckSince = progress["stuckSince"]?.integer.map { WallTime(milliseconds: $0) }
+    }
+
+    var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
+    var offsetNote: [String: [UInt8]] { ["offset": Array(String(offset).utf8)] }
+    /// From here on the server may file it.
+    var sentNote: [String: [UInt8]] {
+        ["sent": Array((sent?.hex ?? "").utf8), CheckpointNote.mayBeVisible: []]
+    }
+
+    var finalizeNote: [String: [UInt8]] {
+        let progress = JSONValue.members([
+            "waited": .number(String(waited)), "tries": JSONValue(tries), "missing": JSONValue(missing),
+            "stuckSince": stuckSince.map { .number(String($0.milliseconds)) },
+        ])
+        return ["finalize": progress.bytes]
+    }
+
+    /// What outlives an upload that is begun anew.
+    var lasting: [String: [UInt8]] {
+        var notes: [String: [UInt8]] = [:]
+        if isSecond { notes["second"] = [] }
+        if needsTus { notes["transport"] = Array("tus".utf8) }
+        if mayBeVisible { notes[CheckpointNote.mayBeVisible] = [] }
+        return notes
+    }
+
+    /// Begins anew: nothing of the upload is known any more.
+    mutating func forgetUpload() { self = GigHiveNotes(lasting) }
+
+    private static func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }
 }

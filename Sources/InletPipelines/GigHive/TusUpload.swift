@@ -237,7 +237,7 @@ extension GigHiveJob {
         if isOver { (notes.waited, notes.tries, notes.missing) = (0, 0, 0) }
         try await attempt.checkpoint.put(notes.finalizeNote)
         guard isOver else { return .now + wait }
-        let said = GigHiveSaid(response).text
+        let said = GigHiveErrorBody(response).text
         let cause =
             said.contains("hook output has not been written")
             ? "server hook not running: tusd's post-finish hook is missing or not executable there" : said

@@ -75,7 +75,7 @@ package struct ManifestFolder: Sendable {
         history.link(number, listName, try Self.read(listName, in: place))
         let chain = MediaHashList.chain(history.links)
         // One that cannot be read is written anew, which says what is wrong.
-        if (try? place.read(Self.chainName, limit: chain.count)) != chain {
+        if !Self.holds(chain, Self.chainName, in: place) {
             try place.write(chain, to: Self.chainName, mode: 0o644)
             written.isNew = true
         }
@@ -110,11 +110,16 @@ package struct ManifestFolder: Sendable {
             try folder.synchronize()
             return Written(path: path, isNew: true)
         }
-        // What cannot be read is another file.
-        guard (try? folder.read(name, limit: document.count)) == document else {
+        guard Self.holds(document, name, in: folder) else {
             throw SystemError(call: "create", path: path, code: .fileExists)
         }
         return Written(path: path, isNew: false)
+    }
+
+    /// Whether the file has these bytes.
+    private static func holds(_ bytes: [UInt8], _ name: FilePath.Component, in folder: Folder) -> Bool {
+        // What cannot be read is another file, or none.
+        (try? folder.read(name, limit: bytes.count)) == bytes
     }
 
     /// The history's folder; nil where there is none. No symlink is followed to it.

@@ -263,7 +263,7 @@ extension PartStore {
         try await composed(record, sender).map { proof(record, $0) }
     }
 
-    fileprivate func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
+    fileprivate func proof(_ record: UploadRecord, _ composed: ComposedObject) -> Proof {
         Proof(
             key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
             // What the store calls it from now on: not every one computes the tag of S3.
@@ -272,9 +272,9 @@ extension PartStore {
     }
 }
 
-/// One reading of a part of a large file that leaves the page cache as it was found: what only we have read is given back,
-/// so that a night of uploads does not push out what others work with. What was there before us stays: somebody has just
-/// written it, or reads it.
+/// Leaves the page cache as it was before a part of a large file was read: pages that only we have read are dropped, so that a
+/// night of uploads does not push out what others work with. Pages that were cached before stay: somebody has just written
+/// them, or reads them.
 struct CacheVisit: Sendable {
     /// Smaller files push nothing out.
     static let smallest: Int64 = 64 << 20

@@ -22,11 +22,11 @@ protocol PartStore: Sendable {
     func isTaken(_ key: String) async throws(DeliveryError) -> Bool
 
     /// Composes the object; every part of `record` is proved. Not retried here.
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject
 
     /// What the store says of the object that `record` makes; nil when it does not have it, as far as it can tell.
     /// - Parameter sender: reads the source where it has to be compared; nil when that is gone.
-    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed?
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject?
 
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError)
@@ -92,12 +92,8 @@ struct OpenUpload: Sendable, Equatable, Codable {
     var partURLs: [String] = []
 }
 
-/// What the store said of the object that it composed.
-struct Composed: Sendable, Equatable {
-    var url: String?
-    /// Without quotes.
-    var etag: String?
-}
+/// What the store said of the object that it composed; its tag is without quotes.
+typealias ComposedObject = (url: String?, etag: String?)
 
 /// Where one slice of a file goes.
 protocol SliceTarget: Sendable {

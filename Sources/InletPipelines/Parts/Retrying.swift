@@ -1,11 +1,11 @@
 internal import InletCore
 
-/// Waiting between the tries that one step has within an attempt: a moment, longer each time.
+/// Waits between the tries of one step within an attempt, longer each time.
 enum Retrying {
     static let tries = 5
     private static let policy = RetryPolicy(
         attempts: tries, backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    /// A server that asks for more patience is come back to by the next attempt, instead of holding a worker.
+    /// Where a server asks for a longer wait the attempt ends, and frees its worker; the next attempt comes back.
     private static let longestWait = Duration.seconds(10)
 
     /// Waits before the next try, or throws what ends the attempt.

@@ -2,10 +2,10 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// The way of one destination's large bodies: as many at once as `UploadPace` finds the line to carry.
+/// Limits how many large bodies one destination is sent at once: as many as `UploadPace` finds that the line carries.
 ///
-/// Whose delivery has the fewest on their way is next, and of equal ones the one that came first: a file of one body does
-/// not wait for all the parts of larger ones, and who waits longest with none on its way is always next.
+/// The delivery with the fewest bodies under way is next; among equal ones, the one that came first. So a file of one body does
+/// not wait for all the parts of larger ones, and the one that waits longest with none under way is always next.
 final class UploadLane: Sendable {
     /// Smaller files pass by: their time is the store's answer, not the line's.
     static let smallest: Int64 = 4 << 20

@@ -167,6 +167,12 @@ struct SpiralAPI: Sendable {
         }
     }
 
+    /// nil for one that the rules refuse.
+    private func usable(_ text: String) -> HTTPURL? {
+        // Both callers go on without such a URL, and say what is missing then.
+        try? checked(text)
+    }
+
     /// What the answer about an object at `url` is, and which length it names. What was presigned for GET (dialect v1) cannot
     /// be sent as HEAD: it asks for one byte, and reads the length from Content-Range.
     func look(at url: HTTPURL) async throws(DeliveryError) -> (answer: HTTPResponse, size: Int64?) {
@@ -211,7 +217,7 @@ extension SpiralAPI: PartStore {
         try await DeliveryError.onTransfer(await client.acquaint(with: settings.api))
         let hasExpired = record.missing.contains { number in
             // One that is refused now is asked for anew.
-            guard let url = try? checked(record.upload.partURLs[number - 1]) else { return true }
+            guard let url = usable(record.upload.partURLs[number - 1]) else { return true }
             return url.hasExpired(now: .now) ?? false
         }
         return hasExpired ? nil : record
@@ -221,30 +227,30 @@ extension SpiralAPI: PartStore {
         PresignedTarget(url: try checked(upload.partURLs[number - 1]), headers: [])
     }
 
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
         let raw = (1...record.plan.count).map { record.parts[$0]?.etag ?? "" }
         do throws(DeliveryError) {
-            return Composed(url: try await complete(record.upload, etags: raw.map { ETagJudge.bare($0) }))
+            return (try await complete(record.upload, etags: raw.map { ETagJudge.bare($0) }), nil)
         } catch {
             // Some stores want the tags exactly as they sent them.
             guard error.code == .badRequest, raw.contains(where: { $0.contains("\"") }) else { throw error }
-            return Composed(url: try await complete(record.upload, etags: raw))
+            return (try await complete(record.upload, etags: raw), nil)
         }
     }
 
     /// Whether the object is there, after an answer was lost: by `objects/url` (dialect v1), or the configured `public_url`; nil
     /// also where this destination offers no way to tell.
-    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         var url = settings.publicURL?.appending(path: record.upload.key)
         if settings.dialect == .v1 {
             // An address that may not be asked tells nothing.
-            url = try await objectURL(record.upload.key).flatMap { try? checked($0) }
+            url = try await objectURL(record.upload.key).flatMap(usable)
         }
         guard let url else { return nil }
         let (answer, size) = try await look(at: url)
         let etag = answer.header("ETag").map { ETagJudge.bare($0) }
         let isOurs = Self.isSame((size, etag), as: (record.plan.fileSize, record.expectedETag))
-        return isOurs ? Composed(url: nil, etag: etag) : nil
+        return isOurs ? (nil, etag) : nil
     }
 
     /// By the length, and by the tag where both sides have R2's kind.

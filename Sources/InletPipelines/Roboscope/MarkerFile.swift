@@ -80,10 +80,10 @@ struct MarkerFile: Sendable {
                 if RoboscopeID.isPlausible(text) { session = text } else { faults.append("'\(name)' is no id") }
                 continue
             }
-            do throws(FieldFault) {
+            do throws(SettingFault) {
                 plan = try SessionFile(value)
             } catch {
-                faults.append("session: \(error.field) \(error.reason)")
+                faults.append("session: \(error.key) \(error.message)")
             }
         }
     }
@@ -97,7 +97,7 @@ struct MarkerFile: Sendable {
             let start = reader.offset
             let marker = try reader.value()
             ranges.append(start..<reader.offset)
-            faults += MarkerRules.objections(to: marker).map { "marker \(ranges.count): \($0)" }
+            faults += Self.objections(to: marker).map { "marker \(ranges.count): \($0)" }
         }
         return ranges
     }
@@ -127,7 +127,7 @@ struct MarkerFile: Sendable {
         for name in Self.given { fields[name] = nil }
         for (name, value) in fields where value == .null { fields[name] = nil }
         var props = fields["custom_props"]?.object ?? [:]
-        props[SessionStamp.ingestID] = .string(ingestID(index))
+        props[RoboscopeObject.ingestIDMember] = .string(ingestID(index))
         fields["custom_props"] = .object(props)
         fields["work_session_id"] = .string(session)
         return fields
@@ -135,7 +135,7 @@ struct MarkerFile: Sendable {
 }
 
 /// What a marker must be like before it is sent: four corners of three finite numbers in metres, a colour `#RRGGBB`.
-enum MarkerRules {
+extension MarkerFile {
     static let corners = ["p1", "p2", "p3", "p4"]
 
     /// What is wrong with it, each continuing "the marker's …"; empty for one that can be sent.

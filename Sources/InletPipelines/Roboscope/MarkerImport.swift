@@ -58,7 +58,7 @@ extension RoboscopeJob {
             let there = try await DeliveryError.ignoring(
                 .notFound, in: await api.object(.sessions, noted))
             if there != nil { return noted }
-            if let batch = order.batch { memory.remember(nil, of: Self.stamp(batch)) }
+            if let batch = order.batch { cache.remember(nil, of: Self.stamp(batch)) }
         }
         if let batch = order.batch, file.space == nil { return try await session(of: batch) }
         let plan = SessionPlan(
@@ -195,7 +195,7 @@ struct MarkerImport: Sendable {
     private func send(
         _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
     ) async throws(DeliveryError) {
-        if !job.memory.lacks(.bulk) {
+        if !job.cache.lacks(.bulk) {
             do throws(DeliveryError) {
                 let made = try await job.api.create(markers: markers)
                 guard made.count == markers.count else {
@@ -207,7 +207,7 @@ struct MarkerImport: Sendable {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
                 _ = try await job.api.object(.sessions, session)
-                job.memory.note(lacking: .bulk)
+                job.cache.note(lacking: .bulk)
             }
         }
         for (marker, number) in zip(markers, numbers) {
@@ -230,12 +230,8 @@ struct MarkerImport: Sendable {
 
     // MARK: - What is there
 
-    struct Copy: Sendable, Equatable {
-        var id: String
-        var created: WallTime?
-        /// As text.
-        var corners: String
-    }
+    /// One marker of the file at the server, its corners as text.
+    typealias Copy = (id: String, created: WallTime?, corners: String)
 
     /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
     private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
@@ -244,9 +240,8 @@ struct MarkerImport: Sendable {
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
             else { return }
-            let corners = JSONValue.array(MarkerRules.corners.map { marker.fields[$0] ?? .null }).text
-            there[index, default: []].append(
-                Copy(id: marker.id, created: marker.createdAt, corners: corners))
+            let corners = JSONValue.array(MarkerFile.corners.map { marker.fields[$0] ?? .null }).text
+            there[index, default: []].append((marker.id, marker.createdAt, corners))
         }
         return there
     }

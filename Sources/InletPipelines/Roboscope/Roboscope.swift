@@ -79,10 +79,13 @@ package struct RoboscopeKind: DestinationKind {
             connections: settings.connections, maxInFlight: nil)
         made.setAddress(settings.url)
         made.testExtension = "glb"
-        made.storage = StorageNeed(destination: settings.storage) { path, fields in
-            // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
-            ((try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)).needsStorage
-        }
+        made.storage = (
+            settings.storage,
+            { path, fields in
+                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+                ((try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)).needsStorage
+            }
+        )
         made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made

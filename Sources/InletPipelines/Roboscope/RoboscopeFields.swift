@@ -25,14 +25,14 @@ struct RoboscopeFields: Sendable, Equatable {
     ]
 
     /// Names that Roboscope does not know belong to other destinations and stay out.
-    init(_ fields: [String: String], path: FilePath) throws(FieldFault) {
+    init(_ fields: [String: String], path: FilePath) throws(SettingFault) {
         func text(_ name: String) -> String? {
             fields[name].map(Self.trimmed).flatMap { $0.isEmpty ? nil : $0 }
         }
         space = text("space")
         name = text("name")
         sessionType = try Self.choice(text("session_type") ?? "inspection", "session_type", Self.types)
-        sessionStatus = try text("session_status").map { value throws(FieldFault) in
+        sessionStatus = try text("session_status").map { value throws(SettingFault) in
             try Self.choice(value, "session_status", Self.statuses)
         }
         let word = text("role") ?? "auto"
@@ -42,10 +42,10 @@ struct RoboscopeFields: Sendable, Equatable {
         }
         for (name, limit) in [("space", 200), ("name", 200)] {
             let length = text(name)?.unicodeScalars.count ?? 0
-            if length > limit { throw FieldFault(field: name, reason: "has \(length) characters; \(limit) are taken") }
+            if length > limit { throw SettingFault(key: name, message: "has \(length) characters; \(limit) are taken") }
         }
         if role == .model, RoboscopeRole.models[FileName(path).plainExtension] == nil {
-            throw FieldFault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
+            throw SettingFault(key: "role", message: "is model, but the file is none of glb, usdc and usdz")
         }
     }
 
@@ -54,13 +54,13 @@ struct RoboscopeFields: Sendable, Equatable {
 
     /// What these fields come to for the file at `path`.
     static func reading(_ fields: [String: String], path: FilePath) -> FieldReading {
-        do throws(FieldFault) {
+        do throws(SettingFault) {
             let read = try RoboscopeFields(fields, path: path)
             let decided = fields["role"] == read.role.rawValue ? [:] : ["role": read.role.rawValue]
             let missing = read.space == nil ? objection(withoutSpace: read.role) : nil
             return FieldReading(decided: decided, objection: missing)
         } catch {
-            return FieldReading(objection: "\(error.field) \(error.reason)")
+            return FieldReading(objection: "\(error.key) \(error.message)")
         }
     }
 
@@ -77,12 +77,12 @@ struct RoboscopeFields: Sendable, Equatable {
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
-    static func choice(_ text: String, _ field: String, _ known: [String]) throws(FieldFault) -> String {
+    static func choice(_ text: String, _ field: String, _ known: [String]) throws(SettingFault) -> String {
         let word = text.lowercased()
         if known.contains(word) { return word }
         let hint = Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
         let shown = DisplayText.escape(String(text.prefix(60)))
-        throw FieldFault(field: field, reason: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
+        throw SettingFault(key: field, message: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
     }
 }
 

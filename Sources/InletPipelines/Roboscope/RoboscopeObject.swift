@@ -46,14 +46,14 @@ struct RoboscopeObject: Sendable, Equatable {
 
     /// The session that stands for `batch`, should there be several: the oldest.
     static func standing(for batch: String, among sessions: [RoboscopeObject]) -> RoboscopeObject? {
-        sessions.filter { $0.meta[SessionStamp.batch]?.string == batch && !$0.id.isEmpty }
+        sessions.filter { $0.meta[Self.batchMember]?.string == batch && !$0.id.isEmpty }
             .min { ($0.createdAt?.milliseconds ?? .max, $0.id) < ($1.createdAt?.milliseconds ?? .max, $1.id) }
     }
 
     // MARK: - Of markers
 
     /// `<sha256 of the file>#<index>` of those that we have sent.
-    var ingestID: String? { json["custom_props"]?[SessionStamp.ingestID]?.string }
+    var ingestID: String? { json["custom_props"]?[Self.ingestIDMember]?.string }
 }
 
 enum RoboscopeID {
@@ -77,14 +77,14 @@ enum RoboscopeID {
 }
 
 /// Members of `meta` and `custom_props` that are ours.
-enum SessionStamp {
+extension RoboscopeObject {
     /// The name of the unit that a session was made for.
-    static let batch = "ingest_batch"
+    static let batchMember = "ingest_batch"
     /// The status that a `session.yaml` wants for the end.
-    static let status = "ingest_status"
+    static let statusMember = "ingest_status"
     /// How many files a finished session has.
-    static let files = "ingest_files"
-    static let ingestID = "ingest_id"
+    static let filesMember = "ingest_files"
+    static let ingestIDMember = "ingest_id"
 }
 
 extension RoboscopeAPI {

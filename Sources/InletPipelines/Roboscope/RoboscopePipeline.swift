@@ -16,7 +16,7 @@ package struct RoboscopePipeline: Pipeline {
     private let pool: BlockingPool
     private let readYAML: YAMLReading?
     private let beat: Duration
-    private let memory = RoboscopeMemory()
+    private let cache = RoboscopeCache()
 
     package init(
         settings: RoboscopeSettings, client: HTTPClient, pool: BlockingPool, readYAML: YAMLReading?,
@@ -71,15 +71,9 @@ package struct RoboscopePipeline: Pipeline {
         _ place: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> RoboscopeJob {
         let path = order.path.isEmpty ? FilePath(root: nil, place.lastComponent.map { [$0] } ?? []) : order.path
-        let fields: RoboscopeFields
-        do {
-            fields = try RoboscopeFields(order.fields, path: path)
-        } catch {
-            throw DeliveryError(
-                .giveUp, .badRequest, "\(path.display): \(error.field) \(error.reason); correct 'with:' of its route")
-        }
+        let fields = try DeliveryError.onFields(of: path, RoboscopeFields(order.fields, path: path))
         return RoboscopeJob(
-            api: api, memory: memory, path: path, opened: source, order: order, attempt: attempt, fields: fields,
+            api: api, cache: cache, path: path, opened: source, order: order, attempt: attempt, fields: fields,
             pool: pool, readYAML: readYAML, beat: beat)
     }
 }
@@ -88,7 +82,7 @@ package struct RoboscopePipeline: Pipeline {
 struct RoboscopeJob: Sendable {
     let api: RoboscopeAPI
     /// What is known of sessions and of the server since the destination was made.
-    let memory: RoboscopeMemory
+    let cache: RoboscopeCache
     /// Below the watched root.
     let path: FilePath
     /// nil when nothing is at the path any more.
@@ -128,15 +122,25 @@ struct RoboscopeJob: Sendable {
         let name = text == nil || text == fields.space ? fields.name : nil
         return try await KeyedMutex.shared.alone("space \(key) at \(server)") { () throws(DeliveryError) in
             if let known = try await find(space: key) { return known }
-            try checkStopping()
-            do throws(DeliveryError) {
-                return try await api.make(
-                    .spaces, ["key": .string(key), "name": .string(name ?? key)])
-            } catch {
-                // Somebody else has made it since, or just the answer was lost.
-                guard error.code != .cancelled, let known = try? await find(space: key) else { throw error }
-                return known
-            }
+            return try await make({ () async throws(DeliveryError) in
+                try await api.make(.spaces, ["key": .string(key), "name": .string(name ?? key)])
+            }) { () async throws(DeliveryError) in try await find(space: key) }
+        }
+    }
+
+    /// Makes an object. Where that fails, the one that `find` finds now: somebody else has made it since, or just the answer was
+    /// lost.
+    func make(
+        _ make: () async throws(DeliveryError) -> RoboscopeObject,
+        orFind find: () async throws(DeliveryError) -> RoboscopeObject?
+    ) async throws(DeliveryError) -> RoboscopeObject {
+        try checkStopping()
+        do throws(DeliveryError) {
+            return try await make()
+        } catch {
+            // What keeps it from being looked for says no more than the error at hand.
+            guard error.code != .cancelled, let known = try? await find() else { throw error }
+            return known
         }
     }
 
@@ -165,14 +169,7 @@ struct RoboscopeJob: Sendable {
 }
 
 /// What a destination remembers between files, for as long as it is configured; losing it costs a few requests.
-final class RoboscopeMemory: Sendable {
-    private struct State {
-        /// Ids of sessions by the name of their unit.
-        var sessions: [String: String] = [:]
-        /// Until when the server counts as one without these calls.
-        var without: [Feature: WallTime] = [:]
-    }
-
+final class RoboscopeCache: Sendable {
     enum Feature: Hashable {
         case presence
         case locks
@@ -184,22 +181,25 @@ final class RoboscopeMemory: Sendable {
     /// After that a server that was renewed is asked again.
     private static let rest = Duration.seconds(3600)
 
-    private let state = Mutex(State())
+    /// Ids of sessions by the name of their unit.
+    private let sessions = Mutex<[String: String]>([:])
+    /// Until when the server counts as one without these calls.
+    private let without = Mutex<[Feature: WallTime]>([:])
 
-    func session(of batch: String) -> String? { state.withLock { $0.sessions[batch] } }
+    func session(of batch: String) -> String? { sessions.withLock { $0[batch] } }
 
     func remember(_ session: String?, of batch: String) {
-        state.withLock { state in
-            if state.sessions.count >= Self.mostSessions { state.sessions = [:] }
-            state.sessions[batch] = session
+        sessions.withLock { sessions in
+            if sessions.count >= Self.mostSessions { sessions = [:] }
+            sessions[batch] = session
         }
     }
 
     func lacks(_ feature: Feature, now: WallTime = .now) -> Bool {
-        state.withLock { $0.without[feature].map { now < $0 } ?? false }
+        without.withLock { $0[feature].map { now < $0 } ?? false }
     }
 
     func note(lacking feature: Feature, now: WallTime = .now) {
-        state.withLock { $0.without[feature] = now + Self.rest }
+        without.withLock { $0[feature] = now + Self.rest }
     }
 }

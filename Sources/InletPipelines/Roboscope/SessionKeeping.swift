@@ -26,13 +26,13 @@ extension RoboscopeJob {
     /// Makes sure that the unit's session is there and active. - Returns: its id.
     func session(of batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
-        if let known = memory.session(of: stamp) { return known }
+        if let known = cache.session(of: stamp) { return known }
         return try await KeyedMutex.shared.alone("unit \(stamp) at \(server)") { () throws(DeliveryError) in
-            if let known = memory.session(of: stamp) { return known }
+            if let known = cache.session(of: stamp) { return known }
             // What is wrong with it is said once, when the unit closes.
             let file = try? await sessionFile(batch)
             let id = try await session(plan(batch, file ?? SessionFile())).id
-            memory.remember(id, of: stamp)
+            cache.remember(id, of: stamp)
             return id
         }
     }
@@ -83,7 +83,7 @@ extension RoboscopeJob {
                     .retry(after: nil), .conflict,
                     "session \(session.id) was set to \(end.finalStatus(of: closed)), but is \(closed.status)")
             }
-            memory.remember(nil, of: Self.stamp(batch))
+            cache.remember(nil, of: Self.stamp(batch))
             var details = ["session_id": session.id, "status": closed.status, "files": String(batch.files)]
             if batch.failed > 0 { details["failed"] = String(batch.failed) }
             return proof(details)
@@ -94,7 +94,7 @@ extension RoboscopeJob {
 
     private func plan(_ batch: OrderBatch, _ file: SessionFile) -> SessionPlan {
         var meta = file.meta
-        meta[SessionStamp.status] = file.status.map { .string($0) }
+        meta[RoboscopeObject.statusMember] = file.status.map { .string($0) }
         let first = batch.firstCaptured ?? WallTime(nanoseconds: order.source.modified)
         return SessionPlan(
             stamp: Self.stamp(batch), type: file.type ?? fields.sessionType, startedAt: first, meta: meta)
@@ -110,28 +110,21 @@ extension RoboscopeJob {
                     current.status == "draft" ? ["status": .string("active")] : nil
                 }
             }
-            try checkStopping()
-            do throws(DeliveryError) {
+            return try await make({ () async throws(DeliveryError) in
                 let made = try await api.make(.sessions, Self.fields(plan, space: space.id))
                 return try await stamped(made, plan)
-            } catch {
-                // The answer may be all that was lost.
-                guard error.code != .cancelled, let known = try? await find(plan.stamp, in: space.id) else {
-                    throw error
-                }
-                return known
-            }
+            }) { () async throws(DeliveryError) in try await find(plan.stamp, in: space.id) }
         }
     }
 
     /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
     private func stamped(_ made: RoboscopeObject, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
-        let meta = plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }
-        guard made.meta[SessionStamp.batch]?.string != plan.stamp else { return made }
+        let meta = plan.meta.merging([RoboscopeObject.batchMember: .string(plan.stamp)]) { $1 }
+        guard made.meta[RoboscopeObject.batchMember]?.string != plan.stamp else { return made }
         let changed = try await api.changing(.sessions, made.id) { current throws(DeliveryError) in
             Self.difference(current, type: nil, meta: meta)
         }
-        guard changed.meta[SessionStamp.batch]?.string == plan.stamp else {
+        guard changed.meta[RoboscopeObject.batchMember]?.string == plan.stamp else {
             throw DeliveryError(
                 .giveUp, .badAnswer,
                 "\(shown): session \(made.id) was made, but the server does not keep its 'meta.ingest_batch'")
@@ -148,7 +141,7 @@ extension RoboscopeJob {
     private static func fields(_ plan: SessionPlan, space: String) -> JSONObject {
         var fields: JSONObject = [
             "space_id": .string(space), "session_type": .string(plan.type), "status": .string("active"),
-            "meta": .object(plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }),
+            "meta": .object(plan.meta.merging([RoboscopeObject.batchMember: .string(plan.stamp)]) { $1 }),
         ]
         fields["started_at"] = plan.startedAt.map { .string($0.rfc3339Seconds) }
         return fields
@@ -174,7 +167,7 @@ struct SessionEnd: Sendable {
 
     /// The session file's word counts most: the one that is there now, then the one that was delivered.
     func finalStatus(of session: RoboscopeObject) -> String {
-        let told = session.meta[SessionStamp.status]?.string.flatMap {
+        let told = session.meta[RoboscopeObject.statusMember]?.string.flatMap {
             RoboscopeFields.statuses.contains($0) ? $0 : nil
         }
         return file?.status ?? told ?? status ?? "done"
@@ -183,7 +176,7 @@ struct SessionEnd: Sendable {
     /// nil when nothing has to be written.
     func change(of session: RoboscopeObject) -> JSONObject? {
         var meta = file?.meta ?? [:]
-        meta[SessionStamp.files] = JSONValue(batch.files)
+        meta[RoboscopeObject.filesMember] = JSONValue(batch.files)
         if batch.failed > 0 { meta["ingest_failed"] = JSONValue(batch.failed) }
         var fields = RoboscopeJob.difference(session, type: file?.type, meta: meta) ?? [:]
         let final = finalStatus(of: session)
@@ -221,25 +214,25 @@ struct SessionFile: Sendable, Equatable {
     init() {}
 
     /// - Throws: what is wrong with it, for a person.
-    init(_ value: JSONValue) throws(FieldFault) {
+    init(_ value: JSONValue) throws(SettingFault) {
         if value == .null { return }
-        guard let fields = value.object else { throw .init(field: "session", reason: "is no mapping of fields") }
+        guard let fields = value.object else { throw .init(key: "session", message: "is no mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
             let hint = Suggestion.nearest(to: name, in: Self.known).map { "; did you mean '\($0)'?" } ?? ""
-            throw .init(field: DisplayText.escape(name), reason: "is no field of a session\(hint)")
+            throw .init(key: DisplayText.escape(name), message: "is no field of a session\(hint)")
         }
         type = try Self.word(fields["type"] ?? fields["session_type"], "type", RoboscopeFields.types)
         status = try Self.word(fields["status"], "status", RoboscopeFields.statuses)
         guard let value = fields["meta"], value != .null else { return }
-        guard let object = value.object else { throw .init(field: "meta", reason: "is no mapping") }
+        guard let object = value.object else { throw .init(key: "meta", message: "is no mapping") }
         meta = object
     }
 
     private static func word(
         _ value: JSONValue?, _ field: String, _ known: [String]
-    ) throws(FieldFault) -> String? {
+    ) throws(SettingFault) -> String? {
         guard let value, value != .null else { return nil }
-        guard let text = value.string else { throw .init(field: field, reason: "is no text") }
+        guard let text = value.string else { throw .init(key: field, message: "is no text") }
         return try RoboscopeFields.choice(text, field, known)
     }
 }
@@ -270,8 +263,8 @@ extension RoboscopeJob {
         do {
             let isEmpty = json.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
             return try SessionFile(isEmpty ? .null : try JSONValue(parsing: json))
-        } catch let fault as FieldFault {
-            throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(fault.field) \(fault.reason)")
+        } catch let fault as SettingFault {
+            throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(fault.key) \(fault.message)")
         } catch {
             throw DeliveryError(.giveUp, .badSidecar, "\(name.display): \(error)")
         }

@@ -2,8 +2,8 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both are courtesies to people at
-/// work there: a server without them is written to all the same.
+/// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both only help people who work in the
+/// session: a server without them is written to all the same.
 struct SessionWatch: Sendable {
     let job: RoboscopeJob
     let session: String
@@ -47,7 +47,7 @@ struct SessionWatch: Sendable {
     // MARK: - Lock
 
     private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockAnswer {
-        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .unavailable }
+        guard job.api.settings.locks, !job.cache.lacks(.locks) else { return .unavailable }
         if let token = await kept() { return .acquired(token: token) }
         for attempt in 1...Self.tries {
             switch await answer() {
@@ -88,11 +88,11 @@ struct SessionWatch: Sendable {
         return token
     }
 
-    /// What goes wrong with a courtesy is no reason to fail: what comes next will say whether the server is there.
+    /// Best effort: failures here do not fail the delivery. The next call tells whether the server is there.
     private func answer() async -> RoboscopeAPI.LockAnswer {
         do throws(DeliveryError) {
             let answer = try await job.api.lock(session, for: Self.lifetime)
-            if answer == .unavailable { job.memory.note(lacking: .locks) }
+            if answer == .unavailable { job.cache.note(lacking: .locks) }
             return answer
         } catch {
             return error.code == .conflict ? .taken : .unavailable
@@ -110,7 +110,7 @@ struct SessionWatch: Sendable {
 
     // MARK: - Presence
 
-    /// One word at each beat, until the task is cancelled; the first was said before.
+    /// Repeats the sign of presence at each beat, until the task is cancelled; the first one was given before.
     private func beat(_ token: String?) async {
         var count = 0
         while await Task.rest(for: job.beat) {
@@ -124,11 +124,11 @@ struct SessionWatch: Sendable {
     }
 
     private func enter() async {
-        guard job.api.settings.presence, !job.memory.lacks(.presence) else { return }
+        guard job.api.settings.presence, !job.cache.lacks(.presence) else { return }
         do throws(DeliveryError) {
-            if try await job.api.enter(session, as: Self.user) == nil { job.memory.note(lacking: .presence) }
+            if try await job.api.enter(session, as: Self.user) == nil { job.cache.note(lacking: .presence) }
         } catch {
-            // The next word is as good.
+            // The next sign of presence comes soon.
             return
         }
     }
@@ -142,8 +142,8 @@ struct SessionWatch: Sendable {
     /// Both at once, so that a server that does not answer is waited for once.
     private func leave(_ token: String?, _ api: RoboscopeAPI) async {
         async let unlocked: Void = unlock(token, api)
-        // The server forgets who says nothing.
-        if api.settings.presence, !job.memory.lacks(.presence) {
+        // Best effort: the server forgets those who give no sign.
+        if api.settings.presence, !job.cache.lacks(.presence) {
             await bestEffort(try await api.leave(session, as: Self.user))
         }
         await unlocked
@@ -169,7 +169,7 @@ extension RoboscopeAPI {
         }
     }
 
-    /// To be said again within 30 s. - Returns: nil where the server does not want to know.
+    /// To be repeated within 30 s. - Returns: nil where the server has no such call.
     func enter(_ session: String, as user: String) async throws(DeliveryError) -> Bool? {
         let body = JSONValue.object(["user_id": .string(user)])
         let answer = try await advisory(session, "POST", "presence/\(session)", "entering session \(session)", body)

@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 package import InletTransfer
 package import SystemPackage
 
@@ -66,19 +67,22 @@ package struct S3Settings: Sendable {
     /// As many parts as there may be, each as long as a PUT may be.
     static let largestComposed = mostParts * largestPut
 
-    package init(_ values: ConfigSection) throws(SettingFault) { try self.init(values, .current) }
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        try self.init(
+            values, environment: { ProcessSetup.environment($0) }, home: ProcessSetup.homeDirectory)
+    }
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
-    init(_ values: ConfigSection, _ surroundings: CredentialsSource.Surroundings) throws(SettingFault) {
+    init(_ values: ConfigSection, environment: (String) -> String?, home: FilePath?) throws(SettingFault) {
         let values = Section(S3Kind(), values)
         let rules = URLRules.configured(allowHTTP: values.allowHTTP)
         bucket = values.bucket ?? ""
-        guard S3Address.isBucket(bucket) else {
+        guard Self.isBucket(bucket) else {
             throw values.fault(\.bucket, "must be the name of a bucket, without slashes")
         }
-        endpoint = try S3Address.endpoint(values.endpoint, region: values.region, rules)
-        base = try S3Address.base(endpoint, bucket: bucket, values.style, rules)
-        region = values.region == "auto" ? S3Address.region(of: endpoint) : values.region
+        endpoint = try Self.endpoint(values.endpoint, region: values.region, rules)
+        base = try Self.base(endpoint, bucket: bucket, values.style, rules)
+        region = values.region == "auto" ? Self.region(of: endpoint) : values.region
         publicURL = try values.address(\.publicURL, allowHTTP: values.allowHTTP)
         (partSize, largestPart) = try PartPlan.sizes(values, \.partSize)
         multipartThreshold = values.multipartThreshold
@@ -96,7 +100,7 @@ package struct S3Settings: Sendable {
         trust = try Trust(values.trust)
         connections = values.connections
         maxInFlight = values.maxInFlight
-        credentials = try CredentialsSource(values, surroundings)
+        credentials = try CredentialsSource(values, environment: environment, home: home)
     }
 
     private static func objectHeaders(_ values: Section<S3Kind>) throws(SettingFault) -> HTTPFields {
@@ -110,7 +114,7 @@ package struct S3Settings: Sendable {
         }
         for (name, value) in (values.metadata ?? [:]).sorted(by: { $0.key < $1.key }) {
             let name = name.lowercased()
-            let isName = name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || S3Address.isHostByte($0) }
+            let isName = name.utf8.allSatisfy { $0 == UInt8(ascii: "_") || Self.isHostByte($0) }
             guard !name.isEmpty, isName, isPlain(value) else {
                 throw values.fault(
                     \.metadata, "must have names of letters, digits and '-', and values of printable ASCII")
@@ -139,7 +143,7 @@ package struct S3Kind: DestinationKind {
         "region", .string, default: "auto",
         "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else.")
     let style = Key(
-        "style", .choice(S3Address.Style.self), default: .auto,
+        "style", .choice(S3Settings.Style.self), default: .auto,
         "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path.")
     let accessKey = Key("access_key", .secret, "Access key; without it the environment, then a credentials file.")
     let secretKey = Key("secret_key", .secret, "Secret key that belongs to access_key.")
@@ -264,7 +268,7 @@ extension S3Pipeline: ObjectReading {
 }
 
 /// Where a bucket is: endpoint, style and region (AWS, "Virtual hosting of buckets").
-enum S3Address {
+extension S3Settings {
     enum Style: String, Sendable, CaseIterable {
         case auto
         /// `https://endpoint/bucket/key`

@@ -119,12 +119,8 @@ struct S3API: Sendable {
         return id
     }
 
-    struct ListedPart: Sendable, Equatable {
-        var size: Int64
-        var etag: String
-        /// Where the store keeps one.
-        var checksum: Digest?
-    }
+    /// The checksum where the store keeps one.
+    typealias ListedPart = (size: Int64, etag: String, checksum: Digest?)
 
     /// ListParts, all pages of it.
     ///
@@ -141,7 +137,7 @@ struct S3API: Sendable {
                 guard let number = part.integer("PartNumber"), (1...S3Settings.mostParts).contains(number),
                     let size = part.integer("Size"), let etag = part.text(of: "ETag")
                 else { continue }
-                parts[Int(number)] = ListedPart(size: size, etag: etag, checksum: Self.checksum(part))
+                parts[Int(number)] = (size, etag, Self.checksum(part))
             }
             guard answer.text(of: "IsTruncated") == "true", parts.count > before else { return parts }
         }
@@ -166,14 +162,14 @@ struct S3API: Sendable {
     }
 
     /// CompleteMultipartUpload. An error can come behind status 200.
-    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> ComposedObject {
         let what = "completing the upload at \(url(record.upload.key).redacted)"
         let call = Call(
             method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],
             headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
             answerDeadline: .seconds(300))
         let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
-        return Composed(url: nil, etag: answer.text(of: "ETag").map { ETagJudge.bare($0) })
+        return (nil, answer.text(of: "ETag").map { ETagJudge.bare($0) })
     }
 
     static func partList(_ record: UploadRecord) -> String {

@@ -16,23 +16,19 @@ enum CredentialsSource: Sendable, Hashable {
     case fixed(S3Credentials)
     case file(FilePath, profile: String)
 
-    /// What the choice may look at beside the configuration.
-    struct Surroundings: Sendable {
-        var environment: @Sendable (String) -> String?
-        var home: FilePath?
-
-        static let current = Surroundings(
-            environment: { ProcessSetup.environment($0) }, home: ProcessSetup.homeDirectory)
-    }
-
+    /// - Parameters:
+    ///   - environment: gives the process's variables.
+    ///   - home: the user's.
     /// - Throws: `SettingFault` when only a part of the keys is configured, or nothing is found.
-    init(_ values: Section<S3Kind>, _ surroundings: Surroundings) throws(SettingFault) {
-        func variable(_ name: String) -> String? { surroundings.environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+    init(
+        _ values: Section<S3Kind>, environment: (String) -> String?, home: FilePath?
+    ) throws(SettingFault) {
+        func variable(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
         func configured(_ key: Secret?) -> Secret? { key.flatMap { $0.isEmpty ? nil : $0 } }
         let file =
             values.credentialsFile
             ?? variable("AWS_SHARED_CREDENTIALS_FILE").map { FilePath($0) }
-            ?? surroundings.home.map { Self.usualFile(home: $0) }
+            ?? home.map { Self.usualFile(home: $0) }
         switch (configured(values.accessKey), configured(values.secretKey)) {
         case (let access?, let secret?):
             let token = configured(values.sessionToken)
@@ -105,13 +101,8 @@ final class Signer: Sendable {
 
 /// The keys in use, and what is made of them for a day. Safe from any thread.
 final class Keyring: Sendable {
-    private struct State {
-        var credentials: S3Credentials?
-        var signer: (second: Int64, Signer)?
-    }
-
     private let source: CredentialsSource
-    private let state = Mutex(State())
+    private let state = Mutex<(credentials: S3Credentials?, signer: (second: Int64, Signer)?)>((nil, nil))
 
     init(_ source: CredentialsSource) { self.source = source }
 
@@ -129,13 +120,13 @@ final class Keyring: Sendable {
         let signer = Signer(credentials, scope, usable ?? SigningKey(secret: credentials.secretKey, scope))
         // Unless the keys were forgotten meanwhile.
         state.withLock {
-            if $0.credentials == known.credentials { $0 = State(credentials: credentials, signer: (second, signer)) }
+            if $0.credentials == known.credentials { $0 = (credentials, (second, signer)) }
         }
         return signer
     }
 
     /// Has the file read again at the next request: its keys were refused, and may have been renewed.
-    func forget() { state.withLock { $0 = State() } }
+    func forget() { state.withLock { $0 = (nil, nil) } }
 }
 
 /// The file of the AWS tools that holds keys by profile ("Configuration and credential file settings", AWS CLI guide).

@@ -91,7 +91,7 @@ struct S3Store: PartStore {
 
     var wholeTarget: S3Target { S3Target(api: api, key: order.key, query: [], headers: objectHeaders + condition) }
 
-    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
         try await api.complete(record, headers: condition)
     }
 
@@ -100,11 +100,11 @@ struct S3Store: PartStore {
         return try await api.look(key) != nil
     }
 
-    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         guard let found = try await api.look(record.upload.key) else { return nil }
         let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
         let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
-        return match.map { _ in Composed(url: nil, etag: found.etag) }
+        return match.isSame ? (nil, found.etag) : nil
     }
 
     func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }
@@ -177,7 +177,7 @@ struct S3Comparison: Sendable {
     /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
     let plan: PartPlan
     let verify: S3Settings.Verify
-    /// How else it may have been cut, by an earlier delivery of ours.
+    /// Other ways in which an earlier delivery of ours may have cut it.
     var plans: [PartPlan] = []
 
     /// What the object's tag and metadata tell without reading the file.
@@ -227,15 +227,15 @@ struct S3Comparison: Sendable {
         return isSame ? .same : .different
     }
 
-    /// A proof that the object holds the file, reading the file where tags have to be compared; nil when it does not.
+    /// Whether the object holds the file, which is read where tags have to be compared; with the content, where it was compared.
     func isSame(
         _ found: S3API.Found, expectedETag: String?, _ sender: PartSender?
-    ) async throws(DeliveryError) -> Match? {
+    ) async throws(DeliveryError) -> (isSame: Bool, content: ContentHash?) {
         switch clue(found, expectedETag: expectedETag) {
-        case .same: return Match(content: nil)
-        case .different: return nil
+        case .same: return (true, nil)
+        case .different: return (false, nil)
         case .compare(let partSizes):
-            let byTime = byTime(found) == .same ? Match() : nil
+            let byTime: (Bool, ContentHash?) = (byTime(found) == .same, nil)
             guard let sender else { return byTime }
             do throws(DeliveryError) {
                 try SourceGuard.check(sender.source, order)
@@ -248,16 +248,11 @@ struct S3Comparison: Sendable {
                 let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
                 let content = try await DeliveryError.onTransfer(
                     await Checksum.content(like: model, of: sender.source, on: sender.hashing))
-                if found.etag.hasPrefix(content.digest.hex) { return Match(content: content) }
+                if found.etag.hasPrefix(content.digest.hex) { return (true, content) }
             }
             // With keys of its own (SSE-KMS) a store's tags look like MD5 and are not.
-            return verify != .md5 ? byTime : nil
+            return verify != .md5 ? byTime : (false, nil)
         }
-    }
-
-    struct Match: Sendable, Equatable {
-        /// Where contents were compared.
-        var content: ContentHash?
     }
 }
 

@@ -61,24 +61,20 @@ package final class VOPIAPI: Sendable {
             "filename": filename.map { .string(String($0.suffix(255))) },
         ])
         let request = request("POST", "api/v1/uploads/presign", body: body)
-        let answer = try await send(request, .presign, "asking for an upload URL")
-        let place: VOPIUploadPlace?
-        do {
-            place = try VOPIUploadPlace(answer.value, asked: life, rules: settings.linkRules)
-        } catch {
-            throw DeliveryError(error).redacted(by: answer.response.redactor)
+        return try await send(request, .presign, "asking for an upload URL") { value, response throws(DeliveryError) in
+            do throws(TransferError) {
+                return try VOPIUploadPlace(value, asked: life, rules: settings.linkRules)
+            } catch {
+                throw DeliveryError(error).redacted(by: response.redactor)
+            }
         }
-        guard let place else { throw answer.misunderstood }
-        return place
     }
 
     /// `POST /api/v1/jobs`. Not idempotent, and no key makes it so: see `mayHaveCreated`.
     package func createJob(_ job: VOPINewJob) async throws(DeliveryError) -> VOPIJob {
         // The server adds the job to its queue before it answers, and its queue may hang.
         let request = request("POST", "api/v1/jobs", body: job.json, patience: .seconds(60))
-        let answer = try await send(request, .create, "creating a job")
-        guard let created = VOPIJob(answer.value) else { throw answer.misunderstood }
-        return created
+        return try await send(request, .create, "creating a job") { value, _ in VOPIJob(value) }
     }
 
     /// Whether a job may exist after `createJob` threw `error`: then it has to be looked for by its `videoURL` before
@@ -96,12 +92,11 @@ package final class VOPIAPI: Sendable {
     /// - Parameter limit: 1 to 100.
     package func jobs(
         status: String? = nil, limit: Int = 100, offset: Int = 0
-    ) async throws(DeliveryError) -> VOPIJobPage {
+    ) async throws(DeliveryError) -> VOPIJob.Page {
         var query: HTTPFields = status.map { [("status", $0)] } ?? []
         query += [("limit", String(min(max(limit, 1), 100))), ("offset", String(max(offset, 0)))]
-        let answer = try await send(request("GET", "api/v1/jobs", query: query, limit: 4 << 20), .read, "listing jobs")
-        guard let page = VOPIJobPage(answer.value) else { throw answer.misunderstood }
-        return page
+        let request = request("GET", "api/v1/jobs", query: query, limit: 4 << 20)
+        return try await send(request, .read, "listing jobs") { value, _ in VOPIJob.page(value) }
     }
 
     /// `GET /api/v1/jobs/:id`.
@@ -117,10 +112,12 @@ package final class VOPIAPI: Sendable {
     }
 
     private func one(_ id: String, _ rest: String, _ what: String) async throws(DeliveryError) -> VOPIJob {
-        let answer = try await send(try request("GET", job: id, rest, limit: 4 << 20), .read, "\(what) \(id)")
-        guard var job = VOPIJob(answer.value, asked: id) else { throw answer.misunderstood }
-        job.hide(by: answer.response.redactor)
-        return job
+        let request = try request("GET", job: id, rest, limit: 4 << 20)
+        return try await send(request, .read, "\(what) \(id)") { value, response in
+            var job = VOPIJob(value, asked: id)
+            job?.hide(by: response.redactor)
+            return job
+        }
     }
 
     /// Seconds that the server takes for the life of a URL.
@@ -136,39 +133,37 @@ package final class VOPIAPI: Sendable {
         let request = try request(
             "GET", job: id, "/download-urls", query: [("expiresIn", String(life.components.seconds))], limit: 16 << 20,
             patience: .seconds(60))
-        let answer = try await send(request, .downloads, "asking for the results of job \(id)")
-        guard let downloads = VOPIDownloads(answer.value, rules: settings.linkRules) else {
-            throw answer.misunderstood
+        return try await send(request, .downloads, "asking for the results of job \(id)") { value, _ in
+            VOPIDownloads(value, rules: settings.linkRules)
         }
-        return downloads
     }
 
     /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
     /// such job.
     package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
         let request = try request("GET", job: id, "/metadata", limit: 4 << 20)
-        return try await DeliveryError.ignoring(
-            .notFound, in: await send(request, .read, "asking for the metadata of job \(id)"))?.value.objectIfSet
+        let what = "asking for the metadata of job \(id)"
+        return try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))?.objectIfSet
     }
 
     /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at, thousands for a long video; with `/final` behind it
     /// those that were chosen.
-    package func frames(_ id: String, final: Bool = false) async throws(DeliveryError) -> [VOPIFrame] {
+    package func frames(_ id: String, final: Bool = false) async throws(DeliveryError) -> [VOPIValue] {
         // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
         let request = try request(
             "GET", job: id, final ? "/frames/final" : "/frames", limit: 32 << 20, patience: .seconds(120))
-        let answer = try await send(request, .read, "listing the results of job \(id)")
-        guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
-        return answer.value.list.compactMap { VOPIFrame($0) }
+        return try await send(request, .read, "listing the results of job \(id)") { value, _ in
+            value.isList || value.isEmptyOfAnyKind ? value.list.filter(\.isObject) : nil
+        }
     }
 
     /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
     /// none.
     package func groupedImages(_ id: String) async throws(DeliveryError) -> [String: [String: String]] {
         let request = try request("GET", job: id, "/images/grouped", limit: 16 << 20)
-        let answer = try await send(request, .read, "listing the images of job \(id)")
-        guard answer.value.isObject || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
-        return answer.value.links
+        return try await send(request, .read, "listing the images of job \(id)") { value, _ in
+            value.isObject || value.isEmptyOfAnyKind ? value.links : nil
+        }
     }
 
     /// `DELETE /api/v1/jobs/:id/images/:frame/:version`.
@@ -181,18 +176,15 @@ package final class VOPIAPI: Sendable {
         try Self.check(version, "version")
         let request = try request("DELETE", job: id, "/images/\(frame)/\(version)")
         try await requireDeleting()
-        let answer = try await send(request, .delete, "deleting an image of job \(id)")
-        return answer.value["commercialImages"].links
+        return try await send(request, .delete, "deleting an image of job \(id)")["commercialImages"].links
     }
 
     /// `GET /api/v1/credits/balance`: the credits that are left; nil where the server has no such thing.
     package func balance() async throws(DeliveryError) -> Double? {
         let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
-        let said = try await DeliveryError.ignoring(
-            .notFound, .badRequest, in: await send(request, .read, "asking for the balance"))
-        guard let said else { return nil }
-        guard let credits = said.value["balance"].number else { throw said.misunderstood }
-        return credits
+        return try await DeliveryError.ignoring(
+            .notFound, .badRequest,
+            in: await send(request, .read, "asking for the balance") { value, _ in value["balance"].number })
     }
 
     /// `GET /ready`, without credentials: whether the server's own parts are there. A 503 says so too.
@@ -273,24 +265,35 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// The answer to a call that succeeded.
-    /// - Parameter what: for error texts: `creating a job`.
+    /// What a call that succeeded was answered with: `.null` for an empty body and for what is no JSON.
+    /// - Parameters:
+    ///   - what: for error texts: `creating a job`.
+    ///   - read: nil where something that is needed is missing in the answer.
+    func send<Value>(
+        _ request: HTTPRequest, _ endpoint: VOPIEndpoint, _ what: String,
+        read: (VOPIValue, HTTPResponse) throws(DeliveryError) -> Value?
+    ) async throws(DeliveryError) -> Value {
+        let response = try await service.send(request) { refusal(VOPIVerdict($0, at: endpoint), $0, what) }
+        if let value = try read(VOPIValue(response.jsonBody ?? .null), response) { return value }
+        throw VOPIVerdict.done.error(response, "\(what) at \(settings.url.redacted)", hint: "", now: .now)
+    }
+
+    @discardableResult
     func send(
         _ request: HTTPRequest, _ endpoint: VOPIEndpoint, _ what: String
-    ) async throws(DeliveryError) -> VOPIAnswer {
-        let response = try await service.send(request) { refusal(VOPIVerdict($0, at: endpoint), $0, what) }
-        return VOPIAnswer(response, "\(what) at \(settings.url.redacted)")
+    ) async throws(DeliveryError) -> VOPIValue {
+        try await send(request, endpoint, what) { value, _ in value }
     }
 
     /// What an answer that ends a call means. A login that is refused is looked at again before the next one.
     func refusal(_ verdict: VOPIVerdict, _ response: HTTPResponse, _ what: String) -> DeliveryError {
         if verdict == .credentials { tokens?.doubt() }
         return verdict.error(
-            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPISaid(response)), now: .now)
+            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPIErrorBody(response)), now: .now)
     }
 
     /// What a person can do when the server refuses us.
-    private func hint(_ said: VOPISaid) -> String {
+    private func hint(_ said: VOPIErrorBody) -> String {
         if case .tokens = service.login {
             return said.message.contains("Missing API key")
                 ? "this server takes API keys only; set auth: { api_key: ... }"

@@ -15,7 +15,7 @@ enum VOPIVerdict: Sendable, Equatable {
     case giveUp(ErrorCode)
 
     init(_ response: HTTPResponse, at endpoint: VOPIEndpoint) {
-        let said = VOPISaid(response)
+        let said = VOPIErrorBody(response)
         if endpoint == .refresh {
             self = Self.refresh(response, said)
         } else if Self.isRateLimit(response, said) {
@@ -29,7 +29,7 @@ enum VOPIVerdict: Sendable, Equatable {
     static func asksForRenewal(_ response: HTTPResponse) -> Bool { VOPIVerdict(response, at: .read) == .renew }
 
     private static func verdict(
-        _ response: HTTPResponse, _ said: VOPISaid, _ endpoint: VOPIEndpoint
+        _ response: HTTPResponse, _ said: VOPIErrorBody, _ endpoint: VOPIEndpoint
     ) -> VOPIVerdict {
         switch response.status {
         case 200..<300: .done
@@ -51,18 +51,18 @@ enum VOPIVerdict: Sendable, Equatable {
     }
 
     /// 429, and what stands for it: the limit of this server comes as a 500 that says when to come again.
-    private static func isRateLimit(_ response: HTTPResponse, _ said: VOPISaid) -> Bool {
+    private static func isRateLimit(_ response: HTTPResponse, _ said: VOPIErrorBody) -> Bool {
         if response.status == 429 || said.code == "RATE_LIMIT_EXCEEDED" { return response.status >= 400 }
         let asksToWait = response.header("Retry-After") != nil || response.header("X-RateLimit-Remaining") == "0"
         return asksToWait && (response.status == 500 || response.status == 403 && said.code == nil)
     }
 
     /// Whether a 400 is about where the job stands, and not about what we sent.
-    private static func isAboutState(_ said: VOPISaid, _ endpoint: VOPIEndpoint) -> Bool {
+    private static func isAboutState(_ said: VOPIErrorBody, _ endpoint: VOPIEndpoint) -> Bool {
         said.code == "BAD_REQUEST" && [.cancel, .delete, .downloads].contains(endpoint)
     }
 
-    private static func unauthorized(_ said: VOPISaid) -> VOPIVerdict {
+    private static func unauthorized(_ said: VOPIErrorBody) -> VOPIVerdict {
         if said.isDatabaseFault { return .outage(.serverError) }
         guard let code = said.code, code.hasPrefix("ACCESS_TOKEN_"), code != "ACCESS_TOKEN_WRONG_TYPE" else {
             return .credentials
@@ -72,7 +72,7 @@ enum VOPIVerdict: Sendable, Equatable {
 
     /// Only the server's own word says that a job is gone: gateways send pages, other JSON or nothing while it restarts,
     /// and a job that is taken for gone is sent and paid for again.
-    private static func missing(_ said: VOPISaid) -> VOPIVerdict {
+    private static func missing(_ said: VOPIErrorBody) -> VOPIVerdict {
         if said.isUnknownRoute { return .giveUp(.badRequest) }
         return said.code == "NOT_FOUND" ? .retry(.notFound) : .retry(.badAnswer)
     }
@@ -84,9 +84,9 @@ enum VOPIVerdict: Sendable, Equatable {
     ]
 
     /// Whether a renewal was refused with a word about the token itself.
-    static func isEnd(_ said: VOPISaid) -> Bool { said.code.map { ends.contains($0) } ?? false }
+    static func isEnd(_ said: VOPIErrorBody) -> Bool { said.code.map { ends.contains($0) } ?? false }
 
-    private static func refresh(_ response: HTTPResponse, _ said: VOPISaid) -> VOPIVerdict {
+    private static func refresh(_ response: HTTPResponse, _ said: VOPIErrorBody) -> VOPIVerdict {
         switch response.status {
         case 200..<300: return .done
         case 300..<400: return .outage(.redirected)
@@ -112,7 +112,7 @@ enum VOPIVerdict: Sendable, Equatable {
     }
 
     private func heard(_ response: HTTPResponse) -> Heard {
-        guard VOPISaid(response).isJSON, !response.isHostsOwn else { return Heard(response.status, .foreign) }
+        guard VOPIErrorBody(response).isJSON, !response.isHostsOwn else { return Heard(response.status, .foreign) }
         return switch self {
         case .credentials: Heard(response.status, .credentials)
         case .outage(.outOfCredits): Heard(response.status, .everybody)
@@ -122,7 +122,7 @@ enum VOPIVerdict: Sendable, Equatable {
     }
 
     private func plainError(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
-        let text = DeliveryError.answered(what, response, VOPISaid(response).text)
+        let text = DeliveryError.answered(what, response, VOPIErrorBody(response).text)
         let after = Self.wait(response, now: now)
         switch self {
         case .done: return DeliveryError(.retry(after: nil), .badAnswer, "\(text), which cannot be understood")
@@ -161,28 +161,10 @@ enum VOPIEndpoint: Sendable, CaseIterable {
     case refresh
 }
 
-struct VOPIAnswer: Sendable {
-    let response: HTTPResponse
-    let what: String
-    /// `.null` for an empty body and for what is no JSON.
-    let value: VOPIValue
-
-    init(_ response: HTTPResponse, _ what: String) {
-        self.response = response
-        self.what = what
-        value = VOPIValue(response.jsonBody ?? .null)
-    }
-
-    /// The error for a caller who misses something in it.
-    var misunderstood: DeliveryError {
-        VOPIVerdict.done.error(response, what, hint: "", now: .now)
-    }
-}
-
 /// The words of an answer that is no success. Three shapes are sent, and what stands before the server sends others:
 /// `{error, message, statusCode, details?}`, the same without `statusCode`, and `{success, newBalance, error}`.
 /// They are without our own credentials.
-struct VOPISaid: Sendable, Equatable {
+struct VOPIErrorBody: Sendable, Equatable {
     /// `error` where it is a code, such as `NOT_FOUND`; it may also be prose.
     let code: String?
     let message: String

@@ -114,8 +114,8 @@ struct VOPIChain: Sendable, Equatable {
 
     // MARK: - Waiting
 
-    /// We look at the job now. Limits count the time in which somebody looked: an agent that was off, or a server that
-    /// could not be reached, for a week has not watched the job for a week.
+    /// Notes that the job is looked at now. Limits count only time in which it was watched: not the week in which the agent was
+    /// off, or the server could not be reached.
     mutating func looked(now: WallTime) {
         guard var job = record.job else { return }
         let gap = now.milliseconds - (job.seen ?? job.since)
@@ -203,9 +203,9 @@ struct VOPIChain: Sendable, Equatable {
         return .restart(reason)
     }
 
-    // MARK: - Answers that are none
+    // MARK: - Answers that say nothing about the job
 
-    /// Something answers that says nothing on the job. Counts as `looked` does: of the time since the last such answer as
+    /// Notes an answer that says nothing about the job. Counts as `looked` does: of the time since the last such answer as
     /// much as `limits.away`, so that days in which we were off, or the server down, give up no job.
     /// - Returns: whether that has gone on for as long as a job may take.
     mutating func heardNothing(now: WallTime) -> Bool {
@@ -224,7 +224,7 @@ struct VOPIChain: Sendable, Equatable {
     /// The server has told what became of it.
     mutating func heard() { (record.trouble.silentSince, record.trouble.silentSeen) = (nil, nil) }
 
-    /// Nobody asks any more until a person has seen to it.
+    /// Notes that asking has ended until a person retries the delivery.
     mutating func left(at now: WallTime) {
         heard()
         record.trouble.leftAt = now.milliseconds

@@ -69,7 +69,7 @@ struct VOPIDelivery: Sendable {
         _ = try opened()
         try await requireCredits()
         let name = FileName(path)
-        let type = VOPIVideoFile.contentType(name) ?? "video/mp4"
+        let type = VOPIPipeline.contentType(name) ?? "video/mp4"
         let place = try await api.presign(
             filename: "video." + name.plainExtension, contentType: type, life: VOPIChain.life(size: size))
         let upload = VOPIRecord.Upload(
@@ -244,7 +244,9 @@ extension VOPIDelivery {
             "PUT", url, headers: [("Content-Type", contentType)], body: .slice(source, offset: 0, length: size),
             answerDeadline: .seconds(120), stallTimeout: api.settings.noProgress)
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = md5(source)
+        async let hashed = Result<_, DeliveryError>(
+            of: try await DeliveryError.onTransfer(
+                await Checksum.sums(.md5, of: source, offset: 0, length: size, on: pool)))
         let answer: HTTPResponse
         do throws(TransferError) {
             answer = try await client.send(request, meter: attempt.meter)
@@ -254,7 +256,7 @@ extension VOPIDelivery {
             throw failure
         }
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, url) }
-        let md5 = try await hashed.get()
+        let md5 = try await hashed.get().md5 ?? Digest(.md5, [])
         guard let etag = answer.header("ETag").map({ ETagJudge.bare($0) }), !etag.isEmpty else {
             return VOPIRecord.Sent(md5: md5.hex, etag: nil, isProved: false)
         }
@@ -269,13 +271,6 @@ extension VOPIDelivery {
             .retry(after: nil), .corrupted,
             "\(url.redacted) holds other bytes (MD5 \(etag)) than were sent (\(md5.hex)); the network or the store is "
                 + "damaging data")
-    }
-
-    /// Beside the socket's thread.
-    private func md5(_ source: SourceFile) async -> Result<Digest, DeliveryError> {
-        await Result(
-            of: try await DeliveryError.onTransfer(
-                await Checksum.md5(of: source, offset: 0, length: size, on: pool)))
     }
 
     /// A 403 of a presigned URL is about the URL, or about a clock.

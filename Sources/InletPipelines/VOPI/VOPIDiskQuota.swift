@@ -3,7 +3,7 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// How much of the disk a job's results may take: the server says how large they are, and the disk is not its to fill.
+/// Limits how much of the disk a job's results may take: the server says how large they are, and must not fill the disk.
 final class VOPIDiskQuota: Sendable {
     /// How large one more file may be.
     struct Limit: Equatable {

@@ -22,7 +22,7 @@ extension VOPIAPI {
         // A server may have been renewed since it was asked, and would now destroy what it is to cancel.
         if generation == .older, !serverInfo.isConfirmed { generation = try await askGeneration() }
         do throws(DeliveryError) {
-            _ = try await send(generation == .newer ? post : delete, .cancel, "cancelling job \(id)")
+            try await send(generation == .newer ? post : delete, .cancel, "cancelling job \(id)")
         } catch {
             // It may have been replaced by an older one: ask again before the next.
             if error.code == .badRequest { await serverInfo.forget() }
@@ -50,7 +50,7 @@ extension VOPIAPI {
     private func askGeneration() async throws(DeliveryError) -> VOPIGeneration {
         let nobody = UUID().uuidString.lowercased()
         let response = try await service.answer(to: try request("POST", job: nobody, "/cancel"))
-        let said = VOPISaid(response)
+        let said = VOPIErrorBody(response)
         if response.status == 404, said.code == "NOT_FOUND" { return try await serverInfo.remember(.newer) }
         if response.status == 404, said.isUnknownRoute { return try await serverInfo.remember(.older) }
         // Any other 404 is nothing that the server itself says, and least of all that a job is gone.
@@ -61,17 +61,8 @@ extension VOPIAPI {
 
 /// What a server was found to be, in `tokens/NAME.generation`. An answer for another address does not count.
 final class VOPIServerInfoStore: Sendable {
-    private struct Page: Codable {
-        var server: String
-        var generation: VOPIGeneration
-    }
-
-    private struct State {
-        var generation: VOPIGeneration?
-        var askedAt: ContinuousClock.Instant?
-        /// The file does not count any more.
-        var isForgotten = false
-    }
+    /// What is known; `isForgotten`: the file does not count any more.
+    private typealias Known = (generation: VOPIGeneration?, askedAt: ContinuousClock.Instant?, isForgotten: Bool)
 
     /// For how long an answer that this process got itself is as good as a new one: a DELETE that was to cancel destroys
     /// the job where the server was renewed in between.
@@ -81,7 +72,7 @@ final class VOPIServerInfoStore: Sendable {
     private let path: FilePath
     private let server: String
     private let pool: BlockingPool
-    private let state = Mutex(State())
+    private let state = Mutex<Known>((nil, nil, false))
 
     init(folder: FilePath, name: String, server: HTTPURL, pool: BlockingPool) {
         self.folder = folder
@@ -101,27 +92,28 @@ final class VOPIServerInfoStore: Sendable {
         if known != nil || isForgotten { return known }
         let path = path
         // What cannot be read was not asked: it is asked again.
-        let page: Page? = JSON.note(await pool.run { try? DurableFile.read(path, limit: 4096) })
-        guard let page, page.server == server else { return nil }
-        state.withLock { $0.generation = page.generation }
-        return page.generation
+        let page = JSON.object(await pool.run { try? DurableFile.read(path, limit: 4096) })
+        guard page?["server"]?.string == server,
+            let generation = page?["generation"]?.string.flatMap({ VOPIGeneration(rawValue: $0) })
+        else { return nil }
+        state.withLock { $0.generation = generation }
+        return generation
     }
 
     /// Durable when it returns.
     func remember(_ generation: VOPIGeneration) async throws(DeliveryError) -> VOPIGeneration {
         let (folder, path) = (folder, path)
-        let page = Page(server: server, generation: generation)
+        let page = JSONValue.object(["server": .string(server), "generation": .string(generation.rawValue)])
         do {
-            let bytes = try JSON.encode(page)
-            try await pool.run {
+            try await pool.run { () throws(SystemError) in
                 try VOPITokenStore.make(folder)
-                try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+                try DurableFile.write(page.bytes, to: path, mode: 0o600, asFolderOwner: true)
             }
         } catch {
             throw DeliveryError(
                 .outage(after: nil), .destinationUnwritable, "what the server is cannot be written down: \(error)")
         }
-        state.withLock { $0 = State(generation: generation, askedAt: .now) }
+        state.withLock { $0 = (generation, .now, false) }
         return generation
     }
 
@@ -129,14 +121,14 @@ final class VOPIServerInfoStore: Sendable {
     func forget() async {
         let path = path
         // What stays is not read by this process any more, and replaced by its next answer.
-        await pool.run { try? DurableFile.remove(path) }
-        state.withLock { $0 = State(isForgotten: true) }
+        await bestEffort(try await pool.run { () throws(SystemError) in try DurableFile.remove(path) })
+        state.withLock { $0 = (nil, nil, true) }
     }
 }
 
 /// Which of its two ways a server cancels jobs in. They differ where it hurts: `DELETE /jobs/:id` cancels a job on the one
 /// and destroys it, with its files, on the other.
-package enum VOPIGeneration: String, Sendable, Codable, CaseIterable {
+package enum VOPIGeneration: String, Sendable, CaseIterable {
     /// Before 2026-01-27: DELETE cancels; nothing deletes.
     case older
     /// `POST …/cancel` cancels, DELETE deletes.

@@ -189,8 +189,7 @@ extension VOPIDelivery {
     }
 
     private func video(_ record: VOPIRecord) -> VOPIProduct.Source {
-        VOPIProduct.Source(
-            name: DisplayText.escape(FileName(path).bytes), key: order.key, size: size, md5: record.sent?.md5)
+        (DisplayText.escape(FileName(path).bytes), order.key, size, record.sent?.md5)
     }
 
     private func proof(_ record: VOPIRecord, _ job: VOPIRecord.Job, _ summary: VOPIResults.Summary) -> Proof {

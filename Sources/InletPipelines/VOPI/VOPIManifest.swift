@@ -32,11 +32,11 @@ package struct VOPIManifest: Sendable, Equatable, Codable {
             var entry = found
             let (folder, stem) =
                 if let frame = entry.frame {
-                    ("frames", VOPIName.safe(frame, or: "frame"))
+                    ("frames", Self.safeName(frame, or: "frame"))
                 } else {
                     (
-                        "images/" + VOPIName.safe(entry.variant ?? "", or: "product"),
-                        VOPIName.safe(entry.version ?? "", or: "image")
+                        "images/" + Self.safeName(entry.variant ?? "", or: "product"),
+                        Self.safeName(entry.version ?? "", or: "image")
                     )
                 }
             // PNG is what servers make.
@@ -91,13 +91,13 @@ extension HTTPURL {
     }
 }
 
-/// Makes names from a server's text that stay where they are put: one component, no dots in front, no separators,
-/// controls or characters that other systems refuse.
-enum VOPIName {
+/// Names from a server's text that stay where they are put: one component, no dots in front, no separators, controls or
+/// characters that other systems refuse.
+extension VOPIManifest {
     private static let longest = 100
 
     /// `text` as a name, or `other` where nothing of it can stay.
-    static func safe(_ text: String, or other: String) -> String {
+    static func safeName(_ text: String, or other: String) -> String {
         var name = String.UnicodeScalarView()
         for scalar in text.unicodeScalars.prefix(2 * longest) {
             name.append(isHarmless(scalar) ? scalar : "_")
@@ -124,12 +124,7 @@ enum VOPIName {
 /// `product.json`: what a job made and what the server says of the product, for the shop that takes it up.
 package struct VOPIProduct: Sendable {
     /// The video that the job was made of.
-    package struct Source: Sendable, Equatable {
-        var name: String
-        var key: String
-        var size: Int64
-        var md5: String?
-    }
+    package typealias Source = (name: String, key: String, size: Int64, md5: String?)
 
     static let name = "product.json"
     static let fileName: FilePath.Component = "product.json"
@@ -200,5 +195,75 @@ package struct VOPIProduct: Sendable {
             hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)
         }
+    }
+}
+
+/// The format of a job's file, by its name and by its first bytes: something else than the store, such as a proxy, may answer
+/// with status 200 and a page.
+enum PictureKind: String, Sendable {
+    case png, jpeg, gif, webp, bmp, tiff, avif, svg, mp4
+
+    /// - Parameter ending: of a name, in lower case and without its dot.
+    init?(ending: String) {
+        switch ending {
+        case "jpg": self = .jpeg
+        case "tif": self = .tiff
+        default: self.init(rawValue: ending)
+        }
+    }
+
+    /// - Parameter head: the first bytes of a file.
+    init?(head: [UInt8]) {
+        func has(_ bytes: some Sequence<UInt8>, at offset: Int = 0) -> Bool {
+            head.dropFirst(offset).starts(with: bytes)
+        }
+        if has([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
+            self = .png
+        } else if has([0xFF, 0xD8, 0xFF]) {
+            self = .jpeg
+        } else if has("GIF87a".utf8) || has("GIF89a".utf8) {
+            self = .gif
+        } else if has("RIFF".utf8), has("WEBP".utf8, at: 8) {
+            self = .webp
+        } else if has("BM".utf8) {
+            self = .bmp
+        } else if [[0x49, 0x49, 0x2A, 0], [0x49, 0x49, 0x2B, 0], [0x4D, 0x4D, 0, 0x2A], [0x4D, 0x4D, 0, 0x2B]]
+            .contains(where: { has($0) })
+        {
+            self = .tiff
+        } else if has("ftyp".utf8, at: 4) {
+            self = ["avif", "avis", "mif1"].contains { has($0.utf8, at: 8) } ? .avif : .mp4
+        } else if ["moov", "mdat", "wide", "free", "skip"].contains(where: { has($0.utf8, at: 4) }) {
+            self = .mp4
+        } else if Self.isSVG(head) {
+            self = .svg
+        } else {
+            return nil
+        }
+    }
+
+    /// The root of an SVG may stand behind a declaration, comments and a document type.
+    private static func isSVG(_ head: [UInt8]) -> Bool {
+        let text = String(decoding: head, as: UTF8.self).lowercased()
+        return text.drop { $0.isWhitespace || $0 == "\u{FEFF}" }.hasPrefix("<") && text.contains("<svg")
+            && !text.contains("<html")
+    }
+
+    /// Why what was fetched is not the file of that name; nil where it is.
+    ///
+    /// - Parameter ending: nil where the server gave the name none that says what it is: any picture will do then.
+    static func objection(to fetched: DownloadHead, ending: String?) -> String? {
+        if fetched.bytes.isEmpty { return "it is empty" }
+        let (named, found) = (ending.flatMap { PictureKind(ending: $0) }, PictureKind(head: fetched.bytes))
+        if let type = fetched.type, !isPlausible(type, found) { return "it came as '\(type)', which is no picture" }
+        guard let found else { return "its first bytes are those of no picture" }
+        // A server may name its pictures wrongly: what a checksum proves to be the store's is nobody else's answer.
+        guard let named, named != found, !fetched.isProved else { return nil }
+        return "its first bytes are those of a \(found.rawValue) file"
+    }
+
+    private static func isPlausible(_ type: String, _ found: PictureKind?) -> Bool {
+        if type.hasPrefix("image/") || type.hasPrefix("video/") || type.hasSuffix("/octet-stream") { return true }
+        return found == .svg && ["text/xml", "application/xml", "text/plain"].contains(type)
     }
 }

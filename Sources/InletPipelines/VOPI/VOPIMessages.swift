@@ -133,17 +133,14 @@ package struct VOPIJob: Sendable, Equatable {
     }
 }
 
-/// One page of the caller's jobs, newest first. Pages shift while jobs are added.
-package struct VOPIJobPage: Sendable {
-    package var jobs: [VOPIJob]
-    /// Of all pages.
-    package var total: Int?
+extension VOPIJob {
+    /// One page of the caller's jobs, newest first, and how many jobs all pages have. Pages shift while jobs are added.
+    package typealias Page = (jobs: [VOPIJob], total: Int?)
 
     /// nil where there is no list: an answer that says nothing must not read as "no such job".
-    init?(_ value: VOPIValue) {
+    static func page(_ value: VOPIValue) -> Page? {
         guard value["jobs"].isList else { return nil }
-        jobs = value["jobs"].list.compactMap { VOPIJob($0) }
-        total = value["total"].integer
+        return (value["jobs"].list.compactMap { VOPIJob($0) }, value["total"].integer)
     }
 }
 
@@ -191,18 +188,11 @@ package struct VOPIDownloads: Sendable {
     }
 }
 
-/// A frame of a video that the server looked at.
-package struct VOPIFrame: Sendable, Equatable {
-    package var raw: VOPIValue
-
-    package init?(_ value: VOPIValue) {
-        guard value.isObject else { return nil }
-        raw = value
-    }
-
+/// Of a frame of a video that the server looked at.
+extension VOPIValue {
     /// What stands in its way, in words: `hand, glare: a hand at the left; removable`. nil where the server says nothing.
     package var obstructionText: String? {
-        guard let obstructions = raw["obstructions"].unlessEmpty else { return nil }
+        guard let obstructions = self["obstructions"].unlessEmpty else { return nil }
         guard obstructions["has_obstruction"].boolean != false else { return "none" }
         let types = obstructions["obstruction_types"].list.compactMap(\.text).joined(separator: ", ")
         let words = [types, obstructions["obstruction_description"].text ?? ""].filter { !$0.isEmpty }
@@ -213,7 +203,7 @@ package struct VOPIFrame: Sendable, Equatable {
     /// What may stand behind it, for each kind of picture: `solid: white (#FFFFFF); real: a kitchen; creative: on a cloud`.
     /// nil where the server recommends nothing.
     package var backgroundText: String? {
-        guard let recommended = raw["backgroundRecommendations"].unlessEmpty else { return nil }
+        guard let recommended = self["backgroundRecommendations"].unlessEmpty else { return nil }
         let (name, color) = (recommended["solid_color_name"].text, recommended["solid_color"].text)
         let solid = name.map { name in color.map { "\(name) (\($0))" } ?? name } ?? color
         let kinds = [
@@ -222,5 +212,69 @@ package struct VOPIFrame: Sendable, Equatable {
         ]
         let texts = kinds.compactMap { kind, text in text.map { "\(kind): \($0)" } }
         return texts.isEmpty ? nil : texts.joined(separator: "; ")
+    }
+}
+
+/// JSON that is read leniently: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
+/// generations differ in what they send. Nothing is lost: `plain` is what came.
+package struct VOPIValue: Sendable, Equatable {
+    package let plain: JSONValue
+
+    package init(_ plain: JSONValue) { self.plain = plain }
+
+    package static let null = VOPIValue(.null)
+
+    /// The value of `body`; nil when it is empty or no JSON.
+    package init?(_ body: [UInt8]) {
+        guard let value = JSON.value(body) else { return nil }
+        plain = value
+    }
+
+    /// The member called `name`; `.null` where there is none.
+    package subscript(name: String) -> VOPIValue { VOPIValue(plain[name] ?? .null) }
+
+    /// A text that is set: nil for `""`, `{}`, null and every other kind.
+    package var text: String? { plain.string.flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// A number, also one that is written as text; nil for every other kind.
+    package var number: Double? {
+        plain.double ?? plain.string.flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
+    }
+
+    /// A whole number; fractions are cut off.
+    package var integer: Int? { number.flatMap { Int(exactly: $0.rounded(.towardZero)) } }
+
+    package var boolean: Bool? { plain.boolean }
+
+    /// The elements; none for every other kind.
+    package var list: [VOPIValue] { plain.array.map { $0.map { VOPIValue($0) } } ?? [] }
+
+    package var isList: Bool { plain.array != nil }
+
+    /// The members; none for every other kind.
+    package var members: [String: VOPIValue] { plain.object.map { $0.mapValues { VOPIValue($0) } } ?? [:] }
+
+    package var isObject: Bool { plain.object != nil }
+
+    /// A moment (ISO 8601, with or without a fraction of the second); nil for `""` and what is none.
+    package var time: WallTime? { text.flatMap { WallTime(rfc3339: $0) } }
+
+    /// The value where it is set: nil for null, `{}`, `[]` and `""`.
+    package var unlessEmpty: VOPIValue? {
+        switch plain {
+        case .null, .object([:]), .array([]), .string(""): nil
+        default: self
+        }
+    }
+
+    /// Whether it is `{}` or `[]`: either stands for nothing.
+    package var isEmptyOfAnyKind: Bool { (isObject || isList) && unlessEmpty == nil }
+
+    /// The value where it is an object with members; nil for `{}`, and for the 0 and `""` that also stand for "not set".
+    package var objectIfSet: VOPIValue? { isObject ? unlessEmpty : nil }
+
+    /// Two levels of names over texts; what is not set is left out, an inner level that is empty stays.
+    var links: [String: [String: String]] {
+        members.filter { $0.value.isObject }.mapValues { $0.members.compactMapValues(\.text) }
     }
 }

@@ -2,9 +2,9 @@ package import InletCore
 internal import InletTransfer
 
 /// Which files are videos to the server, and as what they go.
-enum VOPIVideoFile {
+extension VOPIPipeline {
     /// Of one PUT to S3, and to R2.
-    static let largest: Int64 = 5 << 30
+    private static let largest: Int64 = 5 << 30
 
     private static let types = [
         "mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/quicktime", "webm": "video/webm",
@@ -144,7 +144,7 @@ extension VOPINewJob {
     /// before there is a URL.
     ///
     /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
-    init(_ fields: [String: String], settings: VOPISettings) throws(FieldFault) {
+    init(_ fields: [String: String], settings: VOPISettings) throws(SettingFault) {
         self.init(config: settings.job, callbackURL: settings.callbackURL)
         let texts = fields.compactMapValues { text in
             let trimmed = text.split(separator: " ").joined(separator: " ")
@@ -152,7 +152,7 @@ extension VOPINewJob {
         }
         if let text = texts["fps"] { config.fps = try Self.number(text, "fps") }
         if let text = texts["batch_size"] {
-            guard let size = Int(text) else { throw FieldFault(field: "batch_size", reason: "is not a whole number") }
+            guard let size = Int(text) else { throw SettingFault(key: "batch_size", message: "is not a whole number") }
             config.batchSize = size
         }
         if let text = texts["commercial_versions"] {
@@ -160,7 +160,7 @@ extension VOPINewJob {
         }
         if let text = texts["ai_cleanup"] {
             guard let flag = Bool(text.lowercased()) else {
-                throw FieldFault(field: "ai_cleanup", reason: "is neither true nor false")
+                throw SettingFault(key: "ai_cleanup", message: "is neither true nor false")
             }
             config.aiCleanup = flag
         }
@@ -168,24 +168,24 @@ extension VOPINewJob {
         if let text = texts["stack_id"] { config.stackID = text }
         if let (key, reason) = config.objection() {
             let bare = reason.hasPrefix(key) ? reason.dropFirst(key.count).drop { ": ".contains($0) } : reason[...]
-            throw FieldFault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
+            throw SettingFault(key: key == "stack" ? "stack_id" : key, message: String(bare))
         }
         if let text = texts["callback_url"] {
             if let objection = VOPISettings.objection(toCallback: text, at: settings.url) {
-                throw FieldFault(field: "callback_url", reason: objection)
+                throw SettingFault(key: "callback_url", message: objection)
             }
             callbackURL = text
         }
-        estimatedDuration = try texts["estimated_duration"].map { text throws(FieldFault) in
+        estimatedDuration = try texts["estimated_duration"].map { text throws(SettingFault) in
             let seconds = try Self.number(text, "estimated_duration")
-            guard seconds > 0 else { throw FieldFault(field: "estimated_duration", reason: "must be above 0 seconds") }
+            guard seconds > 0 else { throw SettingFault(key: "estimated_duration", message: "must be above 0 seconds") }
             return seconds
         }
     }
 
-    private static func number(_ text: String, _ field: String) throws(FieldFault) -> Double {
+    private static func number(_ text: String, _ field: String) throws(SettingFault) -> Double {
         guard let number = Double(text), number.isFinite else {
-            throw FieldFault(field: field, reason: "is not a number")
+            throw SettingFault(key: field, message: "is not a number")
         }
         return number
     }

@@ -25,7 +25,7 @@ package struct VOPIPipeline: Pipeline {
         // What was sent whole needs no source any more, whatever has become of it.
         if VOPIRecord(attempt.checkpoint.entries).sent == nil {
             try SourceGuard.check(source, order)
-            if let objection = VOPIVideoFile.objection(FileName(source.path), size: order.source.size) {
+            if let objection = Self.objection(FileName(source.path), size: order.source.size) {
                 throw objection
             }
         }
@@ -96,11 +96,11 @@ package struct VOPIPipeline: Pipeline {
         _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
     ) throws(DeliveryError) -> VOPIDelivery {
         let wanted: VOPINewJob
-        do throws(FieldFault) {
+        do throws(SettingFault) {
             wanted = try VOPINewJob(order.fields, settings: api.settings)
         } catch {
             throw DeliveryError(
-                .giveUp, .badRequest, "\(path.display): \(error.field): \(error.reason); correct 'with:' of its route")
+                .giveUp, .badRequest, "\(path.display): \(error.key): \(error.message); correct 'with:' of its route")
         }
         return VOPIDelivery(
             api: api, client: client, pool: pool, path: path, source: source, order: order, attempt: attempt,

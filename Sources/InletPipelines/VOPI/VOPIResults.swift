@@ -34,7 +34,7 @@ package struct VOPIResults: Sendable {
 
     /// A job's own folder below `results`.
     package static func folder(of job: String, in settings: VOPISettings) -> FilePath {
-        settings.results.appending(VOPIName.safe(job, or: "job"))
+        settings.results.appending(VOPIManifest.safeName(job, or: "job"))
     }
 
     /// Fetches a job's results into `folder`, which is made, as far as the server gives them; files that are there already
@@ -75,22 +75,25 @@ package struct VOPIResults: Sendable {
     ) async throws(DeliveryError) -> (VOPIDownloads, [Missing]) {
         var links: VOPIDownloads
         var missing: [Missing] = []
-        var fruitless = 0
+        var withoutProgress = 0
         repeat {
             if isStopping() { throw .stopping }
             let before = manifest
             links = try await self.links(of: job, into: &manifest)
             if manifest != before { try await noted(manifest) }
             let (wanted, bytes) = try await absent(manifest, in: folder)
-            let round = Round(
-                links: links.entries.reduce(into: [:]) { $0[$1.entry.identity] = $1.link }, folder: folder,
-                all: manifest.entries.count,
-                there: manifest.entries.count - wanted.count,
-                room: VOPIDiskQuota(folder, taken: bytes), progress: progress)
-            missing = try await fetch(wanted, round)
-            fruitless = missing.count < wanted.count ? 0 : fruitless + 1
+            let all = manifest.entries.count
+            var done = all - wanted.count
+            missing = try await fetch(
+                wanted, links.entries.reduce(into: [:]) { $0[$1.entry.identity] = $1.link },
+                VOPIDiskQuota(folder, taken: bytes), into: folder
+            ) { entry in
+                done += 1
+                progress(done, all, entry.path)
+            }
+            withoutProgress = missing.count < wanted.count ? 0 : withoutProgress + 1
             // What one link does not give another may not give either; one that was refused may have expired.
-        } while missing.contains(where: Self.isRefused) && fruitless < Self.rounds
+        } while missing.contains(where: Self.isRefused) && withoutProgress < Self.rounds
         if let refused = missing.first(where: Self.isRefused) {
             throw DeliveryError(
                 .retry(after: nil), .urlExpired,
@@ -135,9 +138,11 @@ package struct VOPIResults: Sendable {
         let downloader = Downloader(client: client, pool: pool)
         for entry in manifest.entries {
             let path = FilePath(entry.path)
-            // Nothing is left where there is no folder.
-            guard let place = try? Self.open(path.removingLastComponent(), in: folder) else { continue }
-            await bestEffort(try await downloader.discard(Download(target: folder.pushing(path), in: place)))
+            // Nothing is left where there is no folder, and what cannot be removed does no harm.
+            await bestEffort(
+                try await downloader.discard(
+                    Download(
+                        target: folder.pushing(path), in: try Self.open(path.removingLastComponent(), in: folder))))
         }
     }
 
@@ -151,35 +156,26 @@ package struct VOPIResults: Sendable {
     /// What is wrong with one file keeps no other away.
     private static let lone: Set<ErrorCode> = [.notFound, .urlExpired, .badAnswer, .corrupted]
 
-    private struct Round: Sendable {
-        var links: [[String]: HTTPURL]
-        var folder: FilePath
-        var all: Int
-        var there: Int
-        var room: VOPIDiskQuota
-        var progress: Progress
-    }
-
     /// Fetches several at once. - Returns: those that have no link, or that their link does not give.
+    /// - Parameter links: by the identities of their entries.
     private func fetch(
-        _ wanted: [VOPIManifest.Entry], _ round: Round
+        _ wanted: [VOPIManifest.Entry], _ links: [[String]: HTTPURL], _ quota: VOPIDiskQuota, into folder: FilePath,
+        fetched: (VOPIManifest.Entry) -> Void
     ) async throws(DeliveryError) -> [Missing] {
         var rest = wanted[...]
-        var (missing, done): ([Missing], Int) = ([], round.there)
+        var missing: [Missing] = []
         var failure: DeliveryError?
         await withTaskGroup(of: (VOPIManifest.Entry, Result<Void, DeliveryError>).self) { group in
             func begin() {
                 guard let entry = rest.popFirst() else { return }
                 group.addTask { () async -> (VOPIManifest.Entry, Result<Void, DeliveryError>) in
-                    (entry, await Result(of: try await self.fetch(entry, round)))
+                    (entry, await Result(of: try await self.fetch(entry, links, quota, into: folder)))
                 }
             }
             for _ in 0..<Self.parallel { begin() }
             for await (entry, result) in group {
                 switch result {
-                case .success:
-                    done += 1
-                    round.progress(done, round.all, entry.path)
+                case .success: fetched(entry)
                 case .failure(let error) where Self.lone.contains(error.code):
                     missing.append((entry, error))
                 case .failure(let error):
@@ -193,20 +189,22 @@ package struct VOPIResults: Sendable {
         return missing
     }
 
-    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async throws(DeliveryError) {
-        guard let url = round.links[entry.identity] else {
+    private func fetch(
+        _ entry: VOPIManifest.Entry, _ links: [[String]: HTTPURL], _ quota: VOPIDiskQuota, into folder: FilePath
+    ) async throws(DeliveryError) {
+        guard let url = links[entry.identity] else {
             throw DeliveryError(.giveUp, .notFound, "\(entry.object) has no link any more")
         }
         let path = FilePath(entry.path)
         let place = try await pool.run { () throws(DeliveryError) in
-            try Self.make(path.removingLastComponent(), in: round.folder)
+            try Self.make(path.removingLastComponent(), in: folder)
         }
-        var download = Download(target: round.folder.pushing(path), in: place)
+        var download = Download(target: folder.pushing(path), in: place)
         download.tagIsMD5 = true
         let ending = url.pictureEnding
         download.objection = { PictureKind.objection(to: $0, ending: ending) }
         do throws(DeliveryError) {
-            try await round.room.hold(on: pool) { limit throws(DeliveryError) in
+            try await quota.hold(on: pool) { limit throws(DeliveryError) in
                 download.limit = limit.bytes
                 let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
                 return try await fetching.run(download) { next throws(DeliveryError) in

@@ -33,7 +33,7 @@ struct VOPITokenStore: Sendable {
     func pair() async throws(DeliveryError) -> VOPITokenPair? {
         for file in [path, previous] {
             // What cannot be understood is none: then the one before it is tried.
-            if let pair: VOPITokenPair = JSON.note(try await bytes(file) { $0.isMissing }) { return pair }
+            if let pair = VOPITokenPair(kept: try await bytes(file) { $0.isMissing }) { return pair }
         }
         return nil
     }
@@ -52,22 +52,29 @@ struct VOPITokenStore: Sendable {
 
     /// The configured token; nil when its file is missing, empty, or not for this user.
     /// - Throws: as `pair`.
-    func seed() async throws(DeliveryError) -> VOPISeed? {
-        try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { VOPISeed($0) }
+    func seed() async throws(DeliveryError) -> Secret? {
+        try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { Self.seed($0) }
     }
+
+    /// The token of a file: its text, or the `refreshToken` of a JSON answer that somebody saved. nil when there is none.
+    static func seed(_ bytes: [UInt8]) -> Secret? {
+        let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let member = VOPIValue(bytes).flatMap { $0["refreshToken"].text ?? $0["refresh_token"].text }
+        let token = member ?? text
+        return token.isEmpty || token.hasPrefix("{") ? nil : Secret(token)
+    }
+
+    /// SHA-256 of a token, in hexadecimal.
+    static func digest(of token: Secret) -> String { Checksum.sha256(token.reveal().utf8).hex }
 
     /// Puts `pair` in the place of the one before; on the disk when it returns.
     func keep(_ pair: VOPITokenPair) async throws(DeliveryError) {
         let (path, previous) = (path, previous)
-        let bytes: [UInt8]
-        do { bytes = try JSON.encode(pair, isPretty: true) } catch {
-            throw Self.fault("cannot be kept", SystemError(call: "encode", path: path, code: .invalidArgument))
-        }
         try await writing { () throws(SystemError) in
             // The one before is for a file that was damaged; without it the new one does.
             let old = try? DurableFile.read(path, limit: Self.sizeLimit)
             // The new one first: the server has forgotten the old.
-            try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+            try DurableFile.write(pair.kept, to: path, mode: 0o600, asFolderOwner: true)
             if let old { try DurableFile.write(old, to: previous, mode: 0o600, asFolderOwner: true) }
         }
     }
@@ -94,7 +101,7 @@ struct VOPITokenStore: Sendable {
             if let lock = try take() { return lock }
             if Task.isCancelled { throw DeliveryError.stopping }
             guard ContinuousClock.now < end else {
-                // Who has waited his time within this process knows nothing of the other one.
+                // The caller may have used up its time waiting within this process: then nothing is known of another one.
                 let reason =
                     begin < end
                     ? "another process has been renewing the login for too long"
@@ -142,8 +149,8 @@ struct VOPITokenPair: Sendable, Equatable {
     /// SHA-256 of the configured token that this login began with: another one there begins another login.
     var seed: String?
 
-    /// Whether the access token can be used without a thought: up to 70 % of its life. A clock that was set back makes it
-    /// old rather than young.
+    /// Whether requests can use the access token without renewing it: up to 70 % of its life. A clock that was set back makes it
+    /// count as old.
     func isFresh(at now: WallTime) -> Bool { isYounger(than: 0.7, now) }
 
     /// Whether the access token still works, as far as we know; for when it cannot be renewed.
@@ -187,53 +194,24 @@ extension VOPITokenPair {
 }
 
 /// On disk, where it has to be readable.
-extension VOPITokenPair: Codable {
-    private enum CodingKeys: String, CodingKey {
-        case server
-        case accessToken = "access_token"
-        case refreshToken = "refresh_token"
-        case life = "life_ms"
-        case obtainedAt = "obtained_at_ms"
-        case seed = "seed_sha256"
+extension VOPITokenPair {
+    /// nil for what cannot be understood.
+    init?(kept bytes: [UInt8]?) {
+        guard let fields = JSON.object(bytes), let server = fields["server"]?.string,
+            let access = fields["access_token"]?.string, let refresh = fields["refresh_token"]?.string,
+            let life = fields["life_ms"]?.integer, let obtainedAt = fields["obtained_at_ms"]?.integer
+        else { return nil }
+        self.init(
+            server: server, accessToken: Secret(access), refreshToken: Secret(refresh), life: .milliseconds(life),
+            obtainedAt: WallTime(milliseconds: obtainedAt), seed: fields["seed_sha256"]?.string)
     }
 
-    init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        server = try values.decode(String.self, forKey: .server)
-        accessToken = Secret(try values.decode(String.self, forKey: .accessToken))
-        refreshToken = Secret(try values.decode(String.self, forKey: .refreshToken))
-        life = .milliseconds(try values.decode(Int64.self, forKey: .life))
-        obtainedAt = WallTime(milliseconds: try values.decode(Int64.self, forKey: .obtainedAt))
-        seed = try values.decodeIfPresent(String.self, forKey: .seed)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(server, forKey: .server)
-        try values.encode(accessToken.reveal(), forKey: .accessToken)
-        try values.encode(refreshToken.reveal(), forKey: .refreshToken)
-        try values.encode(life.milliseconds, forKey: .life)
-        try values.encode(obtainedAt.milliseconds, forKey: .obtainedAt)
-        try values.encodeIfPresent(seed, forKey: .seed)
-    }
-}
-
-struct VOPISeed: Sendable, Equatable {
-    var token: Secret
-    /// SHA-256 of the token, in hexadecimal.
-    var digest: String
-
-    /// The token of a file: its text, or the `refreshToken` of a JSON answer that somebody saved. nil when there is none.
-    init?(_ bytes: [UInt8]) {
-        let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let member = VOPIValue(bytes).flatMap { $0["refreshToken"].text ?? $0["refresh_token"].text }
-        let token = member ?? text
-        guard !token.isEmpty, !token.hasPrefix("{") else { return nil }
-        self.init(Secret(token))
-    }
-
-    init(_ token: Secret) {
-        self.token = token
-        digest = Checksum.sha256(Array(token.reveal().utf8)).hex
+    var kept: [UInt8] {
+        let fields = JSONValue.members([
+            "server": .string(server), "access_token": .string(accessToken.reveal()),
+            "refresh_token": .string(refreshToken.reveal()), "life_ms": .number(String(life.milliseconds)),
+            "obtained_at_ms": .number(String(obtainedAt.milliseconds)), "seed_sha256": seed.map { .string($0) },
+        ])
+        return Array(fields.prettyText.utf8)
     }
 }

@@ -25,7 +25,7 @@ final class VOPITokens: Sendable {
     private let service: ServiceClient
     private let store: VOPITokenStore
     private let now: @Sendable () -> WallTime
-    /// Renewing is work that many want done and one does: who comes after it finds the new pair, or why there is none.
+    /// One task renews at a time; those that wait for it find the new pair, or why there is none.
     private let turn = KeyedMutex()
     private let state = Mutex(State())
 
@@ -60,7 +60,7 @@ final class VOPITokens: Sendable {
         guard let known, known.server == server.redacted else { return nil }
         // As above: without it the login counts as the configured one.
         let seed = try? await store.seed()
-        return seed == nil || seed?.digest == known.seed ? known.obtainedAt : nil
+        return seed == nil || seed.map(VOPITokenStore.digest) == known.seed ? known.obtainedAt : nil
     }
 
     /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
@@ -91,7 +91,7 @@ final class VOPITokens: Sendable {
         var stored = try await store.pair()
         if stored?.server != server.redacted { stored = nil }
         let seed = try await store.seed()
-        let isSameLogin = seed == nil || seed?.digest == stored?.seed
+        let isSameLogin = seed == nil || seed.map(VOPITokenStore.digest) == stored?.seed
         if let stored, isSameLogin, stored.accessToken != rejected, stored.isFresh(at: now()) {
             state.withLock { $0.pair = stored }
             return stored
@@ -108,12 +108,12 @@ final class VOPITokens: Sendable {
     }
 
     /// Shows the server what we have, the newest login first, until one is taken.
-    private func exchange(_ seed: VOPISeed?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
+    private func exchange(_ seed: Secret?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
         if let failure = state.withLock({ $0.failure }), now() < failure.until, now() >= failure.at {
             throw failure.error
         }
         var ended: DeliveryError?
-        for (token, digest) in [(seed?.token, seed?.digest), (stored?.refreshToken, stored?.seed)] {
+        for (token, digest) in [(seed, seed.map(VOPITokenStore.digest)), (stored?.refreshToken, stored?.seed)] {
             guard let token else { continue }
             if let known = state.withLock({ $0.ended[token] }) {
                 ended = ended ?? known
@@ -154,7 +154,7 @@ final class VOPITokens: Sendable {
         let error = verdict.error(
             response, "renewing the login at \(server.redacted)", hint: remedy, now: now())
         guard verdict == .credentials else { throw failed(error) }
-        let (isEnd, time) = (VOPIVerdict.isEnd(VOPISaid(response)), now())
+        let (isEnd, time) = (VOPIVerdict.isEnd(VOPIErrorBody(response)), now())
         state.withLock { state in
             // Other refusals end when the server is put right, and the token is as good as before.
             if isEnd { state.ended[token] = error } else { state.failure = (error, time, time + Self.pause) }
@@ -174,9 +174,8 @@ final class VOPITokens: Sendable {
         return pair
     }
 
-    /// Remembers a failure that passes, so that a server in trouble is not asked by everybody. Always an outage: it says
-    /// nothing about any file. Of those who waited for this renewal none begins another, also where the server would have it
-    /// at once.
+    /// Remembers a failure that passes, so that not every waiting task asks a server in trouble. Always an outage: it says
+    /// nothing about any file. Tasks that waited for this renewal begin no other, even where the server allows one at once.
     private func failed(_ error: DeliveryError) -> DeliveryError {
         var after: Duration?
         switch error.verdict {

@@ -149,9 +149,12 @@ final class CurlEasy {
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
 
+    /// The library's own state, set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
+    static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
     /// nil when memory is out. `idleConnections` is how many are kept for the next request.
     init?(idleConnections: Int) {
-        guard CurlLibrary.isReady, let handle = curl_multi_init() else { return nil }
+        guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
         self.handle = handle
         _ = inlet_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, idleConnections)
     }
@@ -186,12 +189,6 @@ final class CurlMulti: @unchecked Sendable {
     }
 }
 
-/// The library's process-wide state.
-enum CurlLibrary {
-    /// Set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
-    static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
-}
-
 /// Owner of a `CURLSH` that keeps TLS sessions (RFC 8446 2.2) for the handles of one thread. Without it libcurl keeps them
 /// with each handle, and requests that run at once have handles of their own: each would make a whole handshake.
 ///
@@ -201,7 +198,7 @@ final class CurlSessions {
 
     /// nil when memory is out or libcurl has no TLS; then handshakes are whole.
     init?() {
-        guard CurlLibrary.isReady, let handle = curl_share_init() else { return nil }
+        guard CurlMulti.isLibraryReady, let handle = curl_share_init() else { return nil }
         guard inlet_curl_share_sessions(handle) == CURLSHE_OK else {
             curl_share_cleanup(handle)
             return nil

@@ -29,7 +29,7 @@ extension Transfer {
         guard let transfer = from(context), let bytes else { return 0 }
         let hadFields = transfer.answer.hasFields
         if let refusal = transfer.answer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) {
-            transfer.refuseAnswer(refusal)
+            transfer.refuseAnswer(refusal.why, refusal.code)
             return 0
         }
         if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
@@ -48,11 +48,7 @@ extension Transfer {
     private static let giveBody: curl_read_callback = { buffer, size, count, context in
         guard let transfer = from(context), let buffer else { return Int(CURL_READFUNC_ABORT) }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
-        return switch transfer.givePiece(room, now: .now) {
-        case .bytes(let count): count
-        case .later: Int(CURL_READFUNC_PAUSE)
-        case .failed: Int(CURL_READFUNC_ABORT)
-        }
+        return transfer.givePiece(room, now: .now)
     }
 
     private static let rewind: curl_seek_callback = { context, offset, origin in
@@ -66,19 +62,6 @@ extension Transfer {
         return CInt(CURL_SEEKFUNC_OK)
     }
 
-    func refuseAnswer(_ refusal: AnswerBuffer.Refusal) {
-        switch refusal {
-        case .headerTooLarge:
-            refuseAnswer(
-                "its header has more than \(AnswerBuffer.fieldLimit) fields or \(AnswerBuffer.headerLimit) bytes")
-        case .coded(let coding):
-            let shown = DisplayText.escape(String(coding.prefix(100)))
-            refuseAnswer(
-                "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer)
-        case .switchesProtocol: refuseAnswer("it changes to another protocol, unasked (status 101)", .badAnswer)
-        }
-    }
-
     func refuseAnswer(_ why: String, _ code: ErrorCode = .answerTooLarge) {
         failure = TransferError(
             code, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
@@ -88,32 +71,25 @@ extension Transfer {
 
 /// The body of a request on its way into libcurl's buffer.
 extension Transfer {
-    /// What the callback does when curl has room for the body.
-    enum Piece {
-        /// Bytes that were put there; 0 = the body has ended.
-        case bytes(Int)
-        /// It is not this request's turn: curl shall wait until the loop says so.
-        case later
-        /// The failure is kept.
-        case failed
-    }
-
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
-    func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Piece {
+    ///
+    /// - Returns: for curl: their number, 0 at the end of the body; that it shall wait until the loop says so, where it is not
+    ///   this request's turn; or that the request ends, with the failure that is kept.
+    private func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         let left = request.body.length - position
-        guard let place, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
+        guard let place, left > 0 else { return giveBody(room) ?? Int(CURL_READFUNC_ABORT) }
         let allowance = place.allowance(of: left, at: now)
         guard allowance > 0 else {
             isPaused = true
             deadlines.held(at: now)
-            return .later
+            return Int(CURL_READFUNC_PAUSE)
         }
         // curl may ask before the loop lets it go on: when it sends the body anew.
         isPaused = false
         deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
         place.use(Int64(count ?? 0))
-        return count.map { .bytes($0) } ?? .failed
+        return count ?? Int(CURL_READFUNC_ABORT)
     }
 
     /// The whole body of a small request, where the lane has bytes for all of it.
@@ -183,12 +159,6 @@ extension Transfer {
 /// Holds requests whose URL a server has sent to addresses that such a server may name (`HTTPURL.reach`), whatever the
 /// URL's host is called and resolves to, and however often that changes (DNS rebinding).
 extension Transfer {
-    /// The address of a request that came to nothing for want of another.
-    struct Refused {
-        var text: String
-        var scope: HostScope
-    }
-
     /// Asked for each address before it is connected to, and for that of each connection before the request goes out: one
     /// that an earlier request has left may be of a destination of other rights to the same host.
     ///
@@ -217,25 +187,24 @@ extension Transfer {
         }
         var text = [CChar](repeating: 0, count: 64)
         inlet_socket_address_text(address, &text, 64)
-        refused = Refused(
-            text: String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self), scope: scope)
+        refused = (String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self), scope)
         return false
     }
 
     private func mayUse(_ address: String) -> Bool {
         let scope = HostScope(address)
         if request.url.reach?.contains(scope) ?? true { return true }
-        failure = error(Refused(text: address, scope: scope))
+        failure = refusal(of: address, scope)
         return false
     }
 
     /// Of a request that no address was left for: no outage, which would hold up the destination for what one URL says.
-    var addressRefusal: TransferError? { hasSocket ? nil : refused.map(error) }
+    var addressRefusal: TransferError? { hasSocket ? nil : refused.map { refusal(of: $0.address, $0.scope) } }
 
-    private func error(_ refused: Refused) -> TransferError {
+    private func refusal(of address: String, _ scope: HostScope) -> TransferError {
         TransferError(
             .forbiddenURL,
-            "\(request.label) was not sent: \(request.url.host) leads to \(refused.text), a \(refused.scope.label), and the "
+            "\(request.label) was not sent: \(request.url.host) leads to \(address), a \(scope.label), and the "
                 + "server that sent this URL is not that close itself", isOutage: false)
     }
 

@@ -34,7 +34,7 @@ final class Transfer {
     private var unacknowledged = 0
     /// Whether there was an address that may be connected to, and the last that may not (`setAddressGuard`).
     var hasSocket = false
-    var refused: Refused?
+    var refused: (address: String, scope: HostScope)?
     /// Bytes of libcurl's buffer for the body.
     var buffer = 0
 
@@ -147,7 +147,7 @@ final class Transfer {
         // libcurl takes an answer that ends in its head for a whole one (7.88).
         case CURLE_OK where !answer.hasFields && !request.readsCertificate:
             return .failure(
-                CurlError.error(
+                TransferError(
                     CURLE_PARTIAL_FILE, request.label, detail: "the answer ended in its head",
                     answered: answer.hasBegun))
         case CURLE_OK where status >= 300 || isWhole:
@@ -165,7 +165,7 @@ final class Transfer {
         default:
             return .failure(
                 proxyFailure(code)
-                    ?? CurlError.error(code, submission.label, detail: easy.detail(code), answered: answer.hasBegun))
+                    ?? TransferError(code, submission.label, detail: easy.detail(code), answered: answer.hasBegun))
         }
     }
 

@@ -19,10 +19,7 @@ final class TransferLoop {
     /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
-    private struct Pending {
-        var submission: Submission
-        var place: ThrottlePlace?
-    }
+    private typealias Pending = (submission: Submission, place: ThrottlePlace?)
 
     /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
     /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
@@ -42,16 +39,12 @@ final class TransferLoop {
     /// Returns when the mailbox is closed and every request is answered.
     func run() {
         while true {
-            let (commands, isClosed) = mailbox.take()
-            if !commands.isEmpty { hasNews = true }
-            for command in commands {
-                switch command {
-                case .add(let submission):
-                    let place = ThrottlePlace(submission) { [multi] in multi.wakeUp() }
-                    waiting.append(Pending(submission: submission, place: place))
-                case .cancel(let ticket): cancel { $0.ticket === ticket }
-                }
+            let (added, cancelled, isClosed) = mailbox.take()
+            if !added.isEmpty || !cancelled.isEmpty { hasNews = true }
+            for submission in added {
+                waiting.append((submission, ThrottlePlace(submission) { [multi] in multi.wakeUp() }))
             }
+            for ticket in cancelled { cancel { $0.ticket === ticket } }
             if isClosed { return cancel { _ in true } }
             startWaiting()
             multi.perform()
@@ -75,7 +68,7 @@ final class TransferLoop {
     private var nextTurn: ContinuousClock.Instant? {
         var (next, last): (ContinuousClock.Instant?, ThrottlePlace?) = (nil, nil)
         func look(at place: ThrottlePlace?) {
-            guard let place, place.isWaiting, !place.sharesBooks(with: last) else { return }
+            guard let place, place.isWaiting, !place.sharesLimits(with: last) else { return }
             last = place
             if let time = place.next(at: clock.now) { next = min(next ?? time, time) }
         }
@@ -139,7 +132,7 @@ final class TransferLoop {
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
             let label = submission.request.label
-            return answer(submission, CurlError.error(code, label, detail: easy.detail(code), answered: false))
+            return answer(submission, TransferError(code, label, detail: easy.detail(code), answered: false))
         }
         running[easy.handle] = transfer
         connections[submission.destination, default: 0] += 1
@@ -237,9 +230,9 @@ final class ThrottlePlace {
             return left
         }
         if credit > 0 { return min(credit, left) }
-        let flow = self.flow ?? lane.books.join(waking: wake)
+        let flow = self.flow ?? lane.limits.join(waking: wake)
         self.flow = flow
-        credit = lane.books.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
+        credit = lane.limits.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
         wait(credit == 0)
         return min(credit, left)
     }
@@ -248,16 +241,16 @@ final class ThrottlePlace {
     func use(_ count: Int64) { credit = max(0, credit - count) }
 
     /// When it is worth asking again; nil when only a limit that is raised can help, which wakes the loop.
-    func next(at now: Instant) -> Instant? { lane.books.next(at: now) }
+    func next(at now: Instant) -> Instant? { lane.limits.next(at: now) }
 
     /// Whether `next` says the same for both.
-    func sharesBooks(with other: ThrottlePlace?) -> Bool { lane.books === other?.lane.books }
+    func sharesLimits(with other: ThrottlePlace?) -> Bool { lane.limits === other?.lane.limits }
 
     /// The request has nothing to send any more.
     func leave() {
         wait(false)
         guard let flow else { return }
-        lane.books.leave(flow, unused: credit)
+        lane.limits.leave(flow, unused: credit)
         self.flow = nil
         credit = 0
     }

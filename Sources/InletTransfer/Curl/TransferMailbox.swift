@@ -3,24 +3,13 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// What other threads may do with a loop: leave a command and wake it.
+/// What other threads may do with a loop: leave a request, or the end of one, and wake it.
 final class TransferMailbox: Sendable {
-    enum Command: Sendable {
-        case add(Submission)
-        case cancel(Ticket)
-    }
-
-    private struct State {
-        var commands: [Command] = []
-        var isClosed = false
-        /// Submissions that have not been answered.
-        var load = 0
-    }
-
     let multi: CurlMulti
     /// Connections that the loop has for each host.
     let share: Int
-    private let state = Mutex(State())
+    /// What has come in since the loop looked; `load`: submissions that have not been answered.
+    private let state = Mutex<(added: [Submission], cancelled: [Ticket], isClosed: Bool, load: Int)>(([], [], false, 0))
 
     init(_ multi: CurlMulti, share: Int) {
         self.multi = multi
@@ -31,24 +20,20 @@ final class TransferMailbox: Sendable {
 
     /// Hands a request to the loop; after `close` it fails at once.
     func add(_ submission: Submission) {
-        enum Taken { case no, first, behindOthers }
-        let taken = state.withLock { state -> Taken in
-            guard !state.isClosed else { return .no }
-            state.commands.append(.add(submission))
+        let isFirst = state.withLock { state -> Bool? in
+            guard !state.isClosed else { return nil }
+            state.added.append(submission)
             state.load += 1
-            return state.commands.count == 1 ? .first : .behindOthers
+            return state.added.count == 1
         }
-        switch taken {
-        case .no: submission.fail(submission.cancellation)
-        case .first: multi.wakeUp()
-        // The loop has been woken for the first of them, and takes all.
-        case .behindOthers: break
-        }
+        guard let isFirst else { return submission.fail(submission.cancellation) }
+        // For the first of several the loop is woken, and it takes all.
+        if isFirst { multi.wakeUp() }
     }
 
     /// Gives up the request with this ticket, if it is there.
     func cancel(_ ticket: Ticket) {
-        state.withLock { $0.commands.append(.cancel(ticket)) }
+        state.withLock { $0.cancelled.append(ticket) }
         multi.wakeUp()
     }
 
@@ -59,10 +44,10 @@ final class TransferMailbox: Sendable {
     }
 
     /// For the loop: what has come in.
-    func take() -> (commands: [Command], isClosed: Bool) {
+    func take() -> (added: [Submission], cancelled: [Ticket], isClosed: Bool) {
         state.withLock { state in
-            defer { state.commands = [] }
-            return (state.commands, state.isClosed)
+            defer { (state.added, state.cancelled) = ([], []) }
+            return (state.added, state.cancelled, state.isClosed)
         }
     }
 
@@ -119,4 +104,86 @@ final class Ticket: Sendable {
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
     func cancel() { cancelled.store(true, ordering: .releasing) }
+}
+
+/// The threads of a client and of those made from it (`HTTPClient.limited`). They end with the last of them.
+final class TransferThreads: Sendable {
+    private typealias Running = (mailboxes: [TransferMailbox], threads: [LoopThread], isShut: Bool)
+
+    private let state: Mutex<Running>
+    private let shares: [Int]
+    private let options: ClientOptions
+
+    init(_ wanted: Int, connectionsPerHost: Int, options: ClientOptions) {
+        shares = Self.shares(of: connectionsPerHost, among: max(1, min(wanted, connectionsPerHost)))
+        self.options = options
+        state = Mutex(Self.started(shares, options))
+    }
+
+    deinit { shutdown() }
+
+    /// As many as can be had: one is enough, and with none the next request tries again.
+    private static func started(_ shares: [Int], _ options: ClientOptions) -> Running {
+        var state: Running = ([], [], false)
+        for (index, share) in shares.enumerated() {
+            guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
+            let mailbox = TransferMailbox(multi, share: share)
+            // One that cannot be started is done without.
+            let thread = try? LoopThread(name: "transfer-\(index)") {
+                TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
+            }
+            guard let thread else { continue }
+            state.mailboxes.append(mailbox)
+            state.threads.append(thread)
+        }
+        return state
+    }
+
+    /// How many connections each thread has: 28 and 4 of the usual 32.
+    ///
+    /// A small request's cost is mostly that of waking the thread, on both sides of the socket, which requests share that are
+    /// on one thread: it wakes up for several answers at a time, and hands over several new requests meanwhile. Two threads
+    /// would each wake up for half as many. A few large bodies want all threads instead, because copying and TLS fill one. So
+    /// the first has most of the connections, where there are enough, and the others an eighth each, which is where large
+    /// bodies go while the first is busy with small ones.
+    static func shares(of connections: Int, among threads: Int) -> [Int] {
+        let few = max(1, connections / (connections < 8 ? threads : 8))
+        return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
+    }
+
+    /// The thread for a request; nil when none could be started.
+    func mailbox(for request: HTTPRequest) -> TransferMailbox? {
+        let mailboxes = state.withLock { state in
+            if state.mailboxes.isEmpty, !state.isShut { state = Self.started(shares, options) }
+            return state.mailboxes
+        }
+        let loads = mailboxes.map { ($0.load, $0.share) }
+        return Self.choice(among: loads, length: request.body.length).map { mailboxes[$0] }
+    }
+
+    /// Which of the threads takes a body of `length` bytes: a small one the first that has a connection free, so that the
+    /// second has none before all of the first's are busy; a larger one the least busy. Where all are busy, the request waits
+    /// where the queue is shortest for its connections.
+    ///
+    /// - Parameter threads: what each has to answer, and its connections.
+    static func choice(among threads: [(load: Int, share: Int)], length: Int64) -> Int? {
+        func load(_ index: Int) -> Int { threads[index].load }
+        let isLarge = length > TransferLoop.large
+        let free = threads.indices.filter { load($0) < TransferLoop.room(threads[$0].share, isLarge: isLarge) }
+        if length <= small, let first = free.first { return first }
+        return free.isEmpty
+            ? threads.indices.min { load($0) * threads[$1].share < load($1) * threads[$0].share }
+            : free.min { load($0) < load($1) }
+    }
+
+    private static let small: Int64 = 64 << 10
+
+    func shutdown() {
+        let (mailboxes, threads) = state.withLock { state in
+            state.isShut = true
+            return (state.mailboxes, state.threads)
+        }
+        for mailbox in mailboxes { mailbox.close() }
+        for thread in threads { thread.join() }
+    }
 }

@@ -27,7 +27,7 @@ extension FuzzTarget {
             _ = S3API.page(answer)
         },
         FuzzTarget("certificate") { bytes throws(Broken) in
-            if let key = Certificate.publicKey(Array(bytes)) {
+            if let key = PublicKeyPin.publicKey(of: Array(bytes)) {
                 try promise(key.count < bytes.count, "a key beyond its certificate")
             }
             _ = PublicKeyPin(certificatePEM: String(decoding: bytes, as: UTF8.self))

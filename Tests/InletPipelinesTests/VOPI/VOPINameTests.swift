@@ -15,7 +15,7 @@ struct VOPINameTests {
             (".hidden", "hidden"), ("-rf", "rf"), ("a\u{0}b\n", "a_b_"), ("con", "_con"), ("dots...", "dots"),
             ("a:b*c?", "a_b_c_"), ("\u{202E}gnp", "_gnp"),
         ]
-        for (text, name) in rows { #expect(VOPIName.safe(text, or: "x") == name, "\(text)") }
+        for (text, name) in rows { #expect(VOPIManifest.safeName(text, or: "x") == name, "\(text)") }
     }
 
     @Test func `no text makes a name that leaves its folder`() {
@@ -26,7 +26,7 @@ struct VOPINameTests {
         for _ in 1...5000 {
             let count = Int.random(in: 0...250, using: &generator)
             let text = String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
-            let name = VOPIName.safe(text, or: "x")
+            let name = VOPIManifest.safeName(text, or: "x")
             #expect((1...101).contains(name.utf8.count))
             #expect(!name.hasPrefix(".") && !name.contains("/") && !name.contains("\u{0}") && !name.contains("\\"))
             #expect(FilePath(name).components.count == 1)

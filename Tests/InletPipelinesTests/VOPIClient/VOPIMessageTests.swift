@@ -85,11 +85,12 @@ import Testing
     }
 
     @Test func `a list must be one, and its odd entries are left out`() {
-        #expect(VOPIJobPage(Self.value("{}")) == nil && VOPIJobPage(Self.value(#"{"jobs":{}}"#)) == nil)
-        #expect(VOPIJobPage(Self.value(#"{"jobs":null,"total":3}"#)) == nil)
-        let page = VOPIJobPage(Self.value(#"{"jobs":[{"id":"a"},{},7,null,{"id":"b","status":"failed"}],"total":"9"}"#))
+        #expect(VOPIJob.page(Self.value("{}")) == nil && VOPIJob.page(Self.value(#"{"jobs":{}}"#)) == nil)
+        #expect(VOPIJob.page(Self.value(#"{"jobs":null,"total":3}"#)) == nil)
+        let page = VOPIJob.page(
+            Self.value(#"{"jobs":[{"id":"a"},{},7,null,{"id":"b","status":"failed"}],"total":"9"}"#))
         #expect(page?.jobs.map(\.id) == ["a", "b"] && page?.total == 9)
-        #expect(VOPIJobPage(Self.value(#"{"jobs":[]}"#))?.total == nil)
+        #expect(VOPIJob.page(Self.value(#"{"jobs":[]}"#))?.total == nil)
     }
 
     // MARK: - Places and links
@@ -147,16 +148,16 @@ import Testing
 
     // MARK: - Frames, images, balance
 
-    @Test func `frames with empty fields are frames`() throws {
-        let frame = try #require(
-            VOPIFrame(
-                Self.value(
-                    #"{"id":"r","frameId":"frame_1","s3Url":"","timestamp":"4.5","obstructions":{},"productId":"","variantId":0}"#
-                )))
-        #expect(frame.raw["frameId"].text == "frame_1" && frame.raw["timestamp"].number == 4.5)
-        #expect(frame.raw["s3Url"].text == nil && frame.raw["productId"].text == nil)
-        #expect(frame.raw["variantId"].text == nil && frame.obstructionText == nil)
-        #expect(VOPIFrame(Self.value(#""x""#)) == nil)
+    @Test func `frames with empty fields are frames`() async throws {
+        let json =
+            #"{"id":"r","frameId":"frame_1","s3Url":"","timestamp":"4.5","obstructions":{},"productId":"","variantId":0}"#
+        let place = try VOPIClientPlace { _, _ in .json(200, "[\(json),\"x\"]") }
+        let frames = try await place.api(key: "key").frames("j")
+        let frame = try #require(frames.first)
+        #expect(frames.count == 1)
+        #expect(frame["frameId"].text == "frame_1" && frame["timestamp"].number == 4.5)
+        #expect(frame["s3Url"].text == nil && frame["productId"].text == nil)
+        #expect(frame["variantId"].text == nil && frame.obstructionText == nil)
     }
 
     @Test(
@@ -178,8 +179,8 @@ import Testing
     func `what stands in a frame's way, and what may stand behind it, is said in words`(
         _ json: String, _ obstruction: String?, _ background: String?
     ) {
-        let frame = VOPIFrame(Self.value(json))
-        #expect(frame?.obstructionText == obstruction && frame?.backgroundText == background)
+        let frame = Self.value(json)
+        #expect(frame.obstructionText == obstruction && frame.backgroundText == background)
     }
 
     @Test(

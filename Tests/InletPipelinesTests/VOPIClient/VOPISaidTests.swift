@@ -7,8 +7,8 @@ import Testing
 
 /// The three shapes of error bodies, and what is none of them.
 @Suite struct VOPISaidTests {
-    private static func said(_ body: String) -> VOPISaid {
-        VOPISaid(HTTPResponse(status: 400, body: Array(body.utf8)))
+    private static func said(_ body: String) -> VOPIErrorBody {
+        VOPIErrorBody(HTTPResponse(status: 400, body: Array(body.utf8)))
     }
 
     @Test func `a code and a message are told apart from prose`() {
@@ -69,7 +69,7 @@ import Testing
             let body = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
                 UInt8.random(in: 0...255, using: &generator)
             }
-            let said = VOPISaid(HTTPResponse(status: 500, body: body))
+            let said = VOPIErrorBody(HTTPResponse(status: 500, body: body))
             #expect(said.code == nil, "\(body)")
             #expect(said.text.utf8.count <= 2000)
         }

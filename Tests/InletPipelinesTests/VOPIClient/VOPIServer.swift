@@ -138,7 +138,7 @@ final class VOPIClientPlace: Sendable {
         try await store().keep(
             VOPITokenPair(
                 server: try url().redacted, accessToken: Secret(access), refreshToken: Secret(refresh),
-                life: .seconds(900), obtainedAt: clock.now - age, seed: VOPISeed(Secret(seed)).digest))
+                life: .seconds(900), obtainedAt: clock.now - age, seed: VOPITokenStore.digest(of: Secret(seed))))
     }
 }
 

@@ -191,7 +191,7 @@ import Testing
         let place = try VOPIClientPlace { _, _ in .json(200, Self.pair) }
         let other = VOPITokenPair(
             server: "https://other.example", accessToken: Secret("a"), refreshToken: Secret("theirs"),
-            life: .seconds(900), obtainedAt: .now, seed: VOPISeed(Secret(VOPIClientPlace.seed)).digest)
+            life: .seconds(900), obtainedAt: .now, seed: VOPITokenStore.digest(of: Secret(VOPIClientPlace.seed)))
         try await place.store().keep(other)
         #expect(try await place.login().access().reveal() == "access-1")
         #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed])

@@ -54,7 +54,7 @@ import Testing
             (#"{"refreshToken":""}"#, nil),
         ] as [(String, String?)])
     func `a configured token is read as people leave it`(_ text: String, _ token: String?) {
-        #expect(VOPISeed(Array(text.utf8))?.token.reveal() == token)
+        #expect(VOPITokenStore.seed(Array(text.utf8))?.reveal() == token)
     }
 
     @Test func `a pair comes back from the disk as it was, and the one before where it is damaged`() async throws {
@@ -67,6 +67,23 @@ import Testing
         #expect(try await place.store().pair()?.refreshToken == Secret("first"))
         try FileManager.default.removeItem(atPath: place.tokens.appending("here.json").string)
         #expect(try await place.store().pair()?.refreshToken == Secret("first"))
+    }
+
+    @Test func `what earlier builds have kept is read, and what lacks a member is none`() throws {
+        let text = """
+            {
+              "access_token" : "a", "later" : [1], "life_ms" : 900000, "obtained_at_ms" : 7,
+              "refresh_token" : "r", "seed_sha256" : "0f", "server" : "https:\\/\\/h.example\\/"
+            }
+            """
+        let pair = try #require(VOPITokenPair(kept: Array(text.utf8)))
+        #expect(pair.server == "https://h.example/" && pair.seed == "0f" && pair.life == .seconds(900))
+        #expect(pair.accessToken == Secret("a") && pair.refreshToken == Secret("r"))
+        #expect(VOPITokenPair(kept: pair.kept) == pair)
+        for name in ["server", "access_token", "refresh_token", "life_ms", "obtained_at_ms"] {
+            let lacking = text.replacing("\"\(name)\"", with: "\"other\"")
+            #expect(VOPITokenPair(kept: Array(lacking.utf8)) == nil, "\(name)")
+        }
     }
 
     @Test func `tokens do not show where a pair is printed`() {

@@ -58,13 +58,13 @@ extension VOPI {
                     .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
                     .init("DESCRIPTION", "variantDescription"), .init("OBSTRUCTION", "obstruction"),
                     .init("BACKGROUND", "background"), none: "The job has no frames."
-                ).print(frames.map { json ? Answer($0.raw.plain) : Self.row($0) }, json: json)
+                ).print(frames.map { json ? Answer($0.plain) : Self.row($0) }, json: json)
             }
         }
 
         /// A frame for people: what is nested in it as words.
-        private static func row(_ frame: VOPIFrame) -> Answer {
-            var fields = frame.raw.plain.object ?? [:]
+        private static func row(_ frame: VOPIValue) -> Answer {
+            var fields = frame.plain.object ?? [:]
             fields["obstruction"] = frame.obstructionText.map { .string($0) }
             fields["background"] = frame.backgroundText.map { .string($0) }
             return Answer(.object(fields))
