@@ -16,7 +16,7 @@ package struct Settings: Sendable {
     /// nil = no backups by themselves.
     package var journalBackup: BackupRule?
     /// How long after its end a file goes to the journal's compact history; nil = never.
-    package var historyAfter: Duration? = JournalHistoryKeys.all.after.standard
+    package var historyAfter: Duration? = ConfigKeys.all.journalHistoryAfter.standard
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
     /// nil = as the environment says.
@@ -70,7 +70,7 @@ package struct BackupRule: Sendable, Equatable {
     package var every: Duration
     package var keep: Int
 
-    package init(every: Duration, keep: Int = JournalBackupKeys.all.keep.standard) {
+    package init(every: Duration, keep: Int = ConfigKeys.all.journalBackupKeep.standard) {
         self.every = every
         self.keep = keep
     }
@@ -146,9 +146,9 @@ package struct LogSettings: Sendable, Equatable {
     package static let streams = ["stderr", "stdout", "journald"]
 
     package init(
-        level: Level = LogKeys.all.level.standard, output: String = LogKeys.all.output.standard,
-        format: Format = LogKeys.all.format.standard, maxSize: Int64? = LogKeys.all.maxSize.standard,
-        keep: Int = LogKeys.all.keep.standard
+        level: Level = ConfigKeys.all.logLevel.standard, output: String = ConfigKeys.all.logOutput.standard,
+        format: Format = ConfigKeys.all.logFormat.standard, maxSize: Int64? = ConfigKeys.all.logMaxSize.standard,
+        keep: Int = ConfigKeys.all.logKeep.standard
     ) {
         self.level = level
         self.output = output
