@@ -17,18 +17,12 @@ struct Interpolation {
     /// nil when HOME is not set.
     let home: FilePath?
 
-    /// What a text has become.
-    struct Filled {
-        var text: String
-        /// What of it has been filled in.
-        var parts: [String] = []
-        /// Where from, as far as it came from files.
-        var files: [(path: FilePath, trust: FileTrust)] = []
-    }
+    /// What a text has become; what of it has been filled in, and where from, as far as it came from files.
+    typealias Filled = (text: String, parts: [String], files: [(path: FilePath, trust: FileTrust)])
 
     func fill(_ text: String) throws(PatternError) -> Filled {
-        guard Self.isNeeded(in: text) else { return Filled(text: text) }
-        var filled = Filled(text: "")
+        guard Self.isNeeded(in: text) else { return (text, [], []) }
+        var filled: Filled = ("", [], [])
         var rest = Substring(text)
         while let dollar = rest.firstIndex(of: "$") {
             filled.text += rest[..<dollar]

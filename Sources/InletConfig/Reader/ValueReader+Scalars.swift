@@ -14,7 +14,7 @@ extension ValueReader {
             return nil
         }
         switch kind {
-        case .string where mode == .verbatim: return .string(AddressLogin.hidden(in: text))
+        case .string where mode == .verbatim: return .string(SecretMask.withoutLogin(text))
         case .string: return filled(text, node).map { .string($0) }
         case .secret: return secret(text, node, key: key)
         case .url: return url(text, node, key: key)
@@ -133,7 +133,7 @@ enum Quotation {
     static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
 
     static func isHarmless(_ text: String) -> Bool {
-        AddressLogin.range(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
+        SecretMask.login(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
             && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
     }
 }

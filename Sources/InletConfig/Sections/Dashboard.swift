@@ -5,7 +5,7 @@ extension SettingsReader {
     mutating func dashboard() -> DashboardSettings? {
         guard let text = file.dashboardListen else { return nil }
         let listen: ListenAddress
-        do throws(ListenAddress.Fault) {
+        do throws(PatternError) {
             listen = try ListenAddress(text)
         } catch {
             report(file.position(\.dashboardListen), error.description)

@@ -10,7 +10,8 @@ package struct RetryPolicy: Sendable, Hashable {
 
     package init(
         attempts: Int = RouteKeys.all.retryAttempts.standard, backoff: Duration = RouteKeys.all.retryBackoff.standard,
-        maxBackoff: Duration = RouteKeys.all.retryMaxBackoff.standard, expire: Duration? = RouteKeys.all.retryExpire.standard
+        maxBackoff: Duration = RouteKeys.all.retryMaxBackoff.standard,
+        expire: Duration? = RouteKeys.all.retryExpire.standard
     ) {
         self.attempts = attempts
         self.backoff = backoff

@@ -15,7 +15,7 @@ package struct Route: Sendable {
     package var name: String
     package var match: RouteMatch
     package var validate: Validation
-    /// nil = by extension (`Category.byExtension`).
+    /// nil = by extension (`MediaType.category`).
     package var category: String?
     package var key: KeyTemplate
     package var owner: String?

@@ -24,22 +24,19 @@ package struct Key<Value: Sendable>: Sendable {
 
 /// All keys of one section, as members, in the order in which they are shown. A member that is a table itself lends its keys to
 /// several sections.
-package protocol KeyTable: Sendable {}
-
-/// A `Key` of any type.
-private protocol AnyKey {
-    var spec: KeySpec { get }
+package protocol KeyTable: Sendable {
+    /// The keys in their order; those of a section stand in it.
+    var specs: [KeySpec] { get }
 }
 
-extension Key: AnyKey {}
+extension Key: KeyTable {
+    package var specs: [KeySpec] { [spec] }
+}
 
 extension KeyTable {
-    /// The keys in their order; those of a section stand in it.
     package var specs: [KeySpec] {
         var specs: [KeySpec] = []
-        for member in Mirror(reflecting: self).children {
-            if let table = member.value as? any KeyTable { specs += table.specs }
-            guard let spec = (member.value as? any AnyKey)?.spec else { continue }
+        for spec in Mirror(reflecting: self).children.flatMap({ ($0.value as? any KeyTable)?.specs ?? [] }) {
             guard let section = spec.section else {
                 specs.append(spec)
                 continue
