@@ -1,7 +1,7 @@
 package import InletCore
 package import SystemPackage
 
-/// What the configuration takes from its surroundings.
+/// Defaults that the configuration takes from its environment.
 package struct ConfigDefaults: Sendable {
     /// `state_dir` where the file gives none.
     package var stateDirectory: FilePath
@@ -9,7 +9,7 @@ package struct ConfigDefaults: Sendable {
     package var home: FilePath?
     /// Where relative configuration paths given on the command line start from.
     package var workingDirectory: FilePath
-    /// Who reads it, and by whom files are judged; nil = they are not.
+    /// The user who reads the files; nil = their permissions are not checked.
     package var reader: FileTrust.Reader?
     /// Asks the system for the number of a user.
     package var users = UserLookup.onlyRoot
@@ -131,7 +131,8 @@ package struct ConfigFile {
     ) -> FilePath {
         let lines = bytes.split(separator: UInt8(ascii: "\n")).filter { $0.starts(with: "state_dir:".utf8) }
         // What is wrong with the text is said by whoever reads it for more than this.
-        guard let node = (try? document(bytes)) ?? lines.first.flatMap({ try? document(Array($0)) }) else {
+        guard let node = ([bytes] + lines.prefix(1).map { Array($0) }).lazy.compactMap({ try? document($0) }).first
+        else {
             return defaults.stateDirectory
         }
         var values = ConfigFile(path: path, types: types, environment: environment, defaults: defaults)
@@ -169,7 +170,7 @@ extension ConfigFile {
             credentialFiles: reader.values.files.map(\.path), report: report)
     }
 
-    /// What is allowed, and should be known to whoever starts with it.
+    /// Warnings about what is allowed and risky.
     private func notes(_ file: Section<ConfigKeys>) -> [Problem] {
         guard let place = file.place(\.tlsKeyLog) else { return [] }
         return [
@@ -180,7 +181,7 @@ extension ConfigFile {
         ]
     }
 
-    /// What is wrong with how the configuration's file, and those that it takes credentials from, are held.
+    /// What is wrong with the permissions of the configuration's file and of the files that it takes credentials from.
     private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [Problem] {
         guard let reader = defaults.reader else { return [] }
         let start = SourcePosition.start

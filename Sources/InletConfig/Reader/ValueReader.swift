@@ -27,13 +27,6 @@ struct ValueReader {
     /// The files that credentials are in, with the place of their names.
     var files: [(path: FilePath, trust: FileTrust, position: SourcePosition)] = []
 
-    init(mode: Mode, types: [DestinationType], interpolation: Interpolation, source: SourceText) {
-        self.mode = mode
-        self.types = types
-        self.interpolation = interpolation
-        self.source = source
-    }
-
     mutating func report(_ position: SourcePosition, _ message: String) {
         problems.append(Problem(position, message))
     }

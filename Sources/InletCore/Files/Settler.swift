@@ -402,8 +402,7 @@ extension Settler.Entry {
     }
 }
 
-/// Which of the files that are not complete have kept a person waiting for so long that he should hear why. Each is told of
-/// once, and none is given up for it.
+/// Finds files that have been incomplete for so long that a person should know why. Each is reported once; none is given up.
 package struct UnsettledWatch: Sendable {
     private let after: Duration
     private var told: Set<FilePath> = []

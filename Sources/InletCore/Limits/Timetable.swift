@@ -120,7 +120,5 @@ package struct BandwidthLimits: Sendable, Equatable {
     }
 }
 
-/// Where the rates that hold are set. The agent does not know who keeps them.
-///
-/// Takes a rate (nil = no limit, 0 = nothing is sent) and its destination (nil = all together). Must not block.
+/// Applies a rate (nil = no limit, 0 = nothing is sent) to a destination, or with nil to all together. Must not block.
 package typealias BandwidthValve = @Sendable (_ rate: Int64?, _ destination: String?) -> Void

@@ -225,7 +225,7 @@ package struct ProxyRules: Sendable, Hashable {
         self.takesLoopback = takesLoopback
     }
 
-    /// Whether any request at all would go through a proxy, or fail for one that cannot be used.
+    /// Whether any request goes through a proxy, or fails because its proxy cannot be used.
     package var areSet: Bool {
         [plain, secure].contains { if case .direct = $0 { false } else { true } }
     }

@@ -1,14 +1,7 @@
 package import SystemPackage
 
 /// A companion that is there with its file.
-package struct FoundCompanion: Sendable {
-    package var companion: Companion
-    package var arrival: Arrival
-
-    package init(companion: Companion, arrival: Arrival) {
-        (self.companion, self.arrival) = (companion, arrival)
-    }
-}
+package typealias FoundCompanion = (companion: Companion, arrival: Arrival)
 
 /// What a new file is among those that it belongs together with.
 package enum CompanionStatus: Sendable {
@@ -243,7 +236,7 @@ package struct CompanionRule: Sendable {
             let companion = Arrival(
                 root: arrival.root, path: candidate.path, identity: identity, volume: arrival.volume)
             if isComplete(companion, file.isBusy, route, at: now) {
-                found.append(FoundCompanion(companion: candidate, arrival: companion))
+                found.append((companion: candidate, arrival: companion))
             } else if candidate.kind == .marker {
                 return .unsettled
             } else {

@@ -8,12 +8,12 @@ package struct Settings: Sendable {
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration
     package var landlock: LandlockRule = ConfigKeys.all.landlock.standard
-    /// nil = the keys of TLS connections are nobody's.
+    /// nil = keys of TLS connections are not logged.
     package var tlsKeyLog: FilePath?
     package var log: LogSettings
     /// A warning is logged when more files wait than this.
     package var queueWarning: Int
-    /// nil = no backups by themselves.
+    /// nil = no automatic backups.
     package var journalBackup: BackupRule?
     /// How long after its end a file goes to the journal's compact history; nil = never.
     package var historyAfter: Duration? = ConfigKeys.all.journalHistoryAfter.standard
@@ -24,11 +24,11 @@ package struct Settings: Sendable {
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
-    /// Who is told of what happens.
+    /// The configured notification receivers.
     package var notify: [NotifySettings] = []
-    /// nil = nobody counts on hearing from us.
+    /// nil = no dead man's switch.
     package var ping: PingSettings?
-    /// nil = nothing listens on a port; the control socket is there all the same.
+    /// nil = no port is opened; the control socket exists regardless.
     package var dashboard: DashboardSettings?
 
     package init(
@@ -137,9 +137,9 @@ package struct LogSettings: Sendable, Equatable {
     /// `stderr`, `stdout`, `journald`, or a file's path.
     package var output: String
     package var format: Format
-    /// How large the file may become before it is set aside as `PATH.1`, in bytes; nil = it is never.
+    /// The file is rotated to `PATH.1` before it exceeds so many bytes; nil = never.
     package var maxSize: Int64?
-    /// How many that were set aside are kept.
+    /// How many rotated files are kept.
     package var keep: Int
 
     /// Outputs that are no files.
@@ -172,8 +172,8 @@ package struct DestinationSettings: Sendable, Equatable {
     }
 }
 
-/// What the reader must know of a destination type: its name, its keys (without `type` itself), and the fields of a
-/// route's `with:` that it understands.
+/// A destination type as the reader knows it: its name, its keys (without `type` itself), and the fields of a route's `with:`
+/// that it understands.
 package struct DestinationType: Sendable {
     package var name: String
     package var summary: String

@@ -149,12 +149,12 @@ extension SourceRule.Refusal {
     }
 }
 
-/// What the system says of the name of a user.
+/// The answer to a look-up of a user by name.
 package enum UserLookup: Sendable, Equatable {
     case found(UInt32)
     case unknown
     case failed(String)
 
-    /// Where nobody is asked.
+    /// Without the system's user database.
     package static let onlyRoot: @Sendable (String) -> UserLookup = { $0 == "root" ? .found(0) : .unknown }
 }
