@@ -102,10 +102,7 @@ package enum DisplayText {
         }
     }
 
-    private static func hexEscape(_ byte: UInt8) -> String {
-        let digits = String(byte, radix: 16, uppercase: true)
-        return digits.count == 1 ? "\\x0\(digits)" : "\\x\(digits)"
-    }
+    private static func hexEscape(_ byte: UInt8) -> String { "\\x" + [byte].hex.uppercased() }
 }
 
 /// The last component of a path, as bytes, split where its extension begins.

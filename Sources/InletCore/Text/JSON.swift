@@ -222,19 +222,7 @@ package enum JSONString {
     package static func append(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
-        text.withUTF8 { all in
-            var (start, index) = (0, 0)
-            while index < all.count {
-                let length = needsEscape(all[index]) ? 1 : harm(in: all, at: index)
-                if length > 0 {
-                    bytes.append(contentsOf: all[start..<index])
-                    bytes.append(contentsOf: length == 1 ? escape(all[index]) : escape(all[index..<(index + length)]))
-                    start = index + length
-                }
-                index += max(length, 1)
-            }
-            bytes.append(contentsOf: all[start...])
-        }
+        text.withUTF8 { copy($0, to: &bytes, escaping: needsEscape) }
         bytes.append(UInt8(ascii: "\""))
     }
 
@@ -243,19 +231,26 @@ package enum JSONString {
         json.withUnsafeBufferPointer { all in
             var bytes: [UInt8] = []
             bytes.reserveCapacity(all.count)
-            var (start, index) = (0, 0)
-            while index < all.count {
-                let length = all[index] == delete ? 1 : harm(in: all, at: index)
-                if length > 0 {
-                    bytes.append(contentsOf: all[start..<index])
-                    bytes.append(contentsOf: length == 1 ? escape(delete) : escape(all[index..<(index + length)]))
-                    start = index + length
-                }
-                index += max(length, 1)
-            }
-            bytes.append(contentsOf: all[start...])
+            copy(all, to: &bytes) { $0 == delete }
             return bytes
         }
+    }
+
+    /// Copies `all` with the bytes that `mustEscape` names, and all scalars that are harmful, escaped.
+    private static func copy(
+        _ all: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8], escaping mustEscape: (UInt8) -> Bool
+    ) {
+        var (start, index) = (0, 0)
+        while index < all.count {
+            let length = mustEscape(all[index]) ? 1 : harm(in: all, at: index)
+            if length > 0 {
+                bytes.append(contentsOf: all[start..<index])
+                bytes.append(contentsOf: length == 1 ? escape(all[index]) : escape(all[index..<(index + length)]))
+                start = index + length
+            }
+            index += max(length, 1)
+        }
+        bytes.append(contentsOf: all[start...])
     }
 
     private static let delete: UInt8 = 0x7F
@@ -309,9 +304,7 @@ package enum JSONString {
         case UInt8(ascii: "\n"): return Array("\\n".utf8)
         case UInt8(ascii: "\r"): return Array("\\r".utf8)
         case UInt8(ascii: "\t"): return Array("\\t".utf8)
-        default:
-            let digits = String(byte, radix: 16)
-            return Array(("\\u00" + (digits.count == 1 ? "0" : "") + digits).utf8)
+        default: return Array("\\u00\([byte].hex)".utf8)
         }
     }
 }
