@@ -31,7 +31,7 @@ package final class Agent: Sendable {
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
+        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: @escaping BandwidthValve = { _, _ in },
         source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
         goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {

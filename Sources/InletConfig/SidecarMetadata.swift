@@ -25,7 +25,7 @@ package struct SidecarMetadata {
     /// - Parameter file: the name for errors.
     /// - Throws: everything that is wrong, with its places, in the file's order; broken YAML ends the list.
     package static func parse(_ bytes: [UInt8], file: FilePath) throws(ConfigErrors) -> Sidecar {
-        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+        let text = SourceText.withoutMark(bytes)
         let isTooLarge = text.count > maximumBytes
         let source = SourceText(isTooLarge ? [] : text)
         let report = ErrorReport(file: file.display, source: source, mask: SecretMask(source: source, names: []))
@@ -57,23 +57,15 @@ package struct SidecarMetadata {
     /// - Throws: what ends the reading: text that is not UTF-8, broken YAML, or something else than one mapping.
     private mutating func read(_ bytes: [UInt8]) throws(Problem) {
         let events = try YAMLEvents(bytes)
-        _ = try events.next()
-        guard case .documentStart = try events.next().kind else { return }
-        let root = try events.next()
-        if Self.isNothing(root) {
-            _ = try events.next()
-        } else {
+        guard let root = try events.begin() else { return }
+        if !Self.isNothing(root) {
             guard case .mappingStart = root.kind else {
                 throw Problem(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
             }
             check(root)
             fields = try readFields(events, isRoot: true)
-            _ = try events.next()
         }
-        let end = try events.next()
-        guard case .streamEnd = end.kind else {
-            throw Problem(end.start, "a second document begins here; a sidecar is one document")
-        }
+        try events.end("a sidecar is one document")
     }
 
     /// The mapping that has begun, to its end.
@@ -159,19 +151,7 @@ package struct SidecarMetadata {
     }
 
     /// Notes what a sidecar may not have at any place.
-    private mutating func check(_ event: YAMLEvent) {
-        if event.tag != nil {
-            problems.append(Problem(event.start, YAMLEvent.tagRefusal))
-        }
-        if event.anchor != nil {
-            problems.append(
-                Problem(event.start, "anchors are not supported in a sidecar; put text that begins with '&' in quotes"))
-        }
-        if case .alias = event.kind {
-            problems.append(
-                Problem(event.start, "aliases are not supported in a sidecar; put text that begins with '*' in quotes"))
-        }
-    }
+    private mutating func check(_ event: YAMLEvent) { problems += event.refusals("in a sidecar") }
 
     /// Reads to the end of the list or mapping that `event` begins; at once for anything else.
     private func skip(from event: YAMLEvent, _ events: YAMLEvents) throws(Problem) {
@@ -184,16 +164,14 @@ package struct SidecarMetadata {
             default: break
             }
             if depth == 0 { return }
-            if depth > YAMLDocument.maximumDepth {
-                throw Problem(event.start, "values are nested deeper than \(YAMLDocument.maximumDepth) levels")
-            }
+            try YAMLDocument.check(depth: depth, at: event.start)
             event = try events.next()
         }
     }
 
     private static func isNothing(_ event: YAMLEvent) -> Bool {
         guard case .scalar(let text, .plain) = event.kind, event.anchor == nil, event.tag == nil else { return false }
-        return ["", "~", "null", "Null", "NULL"].contains(text)
+        return YAMLNode.nullWords.contains(text)
     }
 
     private static func isName(_ text: String) -> Bool {

@@ -85,8 +85,8 @@ extension Journal {
         var standing = row.expiresAt
         if let expiry = row.expiresAt, expiry >= 0, let life = file.policy.retry.expire {
             let uptime = try clock(of: row.destination, uptime, database)
-            let left = WindowLife(life: life.milliseconds, expiry: expiry, uptime: uptime)
-                .left(closedFor: window.closedTime(until: now))
+            let left = DeliveryWindow.timeLeft(
+                of: life.milliseconds, until: expiry, at: uptime, closedFor: window.closedTime(until: now))
             guard left > 0 else { return false }
             standing = -left
         }

@@ -16,7 +16,7 @@ import Testing
         private let values = Mutex<[String]>([])
         var all: [String] { values.withLock(\.self) }
         var valve: BandwidthValve {
-            BandwidthValve { rate, name in
+            { rate, name in
                 self.values.withLock { $0.append("\(name ?? "*") \(rate.map { "\($0)" } ?? "off")") }
             }
         }
@@ -112,7 +112,7 @@ import Testing
             clock: time.clock)
         func open() -> [String] { board.rooms().map(\.destination).sorted() }
         let shared = Shared(.test(), journal, board, log)
-        let control = BandwidthControl(shared, BandwidthValve())
+        let control = BandwidthControl(shared)
         #expect(open() == ["a", "b"])
         #expect(control.take(.rate(0), for: nil) != nil)
         #expect(open() == ["b"])

@@ -116,8 +116,8 @@ struct SecretTests {
     }
 
     @Test func `a template with a field that has a colon is no login`() throws {
-        #expect(AddressLogin.range(in: "{date:yyyy}@{name}".unicodeScalars) == nil)
-        #expect(AddressLogin.range(in: "crew@a.example".unicodeScalars) == nil)
+        #expect(SecretMask.login(in: "{date:yyyy}@{name}".unicodeScalars) == nil)
+        #expect(SecretMask.login(in: "crew@a.example".unicodeScalars) == nil)
     }
 
     @Test func `a file's content is trimmed of one line break`() throws {

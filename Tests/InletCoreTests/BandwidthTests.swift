@@ -15,10 +15,10 @@ struct BandwidthPolicyTests {
             ("20Mbit/s", 2_500_000), ("20 mbit / s", 2_500_000), ("1Gbit/s", 125_000_000), ("8Kibit/s", 1024),
             ("0", 0), ("0MiB/s", 0), ("1KiB/s", 1024), ("1Mibit/s", 131_072),
         ] as [(String, Int64)])
-    func `rates are read exactly`(text: String, rate: Int64) { #expect(RateText.read(text) == .rate(rate)) }
+    func `rates are read exactly`(text: String, rate: Int64) { #expect(RateText.parse(text) == .some(rate)) }
 
     @Test func `what is no rate is told how it would be written`() {
-        #expect(RateText.read("off") == .rate(nil) && RateText.read("unlimited") == .rate(nil))
+        #expect(RateText.parse("off") == .some(nil) && RateText.parse("unlimited") == .some(nil))
         #expect(RateText.fault(of: "5MiB") == "is not a rate; did you mean '5MiB/s'?")
         #expect(RateText.fault(of: "5MiB/h") == "is not a rate; write for example 5MiB/s, 20Mbit/s, 0, or off")
         #expect(RateText.fault(of: "20Mb/s") == "says bits or bytes? Write for example 5MB/s or 40Mbit/s")

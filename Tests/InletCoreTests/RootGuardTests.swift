@@ -10,7 +10,7 @@ import Testing
     private static let layer = VolumeIdentity(kind: "overlay", source: "overlay")
 
     private func judge(_ before: RootMark?, _ now: RootMark, isEmpty: Bool = false, holdsFiles: Bool = true) -> Bool {
-        RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles) == .watch
+        RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles) == nil
     }
 
     @Test func `another file system in the place of a known one is not watched, whatever is in it`() {

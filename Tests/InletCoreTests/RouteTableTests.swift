@@ -133,7 +133,7 @@ struct RouteTableTests {
         ("", "uploads", "application/octet-stream"),
     ])
     func `kinds are known by extension`(ext: String, category: String, mediaType: String) {
-        #expect(Category.byExtension(ext) == category)
+        #expect(MediaType.category(byExtension: ext) == category)
         #expect(MediaType.byExtension(ext) == mediaType)
     }
 

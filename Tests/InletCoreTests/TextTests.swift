@@ -166,23 +166,23 @@ struct TerminalTextTests {
         var generator = SeededGenerator(seed: 4)
         for round in 0..<3000 {
             let text = Self.text(&generator)
-            let plain = TerminalText.masked(text, keepsColours: false)
+            let plain = DisplayText.masked(text, keepsColours: false)
             #expect(Self.isHarmless(plain, but: ["\n", "\t"]), "round \(round)")
-            let coloured = TerminalText.masked(text, keepsColours: true)
+            let coloured = DisplayText.masked(text, keepsColours: true)
             // By scalars: what comes next may belong to the last letter of a colour.
             let bare = Array(coloured.unicodeScalars).replacing("\u{1B}[31m".unicodeScalars, with: [])
             var rest = String.UnicodeScalarView()
             rest.append(contentsOf: bare)
             #expect(Self.isHarmless(String(rest), but: ["\n", "\t"]), "round \(round)")
-            #expect(TerminalText.masked(plain, keepsColours: false) == plain)
+            #expect(DisplayText.masked(plain, keepsColours: false) == plain)
         }
         #expect(
-            TerminalText.masked("a\u{1B}[2J\u{9B}\u{202E}\r\n", keepsColours: true)
+            DisplayText.masked("a\u{1B}[2J\u{9B}\u{202E}\r\n", keepsColours: true)
                 == "a\\u001b[2J\\u009b\\u202e\\u000d\n")
-        #expect(TerminalText.masked("\u{1B}[1mé\u{1B}[0m", keepsColours: true) == "\u{1B}[1mé\u{1B}[0m")
-        #expect(TerminalText.masked("\u{1B}[1mé\u{1B}[0m", keepsColours: false) == "\\u001b[1mé\\u001b[0m")
+        #expect(DisplayText.masked("\u{1B}[1mé\u{1B}[0m", keepsColours: true) == "\u{1B}[1mé\u{1B}[0m")
+        #expect(DisplayText.masked("\u{1B}[1mé\u{1B}[0m", keepsColours: false) == "\\u001b[1mé\\u001b[0m")
         for text in ["\u{1B}[m", "\u{1B}[123m", "\u{1B}[1J", "\u{1B}]0;m", "\u{1B}", "\u{1B}[1"] {
-            #expect(!TerminalText.masked(text, keepsColours: true).contains("\u{1B}"))
+            #expect(!DisplayText.masked(text, keepsColours: true).contains("\u{1B}"))
         }
     }
 }

@@ -61,7 +61,7 @@ struct DashboardScene: Sendable {
         return AgentControl.Running(
             shared: shared, label: Agent.Label(version: "1.2.3", configuration: "test"),
             tally: MetricsTally(destinations: ["disk"], routes: ["all"]),
-            resumes: ResumeReport(resuming, log: log), bandwidth: BandwidthControl(shared, BandwidthValve()),
+            resumes: ResumeReport(resuming, log: log), bandwidth: BandwidthControl(shared),
             reload: nil)
     }
 

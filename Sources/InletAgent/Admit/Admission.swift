@@ -228,7 +228,8 @@ struct Admission: Sendable {
     private func companion(of companion: Companion, _ arrival: Arrival) -> CompanionAdmission {
         let ending = FileName(arrival.path).plainExtension
         return CompanionAdmission(
-            arrival, companion, category: Category.byExtension(ending), mediaType: MediaType.byExtension(ending),
+            arrival, companion, category: MediaType.category(byExtension: ending),
+            mediaType: MediaType.byExtension(ending),
             lanes: companion.kind == .marker ? [:] : registry.sidecarLanes(of: arrival.identity.size))
     }
 

@@ -140,8 +140,9 @@ final class Deriver: Sendable {
             shared.log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
-            return FoundCompanion(
-                companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made)
+            return (
+                companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made
+            )
         } catch {
             if !Task.isCancelled { shared.log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }
             return nil

@@ -16,7 +16,7 @@ final class BandwidthControl: Service {
     private static let longest = Duration.seconds(60)
 
     /// The rates hold when it returns. Folders have no limits.
-    init(_ shared: Shared, _ valve: BandwidthValve) {
+    init(_ shared: Shared, _ valve: @escaping BandwidthValve = { _, _ in }) {
         let names = shared.destinations.names.filter { shared.destinations[$0]?.folder == nil }
         policy = Mutex(BandwidthPolicy(shared.settings.settings.bandwidth, destinations: names))
         (self.shared, self.valve) = (shared, valve)
@@ -53,7 +53,7 @@ final class BandwidthControl: Service {
         let (result, changes) = policy.withLock { policy -> (Result?, [BandwidthPolicy.Status]) in
             guard let result = change(&policy) else { return (nil, []) }
             let changes = policy.changes(at: now)
-            for change in changes { valve.set(change.rate, change.destination) }
+            for change in changes { valve(change.rate, change.destination) }
             // Those that a reload brings have not been told.
             if !changes.isEmpty || cause == .reload {
                 // Nothing begins where the limit is 0.
@@ -83,7 +83,7 @@ final class BandwidthControl: Service {
     func replace(_ limits: BandwidthLimits, destinations: [String]) {
         _ = update(.reload, at: shared.clock.now()) { policy in
             // Who goes has its limit lifted: it would hold whoever comes back under its name, unseen.
-            for name in policy.replace(limits, destinations: destinations) { valve.set(nil, name) }
+            for name in policy.replace(limits, destinations: destinations) { valve(nil, name) }
             return true
         }
         signal.raise()

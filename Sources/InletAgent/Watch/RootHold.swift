@@ -84,8 +84,8 @@ struct RootCaution: Sendable {
         // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
         if before != now || isEmpty && now.wasEmptied != true {
             let holdsFiles = try await journal.holdsFiles(of: root)
-            let verdict = RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
-            if case .pause(let why) = verdict {
+            let pause = RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
+            if let why = pause {
                 roots.set(.guarded, root)
                 return why
             }

@@ -61,7 +61,7 @@ struct ErrorReport: Sendable {
             let colon = line[(place.column - 1)...].firstIndex(of: ":") ?? place.column - 1
             limit = min(limit ?? .max, colon + 1)
         }
-        let excerpt = line.isEmpty ? "" : SourceExcerpt(line: line, column: place.column, limit: limit).text
+        let excerpt = line.isEmpty ? "" : source.excerpt(at: place, limit: limit)
         return ConfigError(
             file: file, line: place.line, column: place.column, message: redactor.redacted(problem.message),
             excerpt: excerpt)

@@ -42,7 +42,7 @@ struct SecretMask: Sendable {
     private mutating func hideLines(from number: Int) -> Int {
         let line = source.lines[number - 1]
         // Of several addresses on a line the first: all behind it is hidden with it.
-        let logins = line.indices.lazy.filter { line[$0] == "@" }.compactMap { AddressLogin.range(in: line[...$0]) }
+        let logins = line.indices.lazy.filter { line[$0] == "@" }.compactMap { Self.login(in: line[...$0]) }
         if let login = logins.first { hide(line: number, after: login.lowerBound) }
         guard let key = secretWord(in: line) else { return number + 1 }
         hide(line: number, after: key.end)
@@ -129,9 +129,9 @@ struct SecretMask: Sendable {
 }
 
 /// The login of an address, which none that can be used has: `https://user:password@host`, and the same without its scheme.
-enum AddressLogin {
+extension SecretMask {
     /// Where one may stand: up to the last `@`, from behind `://`, or from where a word with a colon begins.
-    static func range<Text: BidirectionalCollection<Unicode.Scalar>>(in text: Text) -> Range<Text.Index>? {
+    static func login<Text: BidirectionalCollection<Unicode.Scalar>>(in text: Text) -> Range<Text.Index>? {
         guard let end = text.lastIndex(of: "@") else { return nil }
         if let marks = text[..<end].firstRange(of: Array("://".unicodeScalars)) { return marks.upperBound..<end }
         let word = text[..<end].reversed().prefix { ![" ", "\t", "\"", "'"].contains($0) }
@@ -141,7 +141,7 @@ enum AddressLogin {
     }
 
     /// `text` with `***` in the place of one.
-    static func hidden(in text: String) -> String {
-        range(in: text.unicodeScalars).map { "\(text[..<$0.lowerBound])***\(text[$0.upperBound...])" } ?? text
+    static func withoutLogin(_ text: String) -> String {
+        login(in: text.unicodeScalars).map { "\(text[..<$0.lowerBound])***\(text[$0.upperBound...])" } ?? text
     }
 }

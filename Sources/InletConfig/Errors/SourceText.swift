@@ -19,6 +19,11 @@ struct SourceText: Sendable {
         self.lines = lines
     }
 
+    /// `bytes` without the mark that tells their order, which some editors put before UTF-8.
+    static func withoutMark(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+    }
+
     /// The nearest place that exists in the text.
     func clamped(_ position: SourcePosition) -> SourcePosition {
         let line = min(max(position.line, 1), lines.count)
@@ -56,58 +61,84 @@ struct SourceText: Sendable {
     }
 }
 
-/// One line of the source with a caret under one of its characters.
-struct SourceExcerpt {
+// A line with a caret under one of its characters.
+extension SourceText {
     /// Characters of a line that are shown; of longer ones, those around the caret.
-    static let maximumWidth = 160
+    private static let maximumWidth = 160
 
-    private var line: [Unicode.Scalar]
-    private var caret: Int
-
-    /// `limit` is how many of the line's characters may be shown; the rest is replaced by `***`.
-    init(line: [Unicode.Scalar], column: Int, limit: Int?) {
-        self.line = line
-        caret = column - 1
+    /// The line of `place`, a line break, and the caret below its character.
+    ///
+    /// - Parameter limit: how many of the line's characters may be shown; the rest is replaced by `***`.
+    func excerpt(at place: SourcePosition, limit: Int?) -> String {
+        var line = lines[place.line - 1]
+        var caret = place.column - 1
         if let limit, limit < line.count {
-            self.line = line.prefix(limit) + Array(" ***".unicodeScalars)
+            line = line.prefix(limit) + Array(" ***".unicodeScalars)
             caret = min(caret, limit + 1)
         }
-        if self.line.count > Self.maximumWidth {
-            let first = max(0, min(caret - Self.maximumWidth / 2, self.line.count - Self.maximumWidth))
-            self.line = Array(self.line[first...].prefix(Self.maximumWidth))
+        if line.count > Self.maximumWidth {
+            let first = max(0, min(caret - Self.maximumWidth / 2, line.count - Self.maximumWidth))
+            line = Array(line[first...].prefix(Self.maximumWidth))
             caret -= first
         }
-    }
-
-    /// The line, a line break, and the caret below its character.
-    var text: String {
-        var shown = String.UnicodeScalarView()
-        shown.append(contentsOf: line.map { Self.isPrintable($0) ? $0 : "\u{FFFD}" })
-        var pad = ""
-        for scalar in line.prefix(caret) {
-            pad += scalar == "\t" ? "\t" : String(repeating: " ", count: Self.width(scalar))
+        var (shown, pad) = (String.UnicodeScalarView(), "")
+        for (index, scalar) in line.enumerated() {
+            let isPrintable = scalar == "\t" || DisplayText.escape(String(scalar)).unicodeScalars.count == 1
+            let seen = isPrintable ? scalar : "\u{FFFD}"
+            shown.append(seen)
+            guard index < caret else { continue }
+            pad += seen == "\t" ? "\t" : String(repeating: " ", count: DisplayWidth.of(Character(seen)))
         }
-        return String(shown) + "\n" + pad + "^"
+        return "\(String(shown))\n\(pad)^"
     }
+}
 
-    private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-        scalar == "\t" || DisplayText.escape(String(scalar)).unicodeScalars.count == 1
-    }
-
-    /// Terminal columns of a character: East Asian wide ones and emoji take two, combining marks none
-    /// (Unicode TR11, by block).
-    private static func width(_ scalar: Unicode.Scalar) -> Int {
-        switch scalar.properties.generalCategory {
-        case .nonspacingMark, .enclosingMark: return 0
-        default: break
+// Where a byte of a scalar's value stands, through quotes and escapes.
+extension SourceText {
+    /// The place of the value's byte `offset` (UTF-8). Values over several lines answer with their beginning.
+    func position(of node: YAMLNode, offset: Int) -> SourcePosition {
+        guard case .scalar(let text, let style) = node.content, node.lastLine == node.position.line,
+            node.position.line <= lines.count
+        else { return node.position }
+        let before = characters(in: text, upTo: offset)
+        var column = node.position.column
+        switch style {
+        case .plain:
+            column += before.count
+        case .singleQuoted:
+            column += 1 + before.count + before.count { $0 == "'" }
+        case .doubleQuoted:
+            column = columnBehind(before.count, from: column + 1, line: lines[node.position.line - 1])
+        case .block:
+            break
         }
-        return switch scalar.value {
-        case 0x200B...0x200D: 0
-        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
-            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF,
-            0x20000...0x3FFFD:
-            2
-        default: 1
+        return SourcePosition(line: node.position.line, column: column)
+    }
+
+    private func characters(in text: String, upTo offset: Int) -> [Unicode.Scalar] {
+        var bytes = 0
+        return text.unicodeScalars.prefix {
+            bytes += UTF8.width($0)
+            return bytes <= offset
+        }
+    }
+
+    /// Steps over `count` characters of a double-quoted text whose first is at `column`.
+    private func columnBehind(_ count: Int, from column: Int, line: [Unicode.Scalar]) -> Int {
+        var column = column
+        for _ in 0..<count {
+            guard column <= line.count else { break }
+            column += line[column - 1] == "\\" ? escapeLength(line[column...].first) : 1
+        }
+        return column
+    }
+
+    private func escapeLength(_ kind: Unicode.Scalar?) -> Int {
+        switch kind {
+        case "x": 4
+        case "u": 6
+        case "U": 10
+        default: 2
         }
     }
 }

@@ -4,59 +4,46 @@ package import InletCore
 ///
 /// What it writes can be loaded again, apart from the secrets.
 package struct ConfigPrinter {
-    /// Where the lines at hand stand: nesting and, for a list's entry, the dash before its first key.
-    private struct Margin {
-        var depth = 0
-        var isEntry = false
-
-        var next: Margin { Margin(depth: depth + 1) }
-
-        mutating func take() -> String {
-            let dash = isEntry ? "- " : ""
-            isEntry = false
-            return String(repeating: "  ", count: max(0, depth - (dash.isEmpty ? 0 : 1))) + dash
-        }
-    }
-
     private let types: [DestinationType]
     private var output = ""
 
     /// The whole of `config`, which was loaded with `types`.
     package static func show(_ config: LoadedConfig, types: [DestinationType]) -> String {
         var printer = ConfigPrinter(types: types)
-        var margin = Margin()
-        printer.write(config.effective, ConfigKeys.all.specs, &margin)
+        printer.write(config.effective, ConfigKeys.all.specs, depth: 0)
         return printer.output
     }
 
     private init(types: [DestinationType]) { self.types = types }
 
-    private mutating func write(_ section: ConfigSection, _ keys: [KeySpec], _ margin: inout Margin) {
+    /// - Parameter isEntry: of a list: a dash stands before its first key.
+    private mutating func write(_ section: ConfigSection, _ keys: [KeySpec], depth: Int, isEntry: Bool = false) {
+        var hasDash = isEntry
         for spec in keys {
             guard let value = section.values[spec.name], Self.isWorthShowing(value) else { continue }
-            write(spec.name, value, spec.kind, &margin)
+            output += String(repeating: "  ", count: hasDash ? depth - 1 : depth) + (hasDash ? "- " : "")
+            hasDash = false
+            write(spec.name, value, spec.kind, depth)
         }
     }
 
-    private mutating func write(_ name: String, _ value: ConfigValue, _ kind: ValueKind, _ margin: inout Margin) {
-        output += margin.take() + name + ":"
+    private mutating func write(_ name: String, _ value: ConfigValue, _ kind: ValueKind, _ depth: Int) {
+        output += name + ":"
         switch (value, kind) {
         case (.section(let section), .destinations):
             output += "\n"
             for name in section.positions.sorted(by: { $0.value < $1.value }).map(\.key) {
                 guard let entry = section.section(name) else { continue }
-                var inner = margin.next
-                write(YAMLText.text(name), .section(entry), .section(types.keys(of: entry.string("type"))), &inner)
+                output += String(repeating: "  ", count: depth + 1)
+                write(YAMLText.text(name), .section(entry), .section(types.keys(of: entry.string("type"))), depth + 1)
             }
         case (.section(let section), .section(let keys)), (.section(let section), .brief(_, let keys)):
             output += "\n"
-            var inner = margin.next
-            write(section, keys, &inner)
+            write(section, keys, depth: depth + 1)
         case (.list(let items), .list(.section(let keys))):
             output += "\n"
             for case .section(let section) in items {
-                var inner = Margin(depth: margin.depth + 2, isEntry: true)
-                write(section, keys, &inner)
+                write(section, keys, depth: depth + 2, isEntry: true)
             }
         case (.list(let items), _):
             output += " [" + items.map(YAMLText.scalar).joined(separator: ", ") + "]\n"

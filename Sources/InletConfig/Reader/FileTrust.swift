@@ -58,41 +58,30 @@ package struct FileTrust: Sendable {
     }
 }
 
-/// A file that a credential is in.
-struct CredentialFile: Sendable {
-    var path: FilePath
-    var trust: FileTrust
-}
-
-/// A file read whole, up to a limit.
-struct SmallFile {
-    var bytes: [UInt8]
-    var trust: FileTrust
-
-    /// Why a file could not be read, in words.
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
+extension FileTrust {
+    private init(_ stat: Stat) {
+        self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
     }
 
-    static func read(_ path: FilePath, limit: Int) throws(Failure) -> SmallFile {
-        do {
-            // Not blocking, because opening a FIFO would wait for its writer.
-            let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
-            return try file.closeAfter {
-                let stat = try file.stat()
-                guard stat.type != .directory else { throw Errno.isDirectory }
-                let bytes = try bytes(of: file, limit: limit)
-                return SmallFile(bytes: bytes, trust: FileTrust(stat))
-            }
-        } catch let failure as Failure {
-            throw failure
-        } catch {
-            throw Failure(description: "\(error)")
+    /// What is known of a file that is read later, if it is there.
+    init?(of path: FilePath) {
+        // Whoever reads the file says why it cannot be.
+        guard let stat = try? path.stat() else { return nil }
+        self.init(stat)
+    }
+
+    /// A file read whole, up to a limit.
+    ///
+    /// - Throws: what prints as the reason, in words.
+    static func read(_ path: FilePath, limit: Int) throws -> (bytes: [UInt8], trust: FileTrust) {
+        // Not blocking, because opening a FIFO would wait for its writer.
+        let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
+        return try file.closeAfter {
+            let stat = try file.stat()
+            guard stat.type != .directory else { throw Errno.isDirectory }
+            return (try bytes(of: file, limit: limit), FileTrust(stat))
         }
     }
-
-    /// What is known of a file that is read later, if it is there: whoever reads it says why it cannot be.
-    static func trust(of path: FilePath) -> FileTrust? { (try? path.stat()).map { FileTrust($0) } }
 
     private static func bytes(of file: FileDescriptor, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
@@ -102,13 +91,9 @@ struct SmallFile {
             let count = try file.read(into: chunk)
             if count == 0 { return bytes }
             bytes += chunk.prefix(count)
-            if bytes.count > limit { throw Failure(description: "it is larger than \(ByteText.format(Int64(limit)))") }
+            if bytes.count > limit {
+                throw PatternError(offset: 0, message: "it is larger than \(ByteText.format(Int64(limit)))")
+            }
         }
-    }
-}
-
-extension FileTrust {
-    fileprivate init(_ stat: Stat) {
-        self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
     }
 }

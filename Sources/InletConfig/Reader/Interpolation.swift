@@ -5,30 +5,24 @@ import SystemPackage
 ///
 /// What is filled in is not looked at again, and never becomes part of an error.
 struct Interpolation {
-    /// Why a text could not be filled in; `offset` counts the text's UTF-8 bytes.
-    struct Failure: Error, Equatable {
-        var offset: Int
-        var message: String
-    }
-
     /// Content of `${file:}` beyond this is refused.
     static let maximumFileBytes = 64 << 10
 
+    /// Linux's PATH_MAX without the terminating NUL.
+    static let longestPath = 4095
+
     let environment: [String: String]
-    let paths: PathResolution
+    /// Where relative paths start from: the configuration file's folder; absolute.
+    let folder: FilePath
+    /// nil when HOME is not set.
+    let home: FilePath?
 
-    /// What a text has become.
-    struct Filled {
-        var text: String
-        /// What of it has been filled in.
-        var parts: [String] = []
-        /// Where from, as far as it came from files.
-        var files: [CredentialFile] = []
-    }
+    /// What a text has become; what of it has been filled in, and where from, as far as it came from files.
+    typealias Filled = (text: String, parts: [String], files: [(path: FilePath, trust: FileTrust)])
 
-    func fill(_ text: String) throws(Failure) -> Filled {
-        guard Self.isNeeded(in: text) else { return Filled(text: text) }
-        var filled = Filled(text: "")
+    func fill(_ text: String) throws(PatternError) -> Filled {
+        guard Self.isNeeded(in: text) else { return (text, [], []) }
+        var filled: Filled = ("", [], [])
         var rest = Substring(text)
         while let dollar = rest.firstIndex(of: "$") {
             filled.text += rest[..<dollar]
@@ -39,7 +33,7 @@ struct Interpolation {
             } else if rest.hasPrefix("${") {
                 let offset = text.utf8.distance(from: text.startIndex, to: dollar)
                 guard let close = rest.firstIndex(of: "}") else {
-                    throw Failure(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
+                    throw PatternError(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
                 }
                 let (part, file) = try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
                 filled.parts.append(part)
@@ -58,54 +52,45 @@ struct Interpolation {
     /// Whether `text` holds anything that `fill` would change or complain about.
     static func isNeeded(in text: String) -> Bool { text.contains("${") }
 
-    private func value(of reference: Substring, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
+    private func value(of reference: Substring, at offset: Int) throws(PatternError) -> (
+        String, (path: FilePath, trust: FileTrust)?
+    ) {
         if reference.hasPrefix("env:") {
             let name = String(reference.dropFirst(4))
             if let value = environment[name] { return (value, nil) }
             let shown = DisplayText.escape(name)
-            throw Failure(offset: offset, message: "the environment variable '\(shown)' is not set")
+            throw PatternError(offset: offset, message: "the environment variable '\(shown)' is not set")
         }
         if reference.hasPrefix("file:") { return try content(of: String(reference.dropFirst(5)), at: offset) }
-        throw Failure(
+        throw PatternError(
             offset: offset, message: "'${' begins ${env:NAME} or ${file:PATH}; write $${ for a literal ${")
     }
 
-    private func content(of name: String, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
-        guard let path = paths.resolve(name) else {
-            throw Failure(offset: offset, message: "${file:} needs a path; ~ needs HOME to be set")
+    private func content(of name: String, at offset: Int) throws(PatternError) -> (
+        String, (path: FilePath, trust: FileTrust)?
+    ) {
+        guard let path = resolve(name) else {
+            throw PatternError(offset: offset, message: "${file:} needs a path; ~ needs HOME to be set")
         }
-        let file: SmallFile
+        var (bytes, trust): ([UInt8], FileTrust)
         do {
-            file = try SmallFile.read(path, limit: Self.maximumFileBytes)
+            (bytes, trust) = try FileTrust.read(path, limit: Self.maximumFileBytes)
         } catch {
-            throw Failure(offset: offset, message: "cannot read \(path.display): \(error)")
+            throw PatternError(offset: offset, message: "cannot read \(path.display): \(error)")
         }
-        var bytes = file.bytes
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(offset: offset, message: "\(path.display) is not UTF-8 text")
+            throw PatternError(offset: offset, message: "\(path.display) is not UTF-8 text")
         }
-        return (text, CredentialFile(path: path, trust: file.trust))
+        return (text, (path, trust))
     }
-}
-
-/// Where relative paths of the configuration start from.
-struct PathResolution: Sendable {
-    /// The configuration file's folder; absolute.
-    var folder: FilePath
-    /// nil when HOME is not set.
-    var home: FilePath?
-
-    /// Linux's PATH_MAX without the terminating NUL.
-    static let longest = 4095
 
     /// An absolute path without `.` and `..`; nil for an empty or too long text, and for `~/` without a home.
     func resolve(_ text: String) -> FilePath? {
-        guard !text.isEmpty, text.utf8.count <= Self.longest else { return nil }
+        guard !text.isEmpty, text.utf8.count <= Self.longestPath else { return nil }
         if text == "~" || text.hasPrefix("~/") {
-            guard let home else { return nil }
-            return home.appending(text.dropFirst(2).description).lexicallyNormalized()
+            return home?.appending(text.dropFirst(2).description).lexicallyNormalized()
         }
         return folder.pushing(FilePath(text)).lexicallyNormalized()
     }

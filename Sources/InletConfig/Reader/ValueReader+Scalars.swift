@@ -14,7 +14,7 @@ extension ValueReader {
             return nil
         }
         switch kind {
-        case .string where mode == .verbatim: return .string(AddressLogin.hidden(in: text))
+        case .string where mode == .verbatim: return .string(SecretMask.withoutLogin(text))
         case .string: return filled(text, node).map { .string($0) }
         case .secret: return secret(text, node, key: key)
         case .url: return url(text, node, key: key)
@@ -90,12 +90,12 @@ extension ValueReader {
     private mutating func path(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
         if mode == .verbatim, Interpolation.isNeeded(in: text) { return .string(text) }
         guard let filled = filled(text, node) else { return nil }
-        guard let path = interpolation.paths.resolve(filled) else {
+        guard let path = interpolation.resolve(filled) else {
             report(node.position, Self.refusal(ofPath: filled, key: key))
             return nil
         }
-        if mode == .filled, Self.credentialFiles.contains(key), let trust = SmallFile.trust(of: path) {
-            files.append((file: CredentialFile(path: path, trust: trust), position: node.position))
+        if mode == .filled, Self.credentialFiles.contains(key), let trust = FileTrust(of: path) {
+            files.append((path, trust, node.position))
         }
         return .string(path.string)
     }
@@ -105,9 +105,9 @@ extension ValueReader {
 
     private static func refusal(ofPath text: String, key: String) -> String {
         if text.isEmpty { return "'\(key)' is empty" }
-        let isLong = text.utf8.count > PathResolution.longest
+        let isLong = text.utf8.count > Interpolation.longestPath
         return isLong
-            ? "'\(key)' is longer than \(PathResolution.longest) bytes, the most a path can have"
+            ? "'\(key)' is longer than \(Interpolation.longestPath) bytes, the most a path can have"
             : "'~' needs HOME to be set; write the whole path"
     }
 
@@ -117,11 +117,11 @@ extension ValueReader {
         do {
             let result = try interpolation.fill(text)
             filledIn.formUnion(result.parts.map { Secret($0) })
-            files += result.files.map { (file: $0, position: node.position) }
+            files += result.files.map { ($0.path, $0.trust, node.position) }
             if !result.text.utf8.contains(0) { return result.text }
             report(node.position, "text cannot hold a NUL character")
         } catch {
-            report(place.position(of: node, offset: error.offset), error.message)
+            report(source.position(of: node, offset: error.offset), error.message)
         }
         return nil
     }
@@ -133,59 +133,7 @@ enum Quotation {
     static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
 
     static func isHarmless(_ text: String) -> Bool {
-        AddressLogin.range(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
+        SecretMask.login(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
             && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
-    }
-}
-
-/// Finds where a byte of a scalar's value stands in the source, through quotes and escapes.
-struct ScalarPlace {
-    let source: SourceText
-
-    /// The place of the value's byte `offset` (UTF-8). Values over several lines answer with their beginning.
-    func position(of node: YAMLNode, offset: Int) -> SourcePosition {
-        guard case .scalar(let text, let style) = node.content, node.lastLine == node.position.line,
-            node.position.line <= source.lines.count
-        else { return node.position }
-        let before = characters(in: text, upTo: offset)
-        var column = node.position.column
-        switch style {
-        case .plain:
-            column += before.count
-        case .singleQuoted:
-            column += 1 + before.count + before.count { $0 == "'" }
-        case .doubleQuoted:
-            column = columnBehind(before.count, from: column + 1, line: source.lines[node.position.line - 1])
-        case .block:
-            break
-        }
-        return SourcePosition(line: node.position.line, column: column)
-    }
-
-    private func characters(in text: String, upTo offset: Int) -> [Unicode.Scalar] {
-        var bytes = 0
-        return text.unicodeScalars.prefix {
-            bytes += UTF8.width($0)
-            return bytes <= offset
-        }
-    }
-
-    /// Steps over `count` characters of a double-quoted text whose first is at `column`.
-    private func columnBehind(_ count: Int, from column: Int, line: [Unicode.Scalar]) -> Int {
-        var column = column
-        for _ in 0..<count {
-            guard column <= line.count else { break }
-            column += line[column - 1] == "\\" ? escapeLength(line[column...].first) : 1
-        }
-        return column
-    }
-
-    private func escapeLength(_ kind: Unicode.Scalar?) -> Int {
-        switch kind {
-        case "x": 4
-        case "u": 6
-        case "U": 10
-        default: 2
-        }
     }
 }

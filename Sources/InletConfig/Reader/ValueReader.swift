@@ -1,4 +1,5 @@
 package import InletCore
+import SystemPackage
 
 /// Turns nodes into values by the key tables, and collects everything that is wrong on the way.
 ///
@@ -14,7 +15,7 @@ struct ValueReader {
     let mode: Mode
     let types: [DestinationType]
     let interpolation: Interpolation
-    let place: ScalarPlace
+    let source: SourceText
     var problems: [Problem] = []
     /// The values that were read as secrets.
     var secrets: [YAMLNode] = []
@@ -24,14 +25,7 @@ struct ValueReader {
     /// anchor.
     var nodes: [SourcePosition: YAMLNode] = [:]
     /// The files that credentials are in, with the place of their names.
-    var files: [(file: CredentialFile, position: SourcePosition)] = []
-
-    init(mode: Mode, types: [DestinationType], interpolation: Interpolation, source: SourceText) {
-        self.mode = mode
-        self.types = types
-        self.interpolation = interpolation
-        place = ScalarPlace(source: source)
-    }
+    var files: [(path: FilePath, trust: FileTrust, position: SourcePosition)] = []
 
     mutating func report(_ position: SourcePosition, _ message: String) {
         problems.append(Problem(position, message))

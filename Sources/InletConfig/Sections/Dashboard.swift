@@ -2,27 +2,28 @@ import InletCore
 
 /// Who may see and command the agent over the network: `dashboard:`.
 extension SettingsReader {
-    mutating func dashboard(_ section: Section<DashboardKeys>) -> DashboardSettings? {
-        guard let text = section.listen else { return nil }
+    mutating func dashboard() -> DashboardSettings? {
+        guard let text = file.dashboardListen else { return nil }
         let listen: ListenAddress
-        do throws(ListenAddress.Fault) {
+        do throws(PatternError) {
             listen = try ListenAddress(text)
         } catch {
-            report(section.position(\.listen), error.description)
+            report(file.position(\.dashboardListen), error.description)
             return nil
         }
         let settings = DashboardSettings(
-            listen: listen, token: section.token, password: section.password, readOnlyToken: section.readOnlyToken,
-            hosts: section.hosts ?? [], proxy: section.proxy ?? false)
-        checkSecrets(section)
+            listen: listen, token: file.dashboardToken, password: file.dashboardPassword,
+            readOnlyToken: file.dashboardReadOnlyToken,
+            hosts: file.dashboardHosts ?? [], proxy: file.dashboardProxy ?? false)
+        checkSecrets()
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(
-                section.position(\.readOnlyToken), "'read_only_token' must differ from what may do everything")
+                file.position(\.dashboardReadOnlyToken), "'read_only_token' must differ from what may do everything")
         }
-        checkOpenness(settings, section)
+        checkOpenness(settings)
         for host in settings.hosts where host.isEmpty || host.contains("/") || host.contains(" ") {
             report(
-                section.position(\.hosts),
+                file.position(\.dashboardHosts),
                 "\(Quotation.of(host)) is no name of a host: write it without http:// and path, as in inlet.example")
         }
         return settings
@@ -31,38 +32,42 @@ extension SettingsReader {
     /// A shorter one can be guessed by whoever reaches the port.
     private static let shortestSecret = 8
 
-    private mutating func checkSecrets(_ section: Section<DashboardKeys>) {
-        for key in [\DashboardKeys.token, \.password, \.readOnlyToken] {
-            guard let secret = section[dynamicMember: key], secret.reveal().utf8.count < Self.shortestSecret else {
+    private mutating func checkSecrets() {
+        for key in [\ConfigKeys.dashboardToken, \.dashboardPassword, \.dashboardReadOnlyToken] {
+            guard let secret = file[dynamicMember: key], secret.reveal().utf8.count < Self.shortestSecret else {
                 continue
             }
             report(
-                section.position(key),
-                "'\(section.keyName(key))' has fewer than \(Self.shortestSecret) characters; 'openssl rand -hex 16' makes a good one"
+                file.position(key),
+                "'\(file.keyName(key))' has fewer than \(Self.shortestSecret) characters; 'openssl rand -hex 16' makes a good one"
             )
         }
-        for key in [\DashboardKeys.token, \.readOnlyToken] {
-            guard let secret = section[dynamicMember: key],
+        for key in [\ConfigKeys.dashboardToken, \.dashboardReadOnlyToken] {
+            guard let secret = file[dynamicMember: key],
                 !secret.reveal().utf8.allSatisfy({ (0x21...0x7E).contains($0) })
             else { continue }
             report(
-                section.position(key),
-                "'\(section.keyName(key))' goes in a header: only letters, digits and signs of ASCII, no spaces")
+                file.position(key),
+                "'\(file.keyName(key))' goes in a header: only letters, digits and signs of ASCII, no spaces")
         }
     }
 
     /// Reports what only makes sense, or only is safe, where a token or a password is asked for.
-    private mutating func checkOpenness(_ settings: DashboardSettings, _ section: Section<DashboardKeys>) {
-        guard settings.isOpen, section.place(\.token) == nil, section.place(\.password) == nil else { return }
+    private mutating func checkOpenness(_ settings: DashboardSettings) {
+        guard settings.isOpen, file.place(\.dashboardToken) == nil, file.place(\.dashboardPassword) == nil else {
+            return
+        }
         if !settings.listen.isLoopback {
             return report(
-                section.position(\.listen),
+                file.position(\.dashboardListen),
                 "other machines can reach \(settings.listen.text): give a 'token' or a 'password', or listen at 127.0.0.1:\(settings.listen.port)"
             )
         }
         var forOthers: [(String, SourcePosition)] = []
-        if !settings.hosts.isEmpty { forOthers.append((section.keyName(\.hosts), section.position(\.hosts))) }
-        if settings.proxy { forOthers.append((section.keyName(\.proxy), section.position(\.proxy))) }
+        if !settings.hosts.isEmpty {
+            forOthers.append((file.keyName(\.dashboardHosts), file.position(\.dashboardHosts)))
+        }
+        if settings.proxy { forOthers.append((file.keyName(\.dashboardProxy), file.position(\.dashboardProxy))) }
         for (name, place) in forOthers {
             report(
                 place,
@@ -71,7 +76,7 @@ extension SettingsReader {
         }
         if settings.readOnlyToken != nil {
             report(
-                section.position(\.readOnlyToken),
+                file.position(\.dashboardReadOnlyToken),
                 "without a 'token' or a 'password' everybody on this machine may do everything; give one of them too")
         }
     }

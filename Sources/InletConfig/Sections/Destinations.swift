@@ -113,9 +113,9 @@ extension SettingsReader {
     }
 
     /// nil without a window, and after a report.
-    mutating func window(_ section: Section<WindowKeys>) -> DeliveryWindow? {
-        guard let span = span(section.span) else { return nil }
-        return DeliveryWindow(span, above: section.above ?? DeliveryWindow.standardSize, zone: zone)
+    mutating func window(_ section: Section<RouteKeys>) -> DeliveryWindow? {
+        guard let span = span(section.window) else { return nil }
+        return DeliveryWindow(span, above: section.windowAbove ?? DeliveryWindow.standardSize, zone: zone)
     }
 
     private mutating func span(_ section: Section<SpanKeys>) -> DaySpan? {

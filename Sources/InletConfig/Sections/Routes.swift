@@ -19,45 +19,45 @@ extension SettingsReader {
         let targets = targets(section)
         let known = knownFields(of: targets)
         var route = Route(
-            name: section.name ?? "", match: match(section.match), validate: validation(section.validate),
+            name: section.name ?? "", match: match(section), validate: validation(section),
             category: word(section, \.category),
             key: template(section.key, section, \.key) ?? .standard, owner: word(section, \.owner), to: targets,
             with: fields(section, of: targets, known), sidecarFields: known.map { Set($0.map(\.name)) },
-            onSuccess: section.onSuccess, onFailure: section.onFailure, retry: retry(section.retry),
+            onSuccess: section.onSuccess, onFailure: section.onFailure, retry: retry(section),
             settle: section.settle, unit: section.unit, completion: section.completion)
         route.priority = section.priority
         route.receipts = section.receipts
         route.dedupe = section.dedupe
-        readSidecars(section.sidecars, into: &route)
+        readSidecars(section, into: &route)
         readLabels(section, into: &route)
-        readManifest(section.manifest, into: &route)
+        readManifest(section, into: &route)
         readDerive(section, into: &route)
-        route.window = window(section.window)
+        route.window = window(section)
         return route
     }
 
     // MARK: - Which files
 
-    private mutating func match(_ section: Section<MatchKeys>) -> RouteMatch {
-        checkBounds(section, \.minSize, \.maxSize)
+    private mutating func match(_ section: Section<RouteKeys>) -> RouteMatch {
+        checkBounds(section, \.matchMinSize, \.matchMaxSize)
         var match = RouteMatch(
-            paths: patterns(section, \.path), extensions: Set(extensions(section, \.extensions)),
-            minSize: section.minSize, maxSize: section.maxSize)
-        match.mediaTypes = mediaTypes(section, \.mediaType)
+            paths: patterns(section, \.matchPath), extensions: Set(extensions(section, \.matchExtensions)),
+            minSize: section.matchMinSize, maxSize: section.matchMaxSize)
+        match.mediaTypes = mediaTypes(section, \.matchMediaType)
         return match
     }
 
-    private mutating func validation(_ section: Section<ValidateKeys>) -> Validation {
-        checkBounds(section, \.minSize, \.maxSize)
+    private mutating func validation(_ section: Section<RouteKeys>) -> Validation {
+        checkBounds(section, \.validateMinSize, \.validateMaxSize)
         var validation = Validation(
-            minSize: section.minSize, maxSize: section.maxSize,
-            extensions: section.extensions.map { _ in extensions(section, \.extensions) })
-        validation.mediaTypes = mediaTypes(section, \.mediaType)
+            minSize: section.validateMinSize, maxSize: section.validateMaxSize,
+            extensions: section.validateExtensions.map { _ in extensions(section, \.validateExtensions) })
+        validation.mediaTypes = mediaTypes(section, \.validateMediaType)
         return validation
     }
 
-    private mutating func mediaTypes<Table>(
-        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
+    private mutating func mediaTypes(
+        _ section: Section<RouteKeys>, _ key: KeyPath<RouteKeys, Key<[String]?>>
     ) -> [MediaTypePattern] {
         texts(section, key).compactMap { text, node in
             parse(text, at: node) { text throws(PatternError) in try MediaTypePattern(text) }
@@ -65,8 +65,9 @@ extension SettingsReader {
     }
 
     /// Reports a smallest size above the largest.
-    private mutating func checkBounds<Table>(
-        _ section: Section<Table>, _ least: KeyPath<Table, Key<Int64?>>, _ most: KeyPath<Table, Key<Int64?>>
+    private mutating func checkBounds(
+        _ section: Section<RouteKeys>, _ least: KeyPath<RouteKeys, Key<Int64?>>,
+        _ most: KeyPath<RouteKeys, Key<Int64?>>
     ) {
         guard let smallest = section[dynamicMember: least], let largest = section[dynamicMember: most],
             smallest > largest
@@ -129,14 +130,14 @@ extension SettingsReader {
         return text
     }
 
-    private mutating func retry(_ section: Section<RetryKeys>) -> RetryPolicy {
-        if section.maxBackoff < section.backoff {
-            let place = section.place(\.maxBackoff) ?? section.position(\.backoff)
+    private mutating func retry(_ section: Section<RouteKeys>) -> RetryPolicy {
+        if section.retryMaxBackoff < section.retryBackoff {
+            let place = section.place(\.retryMaxBackoff) ?? section.position(\.retryBackoff)
             report(place, "'max_backoff' is shorter than 'backoff'")
         }
         return RetryPolicy(
-            attempts: section.attempts, backoff: section.backoff, maxBackoff: section.maxBackoff,
-            expire: section.expire)
+            attempts: section.retryAttempts, backoff: section.retryBackoff, maxBackoff: section.retryMaxBackoff,
+            expire: section.retryExpire)
     }
 
     // MARK: - Fields of the destinations
@@ -198,11 +199,12 @@ extension SettingsReader {
 
     // MARK: - What belongs together
 
-    private mutating func readSidecars(_ section: Section<SidecarKeys>, into route: inout Route) {
+    private mutating func readSidecars(_ section: Section<RouteKeys>, into route: inout Route) {
         route.sidecars = SidecarRule(
-            metadata: section.metadata, extensions: extensions(section, \.extensions), wait: section.wait)
+            metadata: section.sidecarsMetadata, extensions: extensions(section, \.sidecarsExtensions),
+            wait: section.sidecarsWait)
         guard !route.sidecars.extensions.isEmpty else { return }
-        let place = section.position(\.extensions)
+        let place = section.position(\.sidecarsExtensions)
         if route.match.extensions.isEmpty, route.validate.extensions?.isEmpty ?? true {
             report(
                 place,
@@ -226,11 +228,11 @@ extension SettingsReader {
         }
     }
 
-    private mutating func readManifest(_ section: Section<ManifestKeys>, into route: inout Route) {
-        guard let format = ManifestRule.Format(rawValue: section.format) else { return }
-        route.manifest = ManifestRule(format: format, algorithm: section.hash)
+    private mutating func readManifest(_ section: Section<RouteKeys>, into route: inout Route) {
+        guard let format = ManifestRule.Format(rawValue: section.manifestFormat) else { return }
+        route.manifest = ManifestRule(format: format, algorithm: section.manifestHash)
         if route.unit != .folder {
-            report(section.position(\.format), "'manifest' lists the files of a unit: it needs 'unit: folder'")
+            report(section.position(\.manifestFormat), "'manifest' lists the files of a unit: it needs 'unit: folder'")
         }
     }
 

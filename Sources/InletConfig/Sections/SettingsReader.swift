@@ -26,13 +26,13 @@ struct SettingsReader {
         file = Section(.all, values.section(root, ConfigKeys.all.specs, label: ""))
         var settings = Settings(
             stateDirectory: file.stateDirectory ?? defaults.stateDirectory, workers: file.workers,
-            shutdownGrace: file.shutdownTimeout, log: log(file.log), queueWarning: file.limits.queueWarning,
+            shutdownGrace: file.shutdownTimeout, log: log(), queueWarning: file.limits.queueWarning,
             destinations: destinations())
         settings.landlock = file.landlock
         settings.tlsKeyLog = file.tlsKeyLog
         settings.queueLimit = QueueLimit(files: file.limits.queueMaxFiles, bytes: file.limits.queueMaxBytes)
-        settings.journalBackup = journalBackup(file.journalBackup)
-        settings.historyAfter = historyAfter(file.journalHistory)
+        settings.journalBackup = journalBackup()
+        settings.historyAfter = historyAfter()
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         checkStorages(settings.destinations)
         settings.bandwidth = bandwidth(settings.destinations)
@@ -41,39 +41,39 @@ struct SettingsReader {
         settings.routes = routes()
         settings.notify = notifications(of: settings.routes)
         settings.ping = ping()
-        settings.dashboard = dashboard(file.dashboard)
+        settings.dashboard = dashboard()
         checkFolders(settings)
         checkVolumes(settings)
         return settings
     }
 
-    private mutating func log(_ section: Section<LogKeys>) -> LogSettings {
-        let output = section.output
+    private mutating func log() -> LogSettings {
+        let output = file.logOutput
         let isStream = LogSettings.streams.contains(output)
-        if let size = section.maxSize, size < Self.smallestLog {
-            report(section.position(\.maxSize), "'max_size' must be 64KiB or more, or off: a line must fit")
+        if let size = file.logMaxSize, size < Self.smallestLog {
+            report(file.position(\.logMaxSize), "'max_size' must be 64KiB or more, or off: a line must fit")
         }
         return LogSettings(
-            level: section.level,
-            output: isStream ? output : values.interpolation.paths.resolve(output)?.string ?? output,
-            format: section.format, maxSize: section.maxSize, keep: section.keep)
+            level: file.logLevel,
+            output: isStream ? output : values.interpolation.resolve(output)?.string ?? output,
+            format: file.logFormat, maxSize: file.logMaxSize, keep: file.logKeep)
     }
 
     private static let smallestLog: Int64 = 64 << 10
 
-    private mutating func journalBackup(_ section: Section<JournalBackupKeys>) -> BackupRule? {
-        guard let every = section.every else { return nil }
+    private mutating func journalBackup() -> BackupRule? {
+        guard let every = file.journalBackupEvery else { return nil }
         if every < .seconds(60) {
-            report(section.position(\.every), "a backup reads the whole journal: every minute (1m) at most")
+            report(file.position(\.journalBackupEvery), "a backup reads the whole journal: every minute (1m) at most")
         }
-        return BackupRule(every: every, keep: section.keep)
+        return BackupRule(every: every, keep: file.journalBackupKeep)
     }
 
-    private mutating func historyAfter(_ section: Section<JournalHistoryKeys>) -> Duration? {
-        if let after = section.after, after < .seconds(1) {
-            report(section.position(\.after), "a file is there for a second (1s) at least")
+    private mutating func historyAfter() -> Duration? {
+        if let after = file.journalHistoryAfter, after < .seconds(1) {
+            report(file.position(\.journalHistoryAfter), "a file is there for a second (1s) at least")
         }
-        return section.after
+        return file.journalHistoryAfter
     }
 
     // MARK: - For all sections
@@ -112,7 +112,7 @@ struct SettingsReader {
             return try make(text)
         } catch {
             if case .scalar(let written, _) = node.content, written == text {
-                report(values.place.position(of: node, offset: error.offset), error.message)
+                report(values.source.position(of: node, offset: error.offset), error.message)
             } else {
                 // The parser's words could quote what was filled in.
                 report(node.position, "with ${…} filled in, this cannot be understood")

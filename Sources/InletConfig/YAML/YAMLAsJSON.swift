@@ -12,10 +12,9 @@ package struct YAMLAsJSON {
     /// - Parameter file: the name for errors.
     /// - Throws: what is wrong first, with its place; nothing of it is known beyond that.
     package static func convert(_ bytes: [UInt8], file: FilePath) throws(ConfigError) -> [UInt8] {
-        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         var writer = YAMLAsJSON()
         do throws(Problem) {
-            return try writer.convert(text)
+            return try writer.convert(SourceText.withoutMark(bytes))
         } catch {
             let place = error.position
             throw ConfigError(
@@ -25,22 +24,15 @@ package struct YAMLAsJSON {
 
     private mutating func convert(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
         let events = try YAMLEvents(bytes)
-        _ = try events.next()
-        guard case .documentStart = try events.next().kind else { return Array("null".utf8) }
-        try value(try events.next(), events, depth: 1)
-        _ = try events.next()
-        let end = try events.next()
-        guard case .streamEnd = end.kind else {
-            throw Problem(end.start, "a second document begins here; one document is taken")
-        }
+        guard let first = try events.begin() else { return Array("null".utf8) }
+        try value(first, events, depth: 1)
+        try events.end("one document is taken")
         return json
     }
 
     private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents, depth: Int) throws(Problem) {
-        if depth > YAMLDocument.maximumDepth {
-            throw Problem(event.start, "values are nested deeper than \(YAMLDocument.maximumDepth) levels")
-        }
-        try Self.check(event)
+        try YAMLDocument.check(depth: depth, at: event.start)
+        if let refusal = event.refusals("here").first { throw refusal }
         switch event.kind {
         case .scalar(let text, .plain): json += Self.plain(text).utf8
         case .scalar(let text, _): json += JSONString.quote(text).utf8
@@ -69,7 +61,7 @@ package struct YAMLAsJSON {
         while true {
             let key = try events.next()
             if case .mappingEnd = key.kind { break }
-            try Self.check(key)
+            if let refusal = key.refusals("here").first { throw refusal }
             guard case .scalar(let name, let style) = key.kind else {
                 throw Problem(key.start, "a key must be a plain word")
             }
@@ -86,21 +78,11 @@ package struct YAMLAsJSON {
         json.append(UInt8(ascii: "}"))
     }
 
-    private static func check(_ event: YAMLEvent) throws(Problem) {
-        if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
-        if event.anchor != nil {
-            throw Problem(event.start, "anchors are not supported here; put text that begins with '&' in quotes")
-        }
-        if case .alias = event.kind {
-            throw Problem(event.start, "aliases are not supported here; put text that begins with '*' in quotes")
-        }
-    }
-
     // MARK: - Words without quotes
 
     private static func plain(_ text: String) -> String {
         switch text {
-        case "", "~", "null", "Null", "NULL": "null"
+        case _ where YAMLNode.nullWords.contains(text): "null"
         case "true", "True", "TRUE": "true"
         case "false", "False", "FALSE": "false"
         default: number(text) ?? JSONString.quote(text)

@@ -23,15 +23,9 @@ struct YAMLDocument {
     private init(events: YAMLEvents) { self.events = events }
 
     private mutating func read() throws(Problem) -> YAMLNode {
-        _ = try events.next()
-        let first = try events.next()
-        guard case .documentStart = first.kind else { throw Self.empty }
-        let root = try node(from: try events.next(), depth: 1)
-        _ = try events.next()
-        let last = try events.next()
-        guard case .streamEnd = last.kind else {
-            throw Problem(last.start, "a second document begins here; a configuration is one document")
-        }
+        guard let first = try events.begin() else { throw Self.empty }
+        let root = try node(from: first, depth: 1)
+        try events.end("a configuration is one document")
         if root.isNull { throw Self.empty }
         return root
     }
@@ -41,9 +35,7 @@ struct YAMLDocument {
 
     /// The node that `event` begins; its anchor can be used only behind its end.
     private mutating func node(from event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
-        if depth > Self.maximumDepth {
-            throw Problem(event.start, "values are nested deeper than \(Self.maximumDepth) levels")
-        }
+        try Self.check(depth: depth, at: event.start)
         if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
         if let anchor = event.anchor { openAnchors.insert(anchor) }
         let node = try content(of: event, depth: depth)
@@ -88,11 +80,15 @@ struct YAMLDocument {
 
     private mutating func mapping(at start: SourcePosition, depth: Int) throws(Problem) -> YAMLNode {
         try count(1, at: start)
-        var entries = MappingEntries()
+        var own: [YAMLNode.Entry] = []
+        var lines: [String: Int] = [:]
+        var merged: [YAMLNode.Entry] = []
         while true {
             let event = try events.next()
             if case .mappingEnd = event.kind {
-                let all = entries.merged()
+                // Own keys win over merged ones, the first merged over later ones.
+                var known = Set(lines.keys)
+                let all = own + merged.filter { known.insert($0.key).inserted }
                 let size = all.reduce(1) { $0 + $1.value.size + 1 }
                 return YAMLNode(content: .mapping(all), position: start, lastLine: event.end.line, size: size)
             }
@@ -102,10 +98,34 @@ struct YAMLDocument {
             }
             let value = try node(from: try events.next(), depth: depth + 1)
             if name == "<<", style == .plain {
-                try entries.merge(value)
+                merged += try Self.merged(value)
+            } else if let line = lines[name] {
+                let shown = Quotation.of(name)
+                throw Problem(key.position, "key \(shown) is given twice; it is already on line \(line)")
             } else {
-                try entries.add(YAMLNode.Entry(key: name, keyPosition: key.position, value: value))
+                lines[name] = key.position.line
+                own.append(YAMLNode.Entry(key: name, keyPosition: key.position, value: value))
             }
+        }
+    }
+
+    /// The entries of what stands behind `<<`.
+    private static func merged(_ value: YAMLNode) throws(Problem) -> [YAMLNode.Entry] {
+        let sources = if case .sequence(let items) = value.content { items } else { [value] }
+        var entries: [YAMLNode.Entry] = []
+        for source in sources {
+            guard case .mapping(let found) = source.content else {
+                throw Problem(
+                    source.position, "'<<' merges a mapping or a list of mappings, not \(source.kindName)")
+            }
+            entries += found
+        }
+        return entries
+    }
+
+    static func check(depth: Int, at position: SourcePosition) throws(Problem) {
+        if depth > maximumDepth {
+            throw Problem(position, "values are nested deeper than \(maximumDepth) levels")
         }
     }
 
@@ -125,45 +145,6 @@ struct YAMLDocument {
         if nodes > Self.maximumNodes {
             throw Problem(position, "more than \(Self.maximumNodes) values, aliases counted; the file is too large")
         }
-    }
-}
-
-/// A mapping's entries while they are read: own keys win over merged ones, the first merged over later ones.
-private struct MappingEntries {
-    private var own: [YAMLNode.Entry] = []
-    private var lines: [String: Int] = [:]
-    private var sources: [[YAMLNode.Entry]] = []
-
-    mutating func add(_ entry: YAMLNode.Entry) throws(Problem) {
-        if let line = lines[entry.key] {
-            let name = Quotation.of(entry.key)
-            throw Problem(entry.keyPosition, "key \(name) is given twice; it is already on line \(line)")
-        }
-        lines[entry.key] = entry.keyPosition.line
-        own.append(entry)
-    }
-
-    mutating func merge(_ value: YAMLNode) throws(Problem) {
-        switch value.content {
-        case .mapping(let entries): sources.append(entries)
-        case .sequence(let items):
-            for item in items {
-                guard case .mapping(let entries) = item.content else { throw Self.refusal(item) }
-                sources.append(entries)
-            }
-        case .scalar: throw Self.refusal(value)
-        }
-    }
-
-    func merged() -> [YAMLNode.Entry] {
-        var all = own
-        var known = Set(lines.keys)
-        for entry in sources.joined() where known.insert(entry.key).inserted { all.append(entry) }
-        return all
-    }
-
-    private static func refusal(_ node: YAMLNode) -> Problem {
-        Problem(node.position, "'<<' merges a mapping or a list of mappings, not \(node.kindName)")
     }
 }
 
@@ -198,9 +179,12 @@ struct YAMLNode: Sendable {
     /// How many values this one holds, itself and keys included.
     var size: Int
 
+    /// What stands for nothing, without quotes.
+    static let nullWords = ["", "~", "null", "Null", "NULL"]
+
     /// `key:` with nothing behind it, `~` or `null`.
     var isNull: Bool {
-        if case .scalar(let text, .plain) = content { ["", "~", "null", "Null", "NULL"].contains(text) } else { false }
+        if case .scalar(let text, .plain) = content { Self.nullWords.contains(text) } else { false }
     }
 
     var items: [YAMLNode] {

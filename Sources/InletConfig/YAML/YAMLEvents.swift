@@ -24,6 +24,23 @@ struct YAMLEvent {
     var end: SourcePosition
 
     static let tagRefusal = "tags such as !!str are not supported; quote text instead"
+
+    /// What is refused of data that somebody drops beside the agent: tags, anchors and aliases.
+    ///
+    /// - Parameter place: "here", "in a sidecar".
+    func refusals(_ place: String) -> [Problem] {
+        var found: [Problem] = []
+        if tag != nil { found.append(Problem(start, Self.tagRefusal)) }
+        if anchor != nil {
+            found.append(
+                Problem(start, "anchors are not supported \(place); put text that begins with '&' in quotes"))
+        }
+        if case .alias = kind {
+            found.append(
+                Problem(start, "aliases are not supported \(place); put text that begins with '*' in quotes"))
+        }
+        return found
+    }
 }
 
 /// The one owner of a libyaml parser and of the bytes it reads.
@@ -53,6 +70,24 @@ final class YAMLEvents {
         yaml_parser_delete(parser)
         parser.deallocate()
         input.deallocate()
+    }
+
+    /// The first event of the document; nil where the text has none.
+    func begin() throws(Problem) -> YAMLEvent? {
+        _ = try next()
+        guard case .documentStart = try next().kind else { return nil }
+        return try next()
+    }
+
+    /// Makes sure that nothing follows the document, of which all has been read.
+    ///
+    /// - Parameter rule: what is wrong with more.
+    func end(_ rule: String) throws(Problem) {
+        _ = try next()
+        let last = try next()
+        guard case .streamEnd = last.kind else {
+            throw Problem(last.start, "a second document begins here; \(rule)")
+        }
     }
 
     /// The next event; not to be called after `.streamEnd` or a throw.

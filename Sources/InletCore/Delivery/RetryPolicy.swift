@@ -9,8 +9,9 @@ package struct RetryPolicy: Sendable, Hashable {
     package var expire: Duration?
 
     package init(
-        attempts: Int = RetryKeys.all.attempts.standard, backoff: Duration = RetryKeys.all.backoff.standard,
-        maxBackoff: Duration = RetryKeys.all.maxBackoff.standard, expire: Duration? = RetryKeys.all.expire.standard
+        attempts: Int = RouteKeys.all.retryAttempts.standard, backoff: Duration = RouteKeys.all.retryBackoff.standard,
+        maxBackoff: Duration = RouteKeys.all.retryMaxBackoff.standard,
+        expire: Duration? = RouteKeys.all.retryExpire.standard
     ) {
         self.attempts = attempts
         self.backoff = backoff

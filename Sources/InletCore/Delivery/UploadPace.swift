@@ -82,7 +82,7 @@ package struct UploadPace: Sendable {
     package mutating func end(_ body: Body, bytes: Int64?, wanted: Int, at now: Duration) {
         let now = advance(now)
         running = max(0, running - 1)
-        guard let bytes else { return failed(now) }
+        guard let bytes else { return giveUpRound(now) }
         round.end(Double(bytes), from: body.began, at: now, crowding: crowding, running: running, wanted: wanted)
         if round.isOver { judge(now) }
     }
@@ -110,7 +110,7 @@ extension UploadPace {
     private mutating func judge(_ now: Double) {
         let ended = round
         rate = ended.rate
-        guard ended.crowd >= 0.8 * Double(limit) else { return notFilled(now) }
+        guard ended.crowd >= 0.8 * Double(limit) else { return giveUpRound(now) }
         switch phase {
         case .measuring: search(ended)
         case .climbing(let from, let base): climbed(from, base, ended, now)
@@ -127,17 +127,9 @@ extension UploadPace {
         }
     }
 
-    /// A rung that is only tried may be what bodies fail of, and no round would ever end there.
-    private mutating func failed(_ now: Double) {
-        switch phase {
-        case .climbing(let from, let base), .confirming(let from, let base, _):
-            rest(at: from, since: now, goodput: base)
-        default: next(to: rung)
-        }
-    }
-
-    /// There were too few bodies to fill the rung: nothing is learnt of it.
-    private mutating func notFilled(_ now: Double) {
+    /// Nothing is learnt of the rung: there were too few bodies to fill it, or one failed. A rung that is only tried may be what
+    /// bodies fail of, and no round would ever end there.
+    private mutating func giveUpRound(_ now: Double) {
         switch phase {
         case .climbing(let from, let base), .confirming(let from, let base, _):
             rest(at: from, since: now, goodput: base)

@@ -10,7 +10,7 @@ package struct PollBook: Sendable {
     package enum Times: Sendable, Hashable {
         case always
         case never
-        /// Nobody knows until it was seen: on shares it depends on the server.
+        /// Unknown until it is observed: on shares it depends on the server.
         case whenSeen
     }
 
@@ -69,7 +69,7 @@ package struct PollBook: Sendable {
         if look.modified != modified { renew(directory, modified, now) }
     }
 
-    /// Others tell of what happens in the folder from now on: all files in it are looked at once more, then it is forgotten.
+    /// Events report the folder's changes from now on: all its files are looked at once more, then it is forgotten.
     package mutating func leave(_ directory: FilePath) {
         guard looks[directory] != nil else { return }
         looks[directory]?.isKnown = false

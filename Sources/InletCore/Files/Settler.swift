@@ -35,13 +35,18 @@ package struct Settler: Sendable {
     private static let longestBusyWait = Duration.seconds(5)
     /// A file of other machines that is older than this has been left alone, whatever their clocks are worth.
     private static let foreignDoubt = Duration.seconds(3600)
+    /// A clock that is merely drawn nearer (adjtime(3)) is not put forward.
+    private static let leastStep = Duration.seconds(1)
 
     let settle: Duration
     let places: Places
     var entries: [FilePath: Entry] = [:]
     private var queue: Heap<Turn> = []
     private var turns: UInt64 = 0
-    var steps = ClockSteps()
+    /// The last moment, by both clocks.
+    private var lastMoment: (now: ContinuousClock.Instant, wall: WallTime)?
+    /// When the wall clock was put forward.
+    private var clockStep: ContinuousClock.Instant?
     /// Of `entries`, those that have no place.
     var stuck = 0
     package var stuckFolders: StuckFolders
@@ -55,8 +60,20 @@ package struct Settler: Sendable {
         stuckFolders = StuckFolders(limit: places.folders)
     }
 
-    /// Notices that the wall clock was put forward; every call of `judge` does so too.
-    package mutating func note(_ now: ContinuousClock.Instant, wall: WallTime) { steps.note(now, wall) }
+    /// Notices that the wall clock was put forward: files that were written just before look old by it then. A machine without
+    /// a clock of its own begins in the past, and is put right while files arrive. Every call of `judge` does so too.
+    ///
+    /// - Parameter now: not before that of the last call.
+    package mutating func note(_ now: ContinuousClock.Instant, wall: WallTime) {
+        if let last = lastMoment, wall - last.wall > last.now.duration(to: now) + Self.leastStep { clockStep = now }
+        lastMoment = (now, wall)
+    }
+
+    /// Whether a file that is `age` old by the wall clock is that old indeed: all that was written before the clock was put
+    /// forward has become so by now, as it was noticed that long ago.
+    private func isTrue(age: Duration, at now: ContinuousClock.Instant) -> Bool {
+        clockStep.map { $0.duration(to: now) >= age } ?? true
+    }
 
     /// Files that are not complete, as far as they are known.
     package var count: Int { entries.count + stuckFolders.left }
@@ -133,7 +150,7 @@ package struct Settler: Sendable {
     package mutating func judge(
         _ path: FilePath, _ look: Look, isForeign: Bool = false, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Verdict {
-        steps.note(now, wall)
+        note(now, wall: wall)
         guard var entry = entries[path] else {
             dropStaleTurns()
             return .dropped
@@ -178,7 +195,7 @@ package struct Settler: Sendable {
         _ look: Look, settle: Duration?, isForeign: Bool, at now: ContinuousClock.Instant, wall: WallTime
     ) -> FileIdentity? {
         guard case .file(let identity, busy: false, let quiet, _) = look else { return nil }
-        steps.note(now, wall)
+        note(now, wall: wall)
         return remainingWait(identity, quiet ?? settle ?? self.settle, now, isForeign, now, wall) == nil
             ? identity : nil
     }
@@ -192,7 +209,7 @@ package struct Settler: Sendable {
     ) -> Duration? {
         let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
         let isTrusted =
-            age >= .zero && steps.areTrue(for: quiet, at: now) && (!isForeign || age >= Self.foreignDoubt)
+            age >= .zero && isTrue(age: quiet, at: now) && (!isForeign || age >= Self.foreignDoubt)
         let bySight = quiet - since.duration(to: now)
         let wait = isTrusted ? min(bySight, quiet - age) : bySight
         // A first look is not yet two looks, whatever the settle time.
@@ -385,8 +402,7 @@ extension Settler.Entry {
     }
 }
 
-/// Which of the files that are not complete have kept a person waiting for so long that he should hear why. Each is told of
-/// once, and none is given up for it.
+/// Finds files that have been incomplete for so long that a person should know why. Each is reported once; none is given up.
 package struct UnsettledWatch: Sendable {
     private let after: Duration
     private var told: Set<FilePath> = []

@@ -25,7 +25,7 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
 
     /// When it opens or closes next.
     package func nextChange(after time: WallTime) -> WallTime? {
-        WallSearch.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
+        ZoneClock.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
     }
 
     /// For how long it has been closed; 0 while it is open. Of a window that opens once a week or more often.
@@ -39,6 +39,21 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
             if let last { return time - last }
         }
         return .seconds(8 * 86_400)
+    }
+
+    /// How much of its time to live a delivery has left when it is put back because its window is closed; 0 or less when it is
+    /// over. All in milliseconds.
+    ///
+    /// The time does not count in which its window was closed and nobody had looked: all workers were busy. The clock may have
+    /// stood in that time itself, so that no more than the whole life is given back.
+    /// - Parameters:
+    ///   - life: all that its route gives it.
+    ///   - expiry: when its time ends, on the destination's expiry clock.
+    ///   - uptime: that clock now.
+    package static func timeLeft(of life: Int64, until expiry: Int64, at uptime: Int64, closedFor closed: Duration)
+        -> Int64
+    {
+        min(life, expiry - uptime + closed.milliseconds)
     }
 
     private func isOpen(_ local: LocalTime) -> Bool { span.contains(local.day, minute: local.minute) }
@@ -127,8 +142,8 @@ extension LocalTime {
     var minute: Int { Int(millisecondOfDay / 60_000) }
 }
 
-/// Finds out when something changes that follows the clock on the wall of a zone.
-enum WallSearch {
+// When something changes that follows the clock on the wall of a zone.
+extension ZoneClock {
     /// Two weeks and a bit: what happens once a week is in it, even where the clocks skip its hour once.
     private static let horizon = Duration.seconds(16 * 86_400)
 
@@ -139,15 +154,15 @@ enum WallSearch {
     static func nextChange<Value: Equatable>(
         after start: WallTime, zone: String?, boundaries: Set<Int>, _ value: (LocalTime) -> Value
     ) -> WallTime? {
-        let first = value(ZoneClock.local(start, zone: zone))
+        let first = value(local(start, zone: zone))
         var time = start
         while time < start + horizon {
-            let here = ZoneClock.local(time, zone: zone)
+            let here = local(time, zone: zone)
             var next = time + step(from: here, boundaries)
-            if ZoneClock.local(next, zone: zone).offset != here.offset {
+            if local(next, zone: zone).offset != here.offset {
                 next = shift(after: time, before: next, from: here.offset, zone)
             }
-            if value(ZoneClock.local(next, zone: zone)) != first { return next }
+            if value(local(next, zone: zone)) != first { return next }
             time = next
         }
         return nil
@@ -170,29 +185,9 @@ enum WallSearch {
         var (low, high) = (low.milliseconds, high.milliseconds)
         while high - low > 1 {
             let middle = low + (high - low) / 2
-            let isBefore = ZoneClock.local(WallTime(milliseconds: middle), zone: zone).offset == offset
+            let isBefore = local(WallTime(milliseconds: middle), zone: zone).offset == offset
             if isBefore { low = middle } else { high = middle }
         }
         return WallTime(milliseconds: high)
     }
-}
-
-/// How much of its time to live a delivery has left when it is put back because its window is closed. In milliseconds.
-package struct WindowLife: Sendable {
-    /// All that its route gives it.
-    package var life: Int64
-    /// When its time ends, on the destination's expiry clock.
-    package var expiry: Int64
-    /// That clock now.
-    package var uptime: Int64
-
-    package init(life: Int64, expiry: Int64, uptime: Int64) {
-        self.life = life
-        self.expiry = expiry
-        self.uptime = uptime
-    }
-
-    /// What is left without the time in which its window was closed and nobody had looked: all workers were busy. The clock may
-    /// have stood in that time itself, so that no more than the whole life is given back; 0 or less when it is over.
-    package func left(closedFor closed: Duration) -> Int64 { min(life, expiry - uptime + closed.milliseconds) }
 }

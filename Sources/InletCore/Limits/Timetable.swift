@@ -54,7 +54,7 @@ package struct Timetable: Sendable, Equatable {
     package func nextChange(after time: WallTime) -> WallTime? {
         if entries.isEmpty { return nil }
         let boundaries = Set(entries.flatMap { [$0.span.from, $0.span.to] })
-        return WallSearch.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
+        return ZoneClock.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
     }
 
     private func rate(_ local: LocalTime) -> Int64? { rate(local.day, minute: local.minute) }
@@ -120,10 +120,5 @@ package struct BandwidthLimits: Sendable, Equatable {
     }
 }
 
-/// Where the rates that hold are set. The agent does not know who keeps them.
-package struct BandwidthValve: Sendable {
-    /// Takes a rate (nil = no limit, 0 = nothing is sent) and its destination (nil = all together). Must not block.
-    package var set: @Sendable (Int64?, String?) -> Void
-
-    package init(set: @escaping @Sendable (Int64?, String?) -> Void = { _, _ in }) { self.set = set }
-}
+/// Applies a rate (nil = no limit, 0 = nothing is sent) to a destination, or with nil to all together. Must not block.
+package typealias BandwidthValve = @Sendable (_ rate: Int64?, _ destination: String?) -> Void

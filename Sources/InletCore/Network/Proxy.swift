@@ -31,7 +31,7 @@ package struct ProxySettings: Sendable, Hashable {
             }
             return
         }
-        do throws(ProxyServer.Fault) {
+        do throws(PatternError) {
             server = try ProxyServer(text, usualPort: false)
         } catch {
             throw Fault(key: "url", message: error.message)
@@ -67,12 +67,6 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         case socks5h
     }
 
-    /// Why a text names no proxy.
-    package struct Fault: Error, Sendable, Equatable {
-        /// Continues "`url` …", with what to write instead; quotes nothing that could be a password.
-        package var message: String
-    }
-
     package var scheme: Scheme
     /// Lower case; an IPv6 address without brackets.
     package var host: String
@@ -80,11 +74,12 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package var user: String?
     package var password: Secret?
 
-    /// Reads `http://user:password@host:port`; without a scheme it is http.
+    /// Reads `http://user:password@host:port`; without a scheme it is http. The message of an error continues "`url` …", with
+    /// what to write instead; it quotes nothing that could be a password.
     ///
     /// - Parameter usualPort: whether a port that is missing is the one that curl takes (1080; 443 for https). People
     ///   expect 80, 3128 or 8080 just as well, so that a configuration has to say it.
-    package init(_ text: String, usualPort: Bool) throws(Fault) {
+    package init(_ text: String, usualPort: Bool) throws(PatternError) {
         let marks = text.firstRange(of: "://")
         scheme = try Self.scheme(marks.map { text[..<$0.lowerBound] } ?? "http")
         var rest = text[(marks?.upperBound ?? text.startIndex)...].prefix { !"/?#".contains($0) }
@@ -94,7 +89,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         }
         let (name, number) = Self.parts(rest)
         guard !name.isEmpty, name.utf8.allSatisfy(Self.isHostByte), IPAddress(name) != nil || !name.contains(":") else {
-            throw Fault(message: "names no host; write for example http://proxy.example:3128")
+            throw PatternError(message: "names no host; write for example http://proxy.example:3128")
         }
         host = name.lowercased()
         if number == nil, usualPort {
@@ -102,24 +97,27 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         } else if let port = number.flatMap({ UInt16($0) }), port > 0 {
             self.port = port
         } else {
-            throw Fault(message: "names no port; write for example http://proxy.example:3128")
+            throw PatternError(message: "names no port; write for example http://proxy.example:3128")
         }
     }
 
     /// `http://proxy.example:3128`: without the login.
     package var description: String { "\(scheme.rawValue)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
-    private static func scheme(_ text: Substring) throws(Fault) -> Scheme {
+    private static func scheme(_ text: Substring) throws(PatternError) -> Scheme {
         if let scheme = Scheme(rawValue: text.lowercased()) { return scheme }
-        throw Fault(message: "has a scheme other than \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw PatternError(
+            message: "has a scheme other than \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
-    private static func login(_ text: Substring) throws(Fault) -> (String, Secret?) {
+    private static func login(_ text: Substring) throws(PatternError) -> (String, Secret?) {
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let user = decoded(halves.first ?? ""), !user.isEmpty,
             let password = halves.count == 2 ? decoded(halves[1]) : ""
-        else { throw Fault(message: "holds a user or password that is not percent-encoded (RFC 3986)") }
-        guard !user.contains(":") else { throw Fault(message: "holds a user with ':' in it (RFC 7617, section 2)") }
+        else { throw PatternError(message: "holds a user or password that is not percent-encoded (RFC 3986)") }
+        guard !user.contains(":") else {
+            throw PatternError(message: "holds a user with ':' in it (RFC 7617, section 2)")
+        }
         return (user, halves.count == 2 ? Secret(password) : nil)
     }
 
@@ -172,14 +170,8 @@ package enum ProxyChoice: Sendable, Hashable {
 
 /// Which requests go through which proxy: decided here, and not by what libcurl finds in the environment.
 package struct ProxyRules: Sendable, Hashable {
-    private enum Way: Sendable, Hashable {
-        case direct(why: String)
-        case server(ProxyServer, why: String)
-        case unusable(String)
-    }
-
-    private var plain: Way
-    private var secure: Way
+    private var plain: ProxyChoice
+    private var secure: ProxyChoice
     private var exceptions: ProxyExceptions
     /// What the exceptions are called where they were found.
     private var list: String
@@ -195,7 +187,7 @@ package struct ProxyRules: Sendable, Hashable {
     package init(_ settings: ProxySettings, isOwn: Bool) {
         let place = isOwn ? "'proxy' of the destination" : "'proxy' of the configuration"
         self.init(
-            settings.server.map { .server($0, why: "by \(place)") } ?? .direct(why: "\(place) is off"),
+            settings.server.map { .by($0, why: "by \(place)") } ?? .direct(why: "\(place) is off"),
             settings.exceptions, list: "no_proxy", takesLoopback: isOwn)
     }
 
@@ -206,10 +198,10 @@ package struct ProxyRules: Sendable, Hashable {
             for name in names { if let text = variable(name), !text.isEmpty { return (name, text) } }
             return nil
         }
-        func way(_ names: [String]) -> Way {
+        func way(_ names: [String]) -> ProxyChoice {
             guard let (name, text) = first(names) else { return .direct(why: "no proxy is set") }
-            do throws(ProxyServer.Fault) {
-                return .server(try ProxyServer(text, usualPort: true), why: "by \(name)")
+            do throws(PatternError) {
+                return .by(try ProxyServer(text, usualPort: true), why: "by \(name)")
             } catch {
                 return .unusable(
                     "the environment's \(name) \(error.message); correct it, or set 'proxy' in the configuration")
@@ -223,7 +215,8 @@ package struct ProxyRules: Sendable, Hashable {
     }
 
     private init(
-        _ way: Way, _ exceptions: ProxyExceptions = .none, list: String = "no_proxy", takesLoopback: Bool = false
+        _ way: ProxyChoice, _ exceptions: ProxyExceptions = .none, list: String = "no_proxy",
+        takesLoopback: Bool = false
     ) {
         plain = way
         secure = way
@@ -232,7 +225,7 @@ package struct ProxyRules: Sendable, Hashable {
         self.takesLoopback = takesLoopback
     }
 
-    /// Whether any request at all would go through a proxy, or fail for one that cannot be used.
+    /// Whether any request goes through a proxy, or fails because its proxy cannot be used.
     package var areSet: Bool {
         [plain, secure].contains { if case .direct = $0 { false } else { true } }
     }
@@ -244,14 +237,10 @@ package struct ProxyRules: Sendable, Hashable {
     ///   - host: lower case; an IPv6 address without brackets.
     package func choice(scheme: String, host: String, port: UInt16) -> ProxyChoice {
         let way = scheme == "https" ? secure : plain
-        if case .direct(let why) = way { return .direct(why: why) }
+        if case .direct = way { return way }
         if !takesLoopback, Self.isLoopback(host) { return .direct(why: "this machine's own addresses need no proxy") }
         if let entry = exceptions.entry(for: host, port: port) { return .direct(why: "'\(entry)' of \(list)") }
-        switch way {
-        case .direct(let why): return .direct(why: why)
-        case .server(let server, let why): return .by(server, why: why)
-        case .unusable(let why): return .unusable(why)
-        }
+        return way
     }
 
     private static func isLoopback(_ host: String) -> Bool {

@@ -43,7 +43,7 @@ package struct CaptureTime: Hashable, Sendable {
     package var display: String {
         let reading = WallTime(milliseconds: wall).rfc3339
         guard let offset, offset != 0 else { return offset == nil ? String(reading.dropLast()) : reading }
-        return reading.dropLast() + DateField.text(UInt8(ascii: "x"), 3, LocalTime(wall: wall, offset: offset))
+        return reading.dropLast() + DatePattern.text(UInt8(ascii: "x"), 3, LocalTime(wall: wall, offset: offset))
     }
 }
 

@@ -1,14 +1,7 @@
 package import SystemPackage
 
 /// A companion that is there with its file.
-package struct FoundCompanion: Sendable {
-    package var companion: Companion
-    package var arrival: Arrival
-
-    package init(companion: Companion, arrival: Arrival) {
-        (self.companion, self.arrival) = (companion, arrival)
-    }
-}
+package typealias FoundCompanion = (companion: Companion, arrival: Arrival)
 
 /// What a new file is among those that it belongs together with.
 package enum CompanionStatus: Sendable {
@@ -243,7 +236,7 @@ package struct CompanionRule: Sendable {
             let companion = Arrival(
                 root: arrival.root, path: candidate.path, identity: identity, volume: arrival.volume)
             if isComplete(companion, file.isBusy, route, at: now) {
-                found.append(FoundCompanion(companion: candidate, arrival: companion))
+                found.append((companion: candidate, arrival: companion))
             } else if candidate.kind == .marker {
                 return .unsettled
             } else {
@@ -335,10 +328,10 @@ extension Route {
             return Companion(path: path, kind: kind, ending: ending)
         }
         var result = wantsMarker ? [companion(.marker, name.bytes, Completion.fileEnding)] : []
-        if sidecars.metadata { result += SidecarNames.metadata.map { companion(.metadata, name.bytes, $0) } }
-        let stem = SidecarNames.stem(name, mainExtensions)
+        if sidecars.metadata { result += Self.metadataEndings.map { companion(.metadata, name.bytes, $0) } }
+        let stem = Self.stem(name, mainExtensions)
         for ending in sidecars.extensions {
-            let written = SidecarNames.cases(ending)
+            let written = Self.cases(ending)
             result += written.map { companion(.fullName, name.bytes, $0) }
             guard isMain(name, beside: ending) else { continue }
             result += written.map { companion(.sameStem, stem, $0) }.filter { $0.path != main }
@@ -357,6 +350,29 @@ extension Route {
         !mainExtensions.contains(ending) || !sidecars.extensions.contains { name.hasExtension($0) }
     }
 
+    private static let metadataEndings = ["yaml", "yml"]
+
+    /// An ending as it may be written: in lower and in upper case.
+    private static func cases(_ ending: String) -> [String] {
+        let upper = ending.uppercased()
+        return upper == ending ? [ending] : [ending, upper]
+    }
+
+    /// `name` without `.ending`; nil when it does not end so.
+    private static func head(_ name: [UInt8], _ ending: String) -> ArraySlice<UInt8>? {
+        let tail = Array(".\(ending)".utf8)
+        guard name.count > tail.count, name.suffix(tail.count).elementsEqual(tail) else { return nil }
+        return name.dropLast(tail.count)
+    }
+
+    /// `name` without the longest of `endings` that it has.
+    private static func stem(_ name: FileName, _ endings: [String]) -> ArraySlice<UInt8> {
+        guard let ending = endings.filter({ name.hasExtension($0) }).max(by: { $0.utf8.count < $1.utf8.count }) else {
+            return name.stem
+        }
+        return name.bytes.dropLast(ending.utf8.count + 1)
+    }
+
     /// The files to which `path` would belong: the full names first.
     fileprivate func belongings(of path: FilePath) -> [Belonging] {
         let folder = path.removingLastComponent()
@@ -368,18 +384,18 @@ extension Route {
             let main = folder.pushing(FilePath(bytes: Array(name)))
             if main != path { result.append(Belonging(main: main, companion: companion, route: self)) }
         }
-        if wantsMarker, let head = SidecarNames.head(bytes, Completion.fileEnding) {
+        if wantsMarker, let head = Self.head(bytes, Completion.fileEnding) {
             add(head, .marker, Completion.fileEnding)
         }
-        for ending in sidecars.metadata ? SidecarNames.metadata : [] {
-            if let head = SidecarNames.head(bytes, ending) { add(head, .metadata, ending) }
+        for ending in sidecars.metadata ? Self.metadataEndings : [] {
+            if let head = Self.head(bytes, ending) { add(head, .metadata, ending) }
         }
         for (ending, written) in sidecars.extensions.flatMap({ ending in
-            SidecarNames.cases(ending).map { (ending, $0) }
+            Self.cases(ending).map { (ending, $0) }
         }) {
-            guard let head = SidecarNames.head(bytes, written) else { continue }
+            guard let head = Self.head(bytes, written) else { continue }
             add(head, .fullName, written)
-            for main in mainExtensions.flatMap(SidecarNames.cases) {
+            for main in mainExtensions.flatMap(Self.cases) {
                 let name = Array(head) + Array(".\(main)".utf8)
                 if isMain(FileName(bytes: name), beside: ending) { add(name, .sameStem, written) }
             }
@@ -394,31 +410,5 @@ extension RouteTable {
         guard hasCompanions else { return [] }
         return routes.filter(\.hasCompanions).flatMap { $0.belongings(of: path) }
             .filter { route(for: $0.main, size: nil)?.name == $0.route.name }
-    }
-}
-
-/// How names are put together and taken apart.
-private enum SidecarNames {
-    static let metadata = ["yaml", "yml"]
-
-    /// An ending as it may be written: in lower and in upper case.
-    static func cases(_ ending: String) -> [String] {
-        let upper = ending.uppercased()
-        return upper == ending ? [ending] : [ending, upper]
-    }
-
-    /// `name` without `.ending`; nil when it does not end so.
-    static func head(_ name: [UInt8], _ ending: String) -> ArraySlice<UInt8>? {
-        let tail = Array(".\(ending)".utf8)
-        guard name.count > tail.count, name.suffix(tail.count).elementsEqual(tail) else { return nil }
-        return name.dropLast(tail.count)
-    }
-
-    /// `name` without the longest of `endings` that it has.
-    static func stem(_ name: FileName, _ endings: [String]) -> ArraySlice<UInt8> {
-        guard let ending = endings.filter({ name.hasExtension($0) }).max(by: { $0.utf8.count < $1.utf8.count }) else {
-            return name.stem
-        }
-        return name.bytes.dropLast(ending.utf8.count + 1)
     }
 }

@@ -1,13 +1,13 @@
 package import SystemPackage
 
-/// A pattern or template that cannot be understood.
+/// A text that cannot be understood: a pattern, a template, an address.
 package struct PatternError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// UTF-8 offset into the pattern's text where the trouble begins.
+    /// UTF-8 offset into the text where the trouble begins.
     package var offset: Int
     /// A sentence for a person; says what to write instead where that is known.
     package var message: String
 
-    package init(offset: Int, message: String) {
+    package init(offset: Int = 0, message: String) {
         self.offset = offset
         self.message = message
     }
@@ -100,7 +100,7 @@ enum GlobToken: Hashable, Sendable {
     case byte(UInt8)
     case anyByte
     case anyBytes
-    case oneOf(ByteSet)
+    case oneOf(Set<UInt8>)
 
     private func accepts(_ candidate: UInt8) -> Bool {
         switch self {
@@ -220,8 +220,8 @@ struct GlobParser {
         return bytes[index]
     }
 
-    private mutating func parseClass(openedAt start: Int) throws(PatternError) -> ByteSet {
-        var set = ByteSet()
+    private mutating func parseClass(openedAt start: Int) throws(PatternError) -> Set<UInt8> {
+        var set: Set<UInt8> = []
         var isInverted = false
         if index < bytes.count, bytes[index] == UInt8(ascii: "!") || bytes[index] == UInt8(ascii: "^") {
             isInverted = true
@@ -247,7 +247,7 @@ struct GlobParser {
             throw error(start, "'[' is not closed by ']'; for the character itself write '\\['")
         }
         index += 1
-        return isInverted ? set.inverted : set
+        return isInverted ? Set(UInt8.min ... .max).subtracting(set) : set
     }
 
     private mutating func parseClassMember() throws(PatternError) -> UInt8 {
@@ -263,7 +263,7 @@ struct GlobParser {
     }
 
     /// `[:digit:]` and its kin, in ASCII.
-    private mutating func parseNamedClass() throws(PatternError) -> ByteSet? {
+    private mutating func parseNamedClass() throws(PatternError) -> Set<UInt8>? {
         guard bytes[index...].starts(with: "[:".utf8) else { return nil }
         let rest = bytes[(index + 2)...]
         guard let colon = rest.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: ":]".utf8) else {
@@ -275,7 +275,7 @@ struct GlobParser {
                 index, "unknown class '[:\(name):]'; known: \(Self.namedClasses.keys.sorted().joined(separator: ", "))")
         }
         index = colon + 2
-        return ByteSet(members)
+        return Set((UInt8.min ... .max).filter(members))
     }
 
     private static let namedClasses: [String: @Sendable (UInt8) -> Bool] = [
@@ -295,54 +295,4 @@ struct GlobParser {
 
     private static func isLetter(_ byte: UInt8) -> Bool { (0x41...0x5A).contains(byte & 0xDF) }
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-}
-
-/// A set of byte values in 32 bytes, for the classes of a glob.
-struct ByteSet: Hashable, Sendable {
-    private var low: (UInt64, UInt64) = (0, 0)
-    private var high: (UInt64, UInt64) = (0, 0)
-
-    init() {}
-
-    init(_ members: (UInt8) -> Bool) {
-        for byte in UInt8.min ... .max where members(byte) { insert(byte) }
-    }
-
-    func contains(_ byte: UInt8) -> Bool {
-        let bit = UInt64(1) << UInt64(byte & 63)
-        return switch byte >> 6 {
-        case 0: low.0 & bit != 0
-        case 1: low.1 & bit != 0
-        case 2: high.0 & bit != 0
-        default: high.1 & bit != 0
-        }
-    }
-
-    mutating func insert(_ byte: UInt8) {
-        let bit = UInt64(1) << UInt64(byte & 63)
-        switch byte >> 6 {
-        case 0: low.0 |= bit
-        case 1: low.1 |= bit
-        case 2: high.0 |= bit
-        default: high.1 |= bit
-        }
-    }
-
-    mutating func formUnion(_ other: ByteSet) {
-        low = (low.0 | other.low.0, low.1 | other.low.1)
-        high = (high.0 | other.high.0, high.1 | other.high.1)
-    }
-
-    var inverted: ByteSet {
-        var result = ByteSet()
-        result.low = (~low.0, ~low.1)
-        result.high = (~high.0, ~high.1)
-        return result
-    }
-
-    static func == (left: ByteSet, right: ByteSet) -> Bool { left.low == right.low && left.high == right.high }
-
-    func hash(into hasher: inout Hasher) {
-        for word in [low.0, low.1, high.0, high.1] { hasher.combine(word) }
-    }
 }

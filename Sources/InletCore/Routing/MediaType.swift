@@ -121,8 +121,8 @@ package enum MediaType {
 package struct MediaTypePattern: Sendable, Hashable {
     /// As it was written.
     package let text: String
-    private let kind: [UInt8]
-    private let subtype: [UInt8]
+    private let kind: [GlobToken]
+    private let subtype: [GlobToken]
 
     package init(_ text: String) throws(PatternError) {
         let halves = text.lowercased().split(separator: "/", omittingEmptySubsequences: false)
@@ -136,15 +136,15 @@ package struct MediaTypePattern: Sendable, Hashable {
                 message: "a media type has only letters, digits, '*' and ! # $ & - ^ _ . + in its two parts")
         }
         self.text = text
-        kind = Self.registered(halves[0])
-        subtype = Self.registered(halves[1])
+        kind = Self.registered(halves[0]).map { $0 == UInt8(ascii: "*") ? .anyBytes : .byte($0) }
+        subtype = Self.registered(halves[1]).map { $0 == UInt8(ascii: "*") ? .anyBytes : .byte($0) }
     }
 
     package func matches(_ type: String) -> Bool {
         let halves = type.lowercased().split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2 else { return false }
-        return Self.matches(kind[...], Self.registered(halves[0])[...])
-            && Self.matches(subtype[...], Self.registered(halves[1])[...])
+        return GlobToken.match(kind, Self.registered(halves[0])[...])
+            && GlobToken.match(subtype, Self.registered(halves[1])[...])
     }
 
     private static func registered(_ half: Substring) -> [UInt8] {
@@ -160,34 +160,14 @@ package struct MediaTypePattern: Sendable, Hashable {
         default: "!#$&-^_.+*/".utf8.contains(byte)
         }
     }
-
-    /// Goes back to the last `*` only: that is enough for stars, and never slow.
-    private static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
-        var (at, place) = (pattern.startIndex, text.startIndex)
-        var star: (after: Int, place: Int)?
-        while place < text.endIndex {
-            if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
-                star = (at + 1, place)
-                at += 1
-            } else if at < pattern.endIndex, pattern[at] == text[place] {
-                (at, place) = (at + 1, place + 1)
-            } else if let last = star {
-                star = (last.after, last.place + 1)
-                (at, place) = (last.after, last.place + 1)
-            } else {
-                return false
-            }
-        }
-        return pattern[at...].allSatisfy { $0 == UInt8(ascii: "*") }
-    }
 }
 
-/// The first folder of a key, by what kind of file it is.
-package enum Category {
-    /// `images`, `videos`, `documents`, `models` or `audio`, and `uploads` for everything else. Case does not count.
-    package static func byExtension(_ ext: String) -> String { table[ext.lowercased()] ?? "uploads" }
+extension MediaType {
+    /// The first folder of a key, by what kind of file it is: `images`, `videos`, `documents`, `models` or `audio`, and
+    /// `uploads` for everything else. Case does not count.
+    package static func category(byExtension ext: String) -> String { categories[ext.lowercased()] ?? "uploads" }
 
-    private static let table: [String: String] = {
+    private static let categories: [String: String] = {
         var result: [String: String] = [:]
         for (category, extensions) in groups {
             for ext in extensions.split(whereSeparator: \.isWhitespace) { result[String(ext)] = category }

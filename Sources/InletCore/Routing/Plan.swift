@@ -128,11 +128,6 @@ package struct RouteTrace: Sendable, Hashable {
     /// The first condition of `match:` that did not hold, in words; nil = the route takes the file.
     package var mismatch: String?
 
-    package init(route: String, mismatch: String?) {
-        self.route = route
-        self.mismatch = mismatch
-    }
-
     package var isMatch: Bool { mismatch == nil }
 }
 

@@ -15,7 +15,7 @@ package struct Route: Sendable {
     package var name: String
     package var match: RouteMatch
     package var validate: Validation
-    /// nil = by extension (`Category.byExtension`).
+    /// nil = by extension (`MediaType.category`).
     package var category: String?
     package var key: KeyTemplate
     package var owner: String?
@@ -145,7 +145,7 @@ package struct ManifestRule: Sendable, Hashable, Codable {
     /// What is computed of every file as it is read from its folder.
     package var algorithm: Digest.Algorithm
 
-    package init(format: Format, algorithm: Digest.Algorithm = ManifestKeys.all.hash.standard) {
+    package init(format: Format, algorithm: Digest.Algorithm = RouteKeys.all.manifestHash.standard) {
         self.format = format
         self.algorithm = algorithm
     }
@@ -236,8 +236,8 @@ package struct SidecarRule: Sendable, Equatable {
     package var wait: Duration
 
     package init(
-        metadata: Bool = SidecarKeys.all.metadata.standard, extensions: [String] = [],
-        wait: Duration = SidecarKeys.all.wait.standard
+        metadata: Bool = RouteKeys.all.sidecarsMetadata.standard, extensions: [String] = [],
+        wait: Duration = RouteKeys.all.sidecarsWait.standard
     ) {
         self.metadata = metadata
         self.extensions = extensions

@@ -117,8 +117,12 @@ extension RouteMatch {
         if !extensions.isEmpty, !extensions.contains(where: { name.hasExtension($0) }) {
             return "\(name.extensionInWords) is not one of " + extensions.sorted().joined(separator: ", ")
         }
-        if let size, let minSize, size < minSize { return SizeText.under(size, minSize, "the minimum size") }
-        if let size, let maxSize, size > maxSize { return SizeText.over(size, maxSize, "the maximum size") }
+        if let size, let minSize, size < minSize {
+            return ByteText.comparison(size, "under", minSize, "the minimum size")
+        }
+        if let size, let maxSize, size > maxSize {
+            return ByteText.comparison(size, "over", maxSize, "the maximum size")
+        }
         guard let mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(mediaType) }) else {
             return nil
         }
@@ -145,9 +149,11 @@ extension Route {
             return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
         }
         if let least = validate.minSize, size < least {
-            return SizeText.under(size, least, "the minimum") + " of \(route)"
+            return ByteText.comparison(size, "under", least, "the minimum") + " of \(route)"
         }
-        if let most = validate.maxSize, size > most { return SizeText.over(size, most, "the limit") + " of \(route)" }
+        if let most = validate.maxSize, size > most {
+            return ByteText.comparison(size, "over", most, "the limit") + " of \(route)"
+        }
         guard let found = facts.mediaType, !validate.mediaTypes.isEmpty,
             !validate.mediaTypes.contains(where: { $0.matches(found) })
         else { return nil }
@@ -160,7 +166,7 @@ extension Route {
 
     fileprivate func plan(_ arrival: Arrival, _ facts: Facts, _ time: WallTime, _ zone: String?) -> Plan {
         let ext = FileName(arrival.path).plainExtension
-        let category = category ?? Category.byExtension(ext)
+        let category = category ?? MediaType.category(byExtension: ext)
         let fields = KeyFields(
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
             sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
@@ -205,13 +211,12 @@ extension FileName {
     }
 }
 
-/// "4.1 GiB is over the limit of 2 GiB"; to the byte where rounding would make both the same.
-private enum SizeText {
-    static func over(_ size: Int64, _ bound: Int64, _ what: String) -> String { compare(size, "over", bound, what) }
-    static func under(_ size: Int64, _ bound: Int64, _ what: String) -> String { compare(size, "under", bound, what) }
-
-    private static func compare(_ size: Int64, _ word: String, _ bound: Int64, _ what: String) -> String {
-        let (left, right) = (ByteText.format(size), ByteText.format(bound))
+extension ByteText {
+    /// "4.1 GiB is over the limit of 2 GiB"; to the byte where rounding would make both the same.
+    ///
+    /// - Parameter word: "over" or "under".
+    fileprivate static func comparison(_ size: Int64, _ word: String, _ bound: Int64, _ what: String) -> String {
+        let (left, right) = (format(size), format(bound))
         return left == right
             ? "\(size) bytes is \(word) \(what) of \(bound) bytes" : "\(left) is \(word) \(what) of \(right)"
     }

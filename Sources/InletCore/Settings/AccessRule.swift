@@ -17,3 +17,76 @@ package struct AccessRule: Sendable, Hashable {
         other.path.isWithin(path) && (mayWrite || !other.mayWrite)
     }
 }
+
+/// A program that the configuration names, with its arguments: what a process host starts, and nothing else.
+package struct CommandPattern: Sendable, Hashable {
+    /// The configured words. Those of `derive` may hold `DeriveRule.input` and `DeriveRule.output`, which stand for any path.
+    package var words: [String]
+    /// What the paths begin with that it is given, up to a slash; empty = any.
+    package var place: String
+
+    package init(_ words: [String], place: String = "") { (self.words, self.place) = (words, place) }
+
+    /// Whether files are named to it, in a folder made for each run.
+    package var hasPlaces: Bool { words.contains { Self.pieces(of: $0).count > 1 } }
+
+    /// Whether `arguments` is this command. A program without a path may be given by a whole one: whoever starts it looks for
+    /// it anew.
+    package func matches(_ arguments: [String]) -> Bool {
+        guard arguments.count == words.count, let word = words.first, let program = arguments.first else {
+            return false
+        }
+        let isNamed = program == word || !word.contains("/") && program.hasPrefix("/") && program.hasSuffix("/" + word)
+        return isNamed && zip(words, arguments).dropFirst().allSatisfy { matches($0, $1) }
+    }
+
+    private func matches(_ word: String, _ argument: String) -> Bool {
+        let pieces = Self.pieces(of: word)
+        guard pieces.count > 1, let first = pieces.first, let last = pieces.last else { return word == argument }
+        guard argument.hasPrefix(first) else { return false }
+        var rest = argument.dropFirst(first.count)
+        for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
+            // The place may hold the same letters.
+            let searched = rest.hasPrefix(place) ? rest.dropFirst(place.count) : rest
+            guard let found = searched.firstRange(of: piece), isPlain(rest[..<found.lowerBound]) else { return false }
+            rest = rest[found.upperBound...]
+        }
+        guard rest.hasSuffix(last) else { return false }
+        let path = rest.dropLast(last.count)
+        // By itself a path is nothing else, whatever its letters are; within a word a shell may read it.
+        let isAlone = pieces.count == 2 && first.isEmpty && last.isEmpty
+        return isAlone ? path.hasPrefix("/") && isBelow(path) : isPlain(path)
+    }
+
+    private func isPlain(_ path: Substring) -> Bool {
+        isBelow(path) && path.utf8.allSatisfy { $0 > 0x7F || $0.isLetterOrDigit || "/._-+,=@%~ ".utf8.contains($0) }
+    }
+
+    /// Within a shell's word a space begins another argument: there is none but in the place itself, which is configured.
+    private func isBelow(_ path: Substring) -> Bool {
+        guard !place.isEmpty else { return true }
+        guard path.hasPrefix(place) else { return false }
+        let rest = path.dropFirst(place.count)
+        return !rest.contains(" ") && !rest.split(separator: "/").contains("..")
+    }
+
+    /// What stands before, between and behind the two paths.
+    private static func pieces(of word: String) -> [Substring] {
+        var pieces: [Substring] = []
+        var rest = Substring(word)
+        while let next = [DeriveRule.input, DeriveRule.output].compactMap({ rest.firstRange(of: $0) })
+            .min(by: { $0.lowerBound < $1.lowerBound })
+        {
+            pieces.append(rest[..<next.lowerBound])
+            rest = rest[next.upperBound...]
+        }
+        return pieces + [rest]
+    }
+}
+
+extension UInt8 {
+    fileprivate var isLetterOrDigit: Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
+            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20)
+    }
+}

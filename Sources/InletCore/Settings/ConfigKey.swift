@@ -12,27 +12,41 @@ package struct Key<Value: Sendable>: Sendable {
     /// What holds where the file gives no value.
     package var standard: Value { read(ConfigSection()) }
 
-    package func value(in section: ConfigSection) -> Value { read(section) }
+    /// - Parameter section: that of the key's table.
+    package func value(in section: ConfigSection) -> Value { read(owner(in: section)) }
+
+    /// The section that has the key: that of its table, or the one in it that the key's name begins with.
+    func owner(in section: ConfigSection) -> ConfigSection {
+        guard let name = spec.section else { return section }
+        return section.section(name) ?? ConfigSection(position: section.position)
+    }
 }
 
 /// All keys of one section, as members, in the order in which they are shown. A member that is a table itself lends its keys to
 /// several sections.
-package protocol KeyTable: Sendable {}
-
-/// A `Key` of any type.
-private protocol AnyKey {
-    var spec: KeySpec { get }
+package protocol KeyTable: Sendable {
+    /// The keys in their order; those of a section stand in it.
+    var specs: [KeySpec] { get }
 }
 
-extension Key: AnyKey {}
+extension Key: KeyTable {
+    package var specs: [KeySpec] { [spec] }
+}
 
 extension KeyTable {
-    /// The keys in their order.
     package var specs: [KeySpec] {
-        Mirror(reflecting: self).children.flatMap { member -> [KeySpec] in
-            if let key = member.value as? any AnyKey { return [key.spec] }
-            return (member.value as? any KeyTable)?.specs ?? []
+        var specs: [KeySpec] = []
+        for spec in Mirror(reflecting: self).children.flatMap({ ($0.value as? any KeyTable)?.specs ?? [] }) {
+            guard let section = spec.section else {
+                specs.append(spec)
+                continue
+            }
+            guard let place = specs.lastIndex(where: { $0.name == section }),
+                case .section(let keys) = specs[place].kind
+            else { preconditionFailure("the section \(section) has to stand above its keys") }
+            specs[place].kind = .section(keys + [spec])
         }
+        return specs
     }
 }
 
@@ -48,7 +62,7 @@ package struct Section<Table: KeyTable>: Sendable {
     }
 
     package subscript<Value>(dynamicMember key: KeyPath<Table, Key<Value>>) -> Value {
-        table[keyPath: key].read(values)
+        table[keyPath: key].value(in: values)
     }
 
     package subscript<Group: KeyTable>(dynamicMember group: KeyPath<Table, Group>) -> Section<Group> {
@@ -58,11 +72,13 @@ package struct Section<Table: KeyTable>: Sendable {
     package func keyName<Value>(_ key: KeyPath<Table, Key<Value>>) -> String { table[keyPath: key].spec.name }
 
     /// Where the value of `key` stands; nil where the file gives none.
-    package func place<Value>(_ key: KeyPath<Table, Key<Value>>) -> SourcePosition? { values.positions[keyName(key)] }
+    package func place<Value>(_ key: KeyPath<Table, Key<Value>>) -> SourcePosition? {
+        table[keyPath: key].owner(in: values).positions[keyName(key)]
+    }
 
     /// Where the value of `key` stands, or its section when it came from the default.
     package func position<Value>(_ key: KeyPath<Table, Key<Value>>) -> SourcePosition {
-        values.position(keyName(key))
+        table[keyPath: key].owner(in: values).position(keyName(key))
     }
 }
 
@@ -82,8 +98,9 @@ extension Key {
     ) {
         let value = type.kind.value(of: text).flatMap(type.value)
         guard let value else { preconditionFailure("the default of \(name) is no value of it: \(text)") }
-        spec = KeySpec(name, type.kind, default: text, untilRestart: untilRestart, summary)
-        read = { $0.values[name].flatMap(type.value) ?? value }
+        let spec = KeySpec(name, type.kind, default: text, untilRestart: untilRestart, summary)
+        self.spec = spec
+        read = { $0.values[spec.name].flatMap(type.value) ?? value }
     }
 
     package init(
@@ -112,8 +129,9 @@ extension Key {
         _ name: String, _ type: KeyType<Given>, required: Bool = false,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
     ) where Value == Given? {
-        spec = KeySpec(name, type.kind, required: required, untilRestart: untilRestart, summary)
-        read = { $0.values[name].flatMap(type.value) }
+        let spec = KeySpec(name, type.kind, required: required, untilRestart: untilRestart, summary)
+        self.spec = spec
+        read = { $0.values[spec.name].flatMap(type.value) }
     }
 
     /// A mapping with the keys of `table`; one that is not there has their defaults.
@@ -200,6 +218,10 @@ extension KeyType where Value == [String: String] {
 }
 
 extension KeyType where Value == ConfigSection {
+    /// A mapping whose keys are the members below that begin with its name.
+    package static var section: Self {
+        Self(kind: .section([])) { if case .section(let section) = $0 { section } else { nil } }
+    }
     /// The user's own names, each with a section whose keys follow from its `type`.
     package static var destinations: Self {
         Self(kind: .destinations) { if case .section(let section) = $0 { section } else { nil } }

@@ -1,5 +1,6 @@
-// The keys of the configuration file, a table a section; those of destinations stand with their kinds. How to add one:
-// `Sources/InletConfig/InletConfig.docc/InletConfig.md`.
+// The keys of the configuration file: `log.level` is the key `level` of the section `log`, which is a member above it. Sections
+// of lists, and those that stand in several places, are tables of their own; those of destinations stand with their kinds. How
+// to add a key: `Sources/InletConfig/InletConfig.docc/InletConfig.md`.
 
 /// The whole file. Each destination has the keys of its type besides `type` itself: see `DestinationType`.
 package struct ConfigKeys: KeyTable {
@@ -25,16 +26,50 @@ package struct ConfigKeys: KeyTable {
         "tls_key_log", .path, untilRestart: { $0.tlsKeyLog = $1.tlsKeyLog },
         "A file to which 'inlet run' appends the keys of its TLS connections, for looking at what is sent; without it nobody gets them."
     )
-    package let log = Key("log", LogKeys(), "What is logged, where, and how.")
+    package let log = Key("log", .section, "What is logged, where, and how.")
+    package let logLevel = Key(
+        "log.level", .choice(LogSettings.Level.self), default: .info, "The least important level written.")
+    package let logOutput = Key("log.output", .string, default: "stderr", "stderr, stdout, journald, or a file's path.")
+    package let logFormat = Key(
+        "log.format", .choice(LogSettings.Format.self), default: .json,
+        "One JSON object a line, or text for people. journald has fields of its own, and text as the message.")
+    package let logMaxSize = Key(
+        "log.max_size", .bytesOrOff, default: "50MiB",
+        "A log file that would become larger is set aside as PATH.1, and a new one begun; from 64KiB.")
+    package let logKeep = Key(
+        "log.keep", .integer(1...1000), default: 5, "How many log files that were set aside are kept.")
     package let dashboard = Key(
-        "dashboard", DashboardKeys(), untilRestart: { $0.dashboard = $1.dashboard },
+        "dashboard", .section, untilRestart: { $0.dashboard = $1.dashboard },
         "The page and the HTTP API on a port; without it there is no port.")
+    package let dashboardListen = Key(
+        "dashboard.listen", .string, required: true,
+        "Address and port, as in 127.0.0.1:8844. Other machines reach it only at another address, which needs a token or a password."
+    )
+    package let dashboardToken = Key(
+        "dashboard.token", .secret, "What programs send as Authorization: Bearer; may do everything.")
+    package let dashboardPassword = Key("dashboard.password", .secret, "What people log in with; may do everything.")
+    package let dashboardReadOnlyToken = Key(
+        "dashboard.read_only_token", .secret, "As token, for those who may look and change nothing.")
+    package let dashboardHosts = Key(
+        "dashboard.hosts", .list(.string),
+        "Names under which browsers reach it besides its address, as in inlet.example or nas.lan:8844.")
+    package let dashboardProxy = Key(
+        "dashboard.proxy", .boolean,
+        "Whether a reverse proxy on this machine says in X-Forwarded-For whom a request comes from.")
     package let limits = Key("limits", LimitKeys(), "Bounds of the whole agent.")
     package let proxy = ProxyKeys.key { $0.proxy = $1.proxy }
     package let journalBackup = Key(
-        "journal_backup", JournalBackupKeys(), "Backups of the journal in state_dir/backups.")
+        "journal_backup", .section, "Backups of the journal in state_dir/backups.")
+    package let journalBackupEvery = Key(
+        "journal_backup.every", .durationOrOff, default: "off",
+        "How often the journal is backed up, when something of it has changed; from 1m.")
+    package let journalBackupKeep = Key(
+        "journal_backup.keep", .integer(1...1000), default: 7, "How many backups are kept.")
     package let journalHistory = Key(
-        "journal_history", JournalHistoryKeys(), "The compact history of files that ended long ago.")
+        "journal_history", .section, "The compact history of files that ended long ago.")
+    package let journalHistoryAfter = Key(
+        "journal_history.after", .durationOrOff, default: "90d",
+        "How long after its end a file goes there; from 1s. Its receipt in the journal goes then.")
     package let destinations = Key("destinations", .destinations, "Where files can go, each under a name.")
     package let watch = Key("watch", list: WatchKeys(), "The folders whose files are taken.")
     package let routes = Key("routes", list: RouteKeys(), "Which file goes where; the first that matches takes it.")
@@ -48,38 +83,6 @@ package struct ConfigKeys: KeyTable {
     )
     package let pingCAFile = Key(
         "ping_ca_file", .path, "A PEM file of certificates to trust beside the system's, for ping_url.")
-}
-
-/// `log:`
-package struct LogKeys: KeyTable {
-    package static let all = Self()
-
-    package let level = Key(
-        "level", .choice(LogSettings.Level.self), default: .info, "The least important level written.")
-    package let output = Key("output", .string, default: "stderr", "stderr, stdout, journald, or a file's path.")
-    package let format = Key(
-        "format", .choice(LogSettings.Format.self), default: .json,
-        "One JSON object a line, or text for people. journald has fields of its own, and text as the message.")
-    package let maxSize = Key(
-        "max_size", .bytesOrOff, default: "50MiB",
-        "A log file that would become larger is set aside as PATH.1, and a new one begun; from 64KiB.")
-    package let keep = Key("keep", .integer(1...1000), default: 5, "How many log files that were set aside are kept.")
-}
-
-/// `dashboard:`
-package struct DashboardKeys: KeyTable {
-    package let listen = Key(
-        "listen", .string, required: true,
-        "Address and port, as in 127.0.0.1:8844. Other machines reach it only at another address, which needs a token or a password."
-    )
-    package let token = Key("token", .secret, "What programs send as Authorization: Bearer; may do everything.")
-    package let password = Key("password", .secret, "What people log in with; may do everything.")
-    package let readOnlyToken = Key("read_only_token", .secret, "As token, for those who may look and change nothing.")
-    package let hosts = Key(
-        "hosts", .list(.string),
-        "Names under which browsers reach it besides its address, as in inlet.example or nas.lan:8844.")
-    package let proxy = Key(
-        "proxy", .boolean, "Whether a reverse proxy on this machine says in X-Forwarded-For whom a request comes from.")
 }
 
 /// `limits:`
@@ -99,25 +102,6 @@ package struct LimitKeys: KeyTable {
         "zone", .string,
         "The time zone of schedule and of windows (IANA, as in Europe/Berlin); the system's without it.")
     package let bandwidth = BandwidthKeys()
-}
-
-/// `journal_backup:`
-package struct JournalBackupKeys: KeyTable {
-    package static let all = Self()
-
-    package let every = Key(
-        "every", .durationOrOff, default: "off",
-        "How often the journal is backed up, when something of it has changed; from 1m.")
-    package let keep = Key("keep", .integer(1...1000), default: 7, "How many backups are kept.")
-}
-
-/// `journal_history:`
-package struct JournalHistoryKeys: KeyTable {
-    package static let all = Self()
-
-    package let after = Key(
-        "after", .durationOrOff, default: "90d",
-        "How long after its end a file goes there; from 1s. Its receipt in the journal goes then.")
 }
 
 /// One entry of `watch:`.
@@ -185,9 +169,27 @@ package struct RouteKeys: KeyTable {
     package static let all = Self()
 
     package let name = Key("name", .string, required: true, "The route's name, in logs and in `inlet route`.")
-    package let match = Key("match", MatchKeys(), "All given conditions must hold; without any, every file matches.")
+    package let match = Key("match", .section, "All given conditions must hold; without any, every file matches.")
+    package let matchPath = Key(
+        "match.path", .list(.string),
+        "Patterns of the path below the watched folder, by gitignore's rules; any of them.")
+    package let matchExtensions = Key(
+        "match.extensions", .list(.string), "Any of them; upper and lower case are the same.")
+    package let matchMinSize = Key("match.min_size", .bytes, "The smallest size that matches.")
+    package let matchMaxSize = Key("match.max_size", .bytes, "The largest size that matches.")
+    package let matchMediaType = Key(
+        "match.media_type", .list(.string),
+        "What the file is by its content, as in video/*; any of them. Read with libmagic."
+    )
     package let validate = Key(
-        "validate", ValidateKeys(), "What the route demands; a violation rejects the file with a reason.")
+        "validate", .section, "What the route demands; a violation rejects the file with a reason.")
+    package let validateMinSize = Key("validate.min_size", .bytes, "A smaller file is rejected.")
+    package let validateMaxSize = Key("validate.max_size", .bytes, "A larger file is rejected.")
+    package let validateExtensions = Key(
+        "validate.extensions", .list(.string), "A file with another extension is rejected.")
+    package let validateMediaType = Key(
+        "validate.media_type", .list(.string),
+        "A file whose content is of another type is rejected, whatever its name says; as in video/*.")
     package let category = Key("category", .string, "The {category} of keys; without it, by the file's extension.")
     package let key = Key(
         "key", .string, default: KeyTemplate.standard.text, "The template of the name at the destination.")
@@ -200,13 +202,28 @@ package struct RouteKeys: KeyTable {
     package let onFailure = Key(
         "on_failure", .choice(Route.OnFailure.self), default: .keep,
         "What happens to a file that is rejected or fails for good.")
-    package let retry = Key("retry", RetryKeys(), "How failed attempts are repeated.")
+    package let retry = Key("retry", .section, "How failed attempts are repeated.")
+    package let retryAttempts = Key(
+        "retry.attempts", .integer(1...1000), default: 3, "How often a delivery is tried; outages do not count.")
+    package let retryBackoff = Key("retry.backoff", .duration, default: "1s", "The first wait; it doubles each time.")
+    package let retryMaxBackoff = Key("retry.max_backoff", .duration, default: "5m", "The longest wait.")
+    package let retryExpire = Key(
+        "retry.expire", .durationOrOff, default: "24h",
+        "How long a delivery may go on failing while its destination is up.")
     package let priority = Key(
         "priority", .choice(Priority.self), default: .normal,
         "Whose files go first where several wait for one destination; what is on its way is not interrupted.")
     package let settle = Key("settle", .duration, "The watched folder's settle, for this route's files.")
     package let sidecars = Key(
-        "sidecars", SidecarKeys(), "Small files that belong to this route's files and travel with them.")
+        "sidecars", .section, "Small files that belong to this route's files and travel with them.")
+    package let sidecarsMetadata = Key(
+        "sidecars.metadata", .boolean, default: false,
+        "Whether <file>.yaml holds fields for the destination (as in with).")
+    package let sidecarsExtensions = Key(
+        "sidecars.extensions", .list(.string), "Companions: clip.xmp and clip.mp4.xmp belong to clip.mp4.")
+    package let sidecarsWait = Key(
+        "sidecars.wait", .duration, default: "10s",
+        "How long a file waits for companions that are missing, and a companion for its file.")
     package let unit = Key(
         "unit", .choice(RouteUnit.self), default: .file,
         "folder: all files of a folder are delivered as one, once the folder is complete.")
@@ -225,68 +242,18 @@ package struct RouteKeys: KeyTable {
     )
     package let derive = Key(
         "derive", list: DeriveKeys(), "Small files that programs make of the originals, delivered beside them.")
-    package let manifest = Key("manifest", ManifestKeys(), "The checksum list of each unit, for other tools to verify.")
-    package let window = Key(
-        "window", WindowKeys(), "When deliveries of big files may begin; smaller ones go at any time.")
-}
-
-/// `manifest:` of a route.
-package struct ManifestKeys: KeyTable {
-    package static let all = Self()
-
-    package let format = Key(
-        "format", .choice(["none"] + ManifestRule.Format.allCases.map(\.rawValue)), default: "none",
+    package let manifest = Key("manifest", .section, "The checksum list of each unit, for other tools to verify.")
+    package let manifestFormat = Key(
+        "manifest.format", .choice(["none"] + ManifestRule.Format.allCases.map(\.rawValue)), default: "none",
         "ASC MHL 2.0, the classic MHL 1.1, or no list.")
-    package let hash = Key(
-        "hash", .choice(ManifestRule.algorithms), default: .xxh64,
+    package let manifestHash = Key(
+        "manifest.hash", .choice(ManifestRule.algorithms), default: .xxh64,
         "What is computed of every file as it is read.")
-}
-
-/// `sidecars:` of a route.
-package struct SidecarKeys: KeyTable {
-    package static let all = Self()
-
-    package let metadata = Key(
-        "metadata", .boolean, default: false, "Whether <file>.yaml holds fields for the destination (as in with).")
-    package let extensions = Key(
-        "extensions", .list(.string), "Companions: clip.xmp and clip.mp4.xmp belong to clip.mp4.")
-    package let wait = Key(
-        "wait", .duration, default: "10s",
-        "How long a file waits for companions that are missing, and a companion for its file.")
-}
-
-/// `match:` of a route.
-package struct MatchKeys: KeyTable {
-    package let path = Key(
-        "path", .list(.string), "Patterns of the path below the watched folder, by gitignore's rules; any of them.")
-    package let extensions = Key("extensions", .list(.string), "Any of them; upper and lower case are the same.")
-    package let minSize = Key("min_size", .bytes, "The smallest size that matches.")
-    package let maxSize = Key("max_size", .bytes, "The largest size that matches.")
-    package let mediaType = Key(
-        "media_type", .list(.string), "What the file is by its content, as in video/*; any of them. Read with libmagic."
-    )
-}
-
-/// `validate:` of a route.
-package struct ValidateKeys: KeyTable {
-    package let minSize = Key("min_size", .bytes, "A smaller file is rejected.")
-    package let maxSize = Key("max_size", .bytes, "A larger file is rejected.")
-    package let extensions = Key("extensions", .list(.string), "A file with another extension is rejected.")
-    package let mediaType = Key(
-        "media_type", .list(.string),
-        "A file whose content is of another type is rejected, whatever its name says; as in video/*.")
-}
-
-/// `retry:` of a route.
-package struct RetryKeys: KeyTable {
-    package static let all = Self()
-
-    package let attempts = Key(
-        "attempts", .integer(1...1000), default: 3, "How often a delivery is tried; outages do not count.")
-    package let backoff = Key("backoff", .duration, default: "1s", "The first wait; it doubles each time.")
-    package let maxBackoff = Key("max_backoff", .duration, default: "5m", "The longest wait.")
-    package let expire = Key(
-        "expire", .durationOrOff, default: "24h", "How long a delivery may go on failing while its destination is up.")
+    package let window = Key(
+        "window", SpanKeys(), "When deliveries of big files may begin; smaller ones go at any time.")
+    // Without a default, so that a route without a window shows none.
+    package let windowAbove = Key(
+        "window.above", .bytes, "Files of at least this size wait for the window; 1GiB without it.")
 }
 
 /// One entry of a route's `derive:`.
@@ -306,12 +273,6 @@ package struct DeriveKeys: KeyTable {
         "timeout", .duration, default: "60s",
         "How long the program may take; then it is ended, and the original goes alone.")
     package let maxSize = Key("max_size", .bytes, default: "16MiB", "The largest file that the program may write.")
-}
-
-/// `window:` of a route. The size has no default here, so that a route without a window shows none.
-package struct WindowKeys: KeyTable {
-    package let span = SpanKeys()
-    package let above = Key("above", .bytes, "Files of at least this size wait for the window; 1GiB without it.")
 }
 
 /// One entry of `notify:`.

@@ -1,6 +1,8 @@
 /// What the reader's checks, the JSON schema and the documentation know of one key, whatever the type of its value: see `Key`.
 package struct KeySpec: Sendable {
     package var name: String
+    /// The section of its table that the key is in; nil for one of the table itself.
+    var section: String?
     package var kind: ValueKind
     package var isRequired: Bool
     /// The value used when the key is absent, as a person would write it; nil where absence has its own meaning.
@@ -11,11 +13,14 @@ package struct KeySpec: Sendable {
     /// One sentence for the schema and the docs.
     package var summary: String
 
+    /// - Parameter name: `level`, or `log.level` for the key of a section.
     package init(
         _ name: String, _ kind: ValueKind, required: Bool = false, default: String? = nil,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
     ) {
-        self.name = name
+        let names = name.split(separator: ".", maxSplits: 1).map(String.init)
+        self.name = names.last ?? name
+        section = names.count > 1 ? names.first : nil
         self.kind = kind
         isRequired = required
         defaultText = `default`

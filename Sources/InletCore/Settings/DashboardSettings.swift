@@ -30,11 +30,6 @@ package struct DashboardSettings: Sendable, Equatable {
 
 /// A host and a port to listen at.
 package struct ListenAddress: Sendable, Hashable {
-    /// Why a text is none, with what to write instead.
-    package struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
-        package let description: String
-    }
-
     /// An address without brackets, or a name.
     package var host: String
     package var port: Int
@@ -45,17 +40,17 @@ package struct ListenAddress: Sendable, Hashable {
     }
 
     /// `127.0.0.1:8844`, `[::1]:8844`, `localhost:8844`.
-    package init(_ text: String) throws(Fault) {
+    package init(_ text: String) throws(PatternError) {
         let example = "write an address and a port, as in 127.0.0.1:8844"
         guard let colon = text.lastIndex(of: ":") else {
-            throw Fault(description: "'listen' is an address and a port; \(example)")
+            throw PatternError(message: "'listen' is an address and a port; \(example)")
         }
         let (before, after) = (String(text[..<colon]), String(text[text.index(after: colon)...]))
         guard after.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(after), (1...65_535).contains(port)
-        else { throw Fault(description: "'listen' needs a port from 1 to 65535; \(example)") }
+        else { throw PatternError(message: "'listen' needs a port from 1 to 65535; \(example)") }
         if before.isEmpty || before == "*" {
-            throw Fault(
-                description:
+            throw PatternError(
+                message:
                     "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks"
             )
         }
@@ -63,23 +58,23 @@ package struct ListenAddress: Sendable, Hashable {
         host = try Self.host(before, port: port)
     }
 
-    private static func host(_ text: String, port: Int) throws(Fault) -> String {
+    private static func host(_ text: String, port: Int) throws(PatternError) -> String {
         if text.hasPrefix("["), text.hasSuffix("]") {
             let inner = String(text.dropFirst().dropLast())
             guard IPAddress(inner)?.bytes.count == 16 else {
-                throw Fault(description: "'listen' has no IPv6 address in its brackets; write [::1]:\(port)")
+                throw PatternError(message: "'listen' has no IPv6 address in its brackets; write [::1]:\(port)")
             }
             return inner
         }
         if text.contains(":") {
-            throw Fault(description: "'listen' has an IPv6 address without brackets; write it as in [::1]:\(port)")
+            throw PatternError(message: "'listen' has an IPv6 address without brackets; write it as in [::1]:\(port)")
         }
         let isName = text.utf8.allSatisfy { byte in
             byte == 0x2D || byte == 0x2E || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF)
         }
         let looksLikeAddress = text.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
         guard isName, !looksLikeAddress || IPAddress(text) != nil else {
-            throw Fault(description: "'listen' needs an address of this machine; write 127.0.0.1:\(port)")
+            throw PatternError(message: "'listen' needs an address of this machine; write 127.0.0.1:\(port)")
         }
         return text
     }

@@ -1,6 +1,6 @@
 package import SystemPackage
 
-/// What somebody can be told of.
+/// Events that a receiver can be notified of.
 package enum NoticeEvent: String, Sendable, CaseIterable {
     case delivered
     /// A file has failed for good, has expired, or was gone before its turn.
@@ -14,13 +14,13 @@ package enum NoticeEvent: String, Sendable, CaseIterable {
     /// A watched folder is not what it was, or not mounted: it is paused.
     case rootPaused = "root_paused"
 
-    /// What a receiver gets that does not say what it wants: everything but each single delivery.
+    /// The events of a receiver without `on:`: all but single deliveries.
     package static let usual: [NoticeEvent] = [
         .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .rootPaused,
     ]
 }
 
-/// One entry of `notify:` — who is told of what.
+/// One entry of `notify:` — a receiver, and the events it gets.
 package struct NotifySettings: Sendable, Equatable {
     package enum Receiver: Sendable, Equatable {
         /// An address that takes POSTs. Many are as good as a password: whoever knows one can write there.
@@ -40,7 +40,7 @@ package struct NotifySettings: Sendable, Equatable {
     package var timeout: Duration
     /// Whether plain http may leave this machine.
     package var allowsHTTP: Bool
-    /// Certificates (PEM) that a webhook is trusted by, besides the system's.
+    /// CA certificates (PEM) that a webhook's server is checked against, besides the system's.
     package var caFile: FilePath?
     /// Where its keys stand, for errors that are found later.
     package var positions: [String: SourcePosition]
@@ -66,14 +66,14 @@ package struct NotifySettings: Sendable, Equatable {
     }
 }
 
-/// `ping_url:` — the address that is told regularly that the agent is well, so that somebody notices when it is not.
+/// `ping_url:` — a dead man's switch: an address that is requested regularly while the agent is well.
 package struct PingSettings: Sendable, Equatable {
-    /// Whoever knows it can speak for this agent.
+    /// A credential: whoever knows it can ping in this agent's name.
     package var url: Secret
     package var interval: Duration
     /// Whether plain http may leave this machine.
     package var allowsHTTP: Bool
-    /// Certificates (PEM) that it is trusted by, besides the system's.
+    /// CA certificates (PEM) that the server is checked against, besides the system's.
     package var caFile: FilePath?
     package var position: SourcePosition
 

@@ -8,15 +8,15 @@ package struct Settings: Sendable {
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration
     package var landlock: LandlockRule = ConfigKeys.all.landlock.standard
-    /// nil = the keys of TLS connections are nobody's.
+    /// nil = keys of TLS connections are not logged.
     package var tlsKeyLog: FilePath?
     package var log: LogSettings
     /// A warning is logged when more files wait than this.
     package var queueWarning: Int
-    /// nil = no backups by themselves.
+    /// nil = no automatic backups.
     package var journalBackup: BackupRule?
     /// How long after its end a file goes to the journal's compact history; nil = never.
-    package var historyAfter: Duration? = JournalHistoryKeys.all.after.standard
+    package var historyAfter: Duration? = ConfigKeys.all.journalHistoryAfter.standard
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
     /// nil = as the environment says.
@@ -24,11 +24,11 @@ package struct Settings: Sendable {
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
-    /// Who is told of what happens.
+    /// The configured notification receivers.
     package var notify: [NotifySettings] = []
-    /// nil = nobody counts on hearing from us.
+    /// nil = no dead man's switch.
     package var ping: PingSettings?
-    /// nil = nothing listens on a port; the control socket is there all the same.
+    /// nil = no port is opened; the control socket exists regardless.
     package var dashboard: DashboardSettings?
 
     package init(
@@ -70,7 +70,7 @@ package struct BackupRule: Sendable, Equatable {
     package var every: Duration
     package var keep: Int
 
-    package init(every: Duration, keep: Int = JournalBackupKeys.all.keep.standard) {
+    package init(every: Duration, keep: Int = ConfigKeys.all.journalBackupKeep.standard) {
         self.every = every
         self.keep = keep
     }
@@ -137,18 +137,18 @@ package struct LogSettings: Sendable, Equatable {
     /// `stderr`, `stdout`, `journald`, or a file's path.
     package var output: String
     package var format: Format
-    /// How large the file may become before it is set aside as `PATH.1`, in bytes; nil = it is never.
+    /// The file is rotated to `PATH.1` before it exceeds so many bytes; nil = never.
     package var maxSize: Int64?
-    /// How many that were set aside are kept.
+    /// How many rotated files are kept.
     package var keep: Int
 
     /// Outputs that are no files.
     package static let streams = ["stderr", "stdout", "journald"]
 
     package init(
-        level: Level = LogKeys.all.level.standard, output: String = LogKeys.all.output.standard,
-        format: Format = LogKeys.all.format.standard, maxSize: Int64? = LogKeys.all.maxSize.standard,
-        keep: Int = LogKeys.all.keep.standard
+        level: Level = ConfigKeys.all.logLevel.standard, output: String = ConfigKeys.all.logOutput.standard,
+        format: Format = ConfigKeys.all.logFormat.standard, maxSize: Int64? = ConfigKeys.all.logMaxSize.standard,
+        keep: Int = ConfigKeys.all.logKeep.standard
     ) {
         self.level = level
         self.output = output
@@ -172,8 +172,8 @@ package struct DestinationSettings: Sendable, Equatable {
     }
 }
 
-/// What the reader must know of a destination type: its name, its keys (without `type` itself), and the fields of a
-/// route's `with:` that it understands.
+/// A destination type as the reader knows it: its name, its keys (without `type` itself), and the fields of a route's `with:`
+/// that it understands.
 package struct DestinationType: Sendable {
     package var name: String
     package var summary: String

@@ -5,7 +5,7 @@
 package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
-    /// What was left out of one event.
+    /// How many lines of one event were suppressed.
     package struct Gap: Sendable, Equatable {
         package var event: String
         package var lines: Int

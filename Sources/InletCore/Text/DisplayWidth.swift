@@ -85,7 +85,7 @@ package enum DisplayWidth {
 
 /// The last look at what goes to a terminal. Whoever makes a text escapes the names in it (`DisplayText`); this is for what
 /// was forgotten, and for JSON of encoders that leave such letters as they are.
-package enum TerminalText {
+extension DisplayText {
     /// `text` with each control but ends of lines and tabs, and what turns the direction of what is read, as `\uXXXX`: text
     /// stays readable, and JSON, where those stand in strings only, the same value.
     ///
@@ -95,11 +95,11 @@ package enum TerminalText {
         var result = String.UnicodeScalarView()
         var rest = Substring(text).unicodeScalars
         while let scalar = rest.first {
-            if keepsColours, scalar == escape, let length = colour(rest) {
+            if keepsColours, scalar == escapeCharacter, let length = colour(rest) {
                 result.append(contentsOf: rest.prefix(length))
                 rest = rest.dropFirst(length)
             } else {
-                if isHarmless(scalar) {
+                if scalar == "\t" || scalar == "\n" || isPrintable(scalar) {
                     result.append(scalar)
                 } else {
                     result.append(contentsOf: JSONString.escaped(scalar).unicodeScalars)
@@ -110,15 +110,7 @@ package enum TerminalText {
         return String(result)
     }
 
-    private static let escape: Unicode.Scalar = "\u{1B}"
-
-    private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x09, 0x0A: true
-        case 0..<0x20, 0x7F..<0xA0: false
-        default: !scalar.isDeceptive
-        }
-    }
+    private static let escapeCharacter: Unicode.Scalar = "\u{1B}"
 
     /// How many scalars a colour takes at the beginning of `text`; nil where there is none.
     private static func colour(_ text: Substring.UnicodeScalarView) -> Int? {

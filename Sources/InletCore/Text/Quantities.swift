@@ -133,35 +133,37 @@ package enum RateText {
         "kbit": 1000, "mbit": 1_000_000, "gbit": 1_000_000_000, "kibit": 1 << 10, "mibit": 1 << 20, "gibit": 1 << 30,
     ]
 
-    /// What a text says of a rate.
-    package enum Reading: Sendable, Equatable {
-        /// Bytes per second; 0 sends nothing, nil is no limit.
-        case rate(Int64?)
-        /// Why it is none, and how it would be written.
-        case fault(String)
-    }
-
-    /// `5MiB/s`, `800kB/s`, `20Mbit/s` (bits, as providers sell them), `0`, `off` or `unlimited`.
-    package static func read(_ text: String) -> Reading {
-        if unlimited.contains(text) { return .rate(nil) }
-        if text == "0" { return .rate(0) }
+    /// Bytes per second; 0 sends nothing, nil is no limit: `5MiB/s`, `800kB/s`, `20Mbit/s` (bits, as providers sell them),
+    /// `0`, `off` or `unlimited`. Of what is none, the end of a sentence that says how it would be written.
+    package static func read(_ text: String) throws(PatternError) -> Int64? {
+        if unlimited.contains(text) { return nil }
+        if text == "0" { return 0 }
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         let amount = parts.first.map { String($0.reversed().drop { $0 == " " }.reversed()) } ?? ""
-        guard parts.count == 2, parts[1].drop(while: { $0 == " " }) == "s" else { return .fault(hint(text)) }
-        if isAmbiguous(amount) { return .fault("says bits or bytes? Write for example 5MB/s or 40Mbit/s") }
-        guard let bytes = bytes(amount) else { return .fault(forms) }
-        if bytes == 0 { return .rate(0) }
-        return bytes < least ? .fault("is slower than 1KiB/s; 0 sends nothing at all") : .rate(bytes)
+        guard parts.count == 2, parts[1].drop(while: { $0 == " " }) == "s" else {
+            throw PatternError(message: hint(text))
+        }
+        if isAmbiguous(amount) {
+            throw PatternError(message: "says bits or bytes? Write for example 5MB/s or 40Mbit/s")
+        }
+        guard let bytes = bytes(amount) else { throw PatternError(message: forms) }
+        if bytes > 0, bytes < least { throw PatternError(message: "is slower than 1KiB/s; 0 sends nothing at all") }
+        return bytes
     }
 
     /// The rate; nil for what is none.
     package static func parse(_ text: String) -> Int64?? {
-        if case .rate(let rate) = read(text) { .some(rate) } else { .none }
+        do { return .some(try read(text)) } catch { return .none }
     }
 
     /// What is wrong with a text that is none, as the end of a sentence.
     package static func fault(of text: String) -> String {
-        if case .fault(let why) = read(text) { why } else { forms }
+        do {
+            _ = try read(text)
+            return forms
+        } catch {
+            return error.message
+        }
     }
 
     /// `5 MiB/s`, `unlimited`, or `0 (nothing is sent)`.

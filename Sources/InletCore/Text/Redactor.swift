@@ -1,3 +1,5 @@
+internal import FoundationEssentials
+
 /// Takes credentials out of words that a server wrote: an answer may repeat what it was sent, in a spelling of its own.
 ///
 /// It finds them as they are, in base64 (also within a longer text, as a login is with its user's name), and with any of
@@ -22,13 +24,32 @@ package struct Redactor: Sendable {
         var found: Set<[UInt8]> = []
         for text in Set(secrets).map({ Array($0.reveal().utf8) }) where text.count >= Self.shortest {
             found.insert(text)
-            let encoded = [Base64Text.encode(text)] + Base64Text.parts(text).filter { $0.count >= Self.shortestPart }
-            for part in encoded { found.formUnion([part, Base64Text.urlSafe(part)]) }
+            let encoded = [Self.base64(text)] + Self.base64Parts(text).filter { $0.count >= Self.shortestPart }
+            for part in encoded { found.formUnion([part, Self.urlSafe(part)]) }
         }
         needles = found.sorted { $0.count > $1.count }.map { text in
             String(decoding: text, as: UTF8.self).unicodeScalars.map { Array(String($0).utf8) }
         }
         for needle in needles { starts[Int(needle[0][0])] = true }
+    }
+
+    /// RFC 4648, without the padding.
+    private static func base64(_ bytes: [UInt8]) -> [UInt8] {
+        Array(Data(bytes).base64EncodedData().prefix { $0 != UInt8(ascii: "=") })
+    }
+
+    /// What of the base64 of any text with these bytes in it is theirs alone, by where they begin.
+    private static func base64Parts(_ bytes: [UInt8]) -> [[UInt8]] {
+        (0..<3).map { shift in
+            let whole = base64(Array(repeating: 0, count: shift) + bytes)
+            let first = (shift * 8 + 5) / 6
+            return Array(whole[first..<max(first, (shift + bytes.count) * 8 / 6)])
+        }
+    }
+
+    /// RFC 4648, section 5.
+    private static func urlSafe(_ text: [UInt8]) -> [UInt8] {
+        text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: "-") : $0 == UInt8(ascii: "/") ? UInt8(ascii: "_") : $0 }
     }
 
     package func redacted(_ text: String) -> String {
@@ -57,41 +78,6 @@ package struct Redactor: Sendable {
     private func end(in spelling: RedactorSpelling, from place: Int) -> Int? {
         for needle in needles { if let end = spelling.end(of: needle, from: place) { return end } }
         return nil
-    }
-}
-
-/// RFC 4648, without the padding.
-private enum Base64Text {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        var (bits, count) = (0, 0)
-        for byte in bytes {
-            bits = bits << 8 | Int(byte)
-            count += 8
-            while count >= 6 {
-                count -= 6
-                result.append(alphabet[bits >> count & 63])
-            }
-            bits &= (1 << count) - 1
-        }
-        if count > 0 { result.append(alphabet[bits << (6 - count) & 63]) }
-        return result
-    }
-
-    /// What of the base64 of any text with these bytes in it is theirs alone, by where they begin.
-    static func parts(_ bytes: [UInt8]) -> [[UInt8]] {
-        (0..<3).map { shift in
-            let whole = encode(Array(repeating: 0, count: shift) + bytes)
-            let first = (shift * 8 + 5) / 6
-            return Array(whole[first..<max(first, (shift + bytes.count) * 8 / 6)])
-        }
-    }
-
-    /// RFC 4648, section 5.
-    static func urlSafe(_ text: [UInt8]) -> [UInt8] {
-        text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: "-") : $0 == UInt8(ascii: "/") ? UInt8(ascii: "_") : $0 }
     }
 }
 

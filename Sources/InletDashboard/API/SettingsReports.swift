@@ -82,9 +82,10 @@ package struct LimitRequest: Codable, Sendable, Described {
     /// nil with the end of a sentence when the limit is none.
     package static func order(_ text: String) -> (order: BandwidthPolicy.Order?, fault: String) {
         if text == "auto" { return (.auto, "") }
-        switch RateText.read(text) {
-        case .rate(let rate): return (.rate(rate), "")
-        case .fault(let why): return (nil, why)
+        do {
+            return (.rate(try RateText.read(text)), "")
+        } catch {
+            return (nil, error.message)
         }
     }
 }

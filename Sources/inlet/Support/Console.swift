@@ -19,7 +19,7 @@ enum Console {
     static func printError(_ text: String) { _ = ProcessSetup.writeStandardError(line(text)) }
 
     private static func line(_ text: String) -> [UInt8] {
-        Array((TerminalText.masked(text, keepsColours: hasColour) + "\n").utf8)
+        Array((DisplayText.masked(text, keepsColours: hasColour) + "\n").utf8)
     }
 
     /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
