@@ -3,6 +3,8 @@ import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletDashboard
+import InletJournal
 import InletLinux
 import InletMedia
 import InletPipelines
@@ -231,5 +233,53 @@ struct RouteExplanation {
         if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
         lines += plan.notes.map { "  note     \($0)" }
         return lines + readings.compactMap(\.objection).map { Console.tint("  warning  \($0)", .warning) }
+    }
+}
+
+/// What a running agent knows of a file's content, for `inlet route`.
+struct DuplicateSearch {
+    private let config: LoadedConfig
+
+    init(_ config: LoadedConfig) { self.config = config }
+
+    /// Lines that say what would not be sent.
+    func lines(_ plan: Plan, _ size: Int64) async throws -> [String] {
+        guard let digest = plan.digests.sha256 else { return [] }
+        guard let agent = try await ControlAccess.runningAgent(config) else {
+            return ["  note     whether it is a duplicate shows while the agent runs"]
+        }
+        defer { agent.shutdown() }
+        let found = try await agent.ask(
+            Endpoints.contents,
+            body: ContentQuestion(
+                digest: digest, size: size, route: plan.route, fields: plan.with,
+                destinations: plan.destinations))
+        let isWhole = found.count == plan.destinations.count
+        let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
+        return found.map { content in
+            let place = isWhole && found.count == 1 ? "" : " to \(content.destination)"
+            let first = "job \(content.job), \(content.path), which is there as \(DisplayText.escape(content.key))"
+            return Console.tint("  \(end)\(place): same content as \(first)", .warning)
+        }
+    }
+}
+
+/// What `route` says of the files that programs would make of one (`derive:`).
+enum RouteDerivations {
+    /// - Parameter destinations: those that could be made, by name.
+    static func lines(
+        _ table: RouteTable, _ arrival: Arrival, _ facts: Facts, _ plan: Plan, _ destinations: [String: Destination]
+    ) -> [String] {
+        let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
+        return table.derivations(of: arrival, facts: facts).map { rule in
+            let word = rule.command.first ?? ""
+            guard let program = ProgramSearch.find(word) else {
+                return Console.tint(
+                    "  derives  \(rule.name): there is no program '\(word)'; the file goes without it", .warning)
+            }
+            let companion = Companion(path: arrival.path, kind: .derived, ending: rule.suffix)
+            let key = companion.key(beside: plan.key, of: arrival.path)
+            return "  derives  \(rule.name): \(DisplayText.escape(key)), made by \(program.display), to \(storing)"
+        }
     }
 }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import InletAgent
 import InletConfig
 import InletCore
@@ -139,4 +140,14 @@ struct Confinement: Sendable {
         let description: String
         init(_ text: String) { description = text }
     }
+}
+
+/// The process that `inlet run` starts for itself; no command for people.
+struct HostCommand: ParsableCommand {
+    static let name = "process-host"
+
+    static let configuration = CommandConfiguration(
+        commandName: name, abstract: "Starts programs for a confined 'inlet run'.", shouldDisplay: false)
+
+    func run() { ProcessHostServer.serve() }
 }
