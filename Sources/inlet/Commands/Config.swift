@@ -56,14 +56,12 @@ extension Config {
             // Without a configuration of its own, the file says where the agent is.
             let place = options.isFound ? options : draft
             guard let agent = try await ControlAccess.runningAgent(at: place.socket()) else {
-                Console.printError(
-                    "inlet: no agent is running: there is nothing to compare \(config.file.display) with")
-                throw ExitStatus.tryLater
+                throw ExitStatus.tryLater.saying(
+                    "no agent is running: there is nothing to compare \(config.file.display) with")
             }
             defer { agent.shutdown() }
             guard let running = try await agent.find(Endpoints.config) else {
-                Console.printError("inlet: this agent has no configuration file")
-                throw ExitStatus.tryLater
+                throw ExitStatus.tryLater.saying("this agent has no configuration file")
             }
             try Self.tell(running, config)
         }

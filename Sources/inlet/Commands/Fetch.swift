@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import InletConfig
 import InletCore
+import InletDashboard
 import InletLinux
 import InletPipelines
 import SystemPackage
@@ -77,15 +78,14 @@ struct Fetch: AsyncParsableCommand {
             if let store = readable.first(where: { $0.0 == from })?.1 { return store }
             let known = config.settings.destinations.first { $0.name == from }
             let why = known.map { "'\(from)' is of type \($0.type), whose objects cannot be fetched" }
-            Console.printError(
-                "inlet: \(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "\(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
         }
         if readable.count == 1 { return readable[0].1 }
         let names = readable.map(\.0).joined(separator: ", ")
         guard readable.isEmpty else { throw ValidationError("say which one with --from: \(names)") }
-        Console.printError("inlet: no destination in \(config.file.display) has objects that can be fetched")
-        throw ExitStatus.configuration
+        throw ExitStatus.configuration.saying(
+            "no destination in \(config.file.display) has objects that can be fetched")
     }
 
     /// Fetches with a bar on a terminal, and says what came.
@@ -116,7 +116,7 @@ struct FetchPlace {
 
     /// - Parameter name: what it is called in a folder; nil only where `output` names the file itself.
     init(_ output: String?, name: String?) {
-        let given = output.map { RouteCommand.absolute($0) } ?? RouteCommand.absolute(".")
+        let given = output.map { FilePath.absolute($0) } ?? .workingDirectory
         var isFolder: ObjCBool = false
         let isThere = FileManager.default.fileExists(atPath: given.string, isDirectory: &isFolder)
         path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given

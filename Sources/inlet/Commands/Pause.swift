@@ -16,23 +16,12 @@ struct Pause: AsyncParsableCommand {
     @Argument(help: "The destination; without it, all of them.", completion: ConfiguredNames.destinations)
     var destination: String?
 
-    func run() async throws { try await Pausing.set(true, destination, options) }
+    func run() async throws { try await options.setPaused(true, destination) }
 }
 
-/// What `pause` and `resume` share.
-enum Pausing {
-    static func set(_ paused: Bool, _ destination: String?, _ options: ConfigOption) async throws {
-        try tell(
-            try await ControlAccess.use(try options.load()) {
-                try await $0.ask(Endpoints.setPaused(paused), [.destination: destination])
-            })
-    }
-
-    static func tell(_ report: CommandReport) throws {
-        guard report.done else {
-            Console.printError("inlet: \(report.message)")
-            throw ExitStatus.failed
-        }
-        Console.print(report.message)
+extension ConfigOption {
+    /// Pauses or resumes deliveries to a destination; nil = to all.
+    func setPaused(_ isPaused: Bool, _ destination: String?) async throws {
+        try await use { try await $0.ask(Endpoints.setPaused(isPaused), [.destination: destination]) }.show()
     }
 }

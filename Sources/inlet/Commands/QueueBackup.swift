@@ -29,7 +29,7 @@ extension Queue {
         var file: String?
 
         func run() async throws {
-            let target = file.map { RouteCommand.absolute($0) }
+            let target = file.map { FilePath.absolute($0) }
             let config = try options.load()
             let report = try await ControlAccess.use(config) { control in
                 guard let target, BackupElsewhere.isNeeded(target, try await control.ask(Endpoints.status).confinement)
@@ -45,8 +45,7 @@ extension Queue {
                     return CommandReport(done: false, message: "no backup was made: \(error)")
                 }
             }
-            report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
-            if !report.done { throw ExitStatus.failed }
+            try report.show()
         }
     }
 
@@ -68,7 +67,7 @@ extension Queue {
 
         func run() async throws {
             guard yes else { throw ValidationError("this replaces the journal by FILE; say --yes if you mean it") }
-            let backup = RouteCommand.absolute(file)
+            let backup = FilePath.absolute(file)
             try await StoppedState.use(try options.load().settings.stateDirectory) { journal in
                 let done = try Journal.restore(backup, to: journal, now: .now)
                 if let aside = done.setAside { Console.print("The journal was kept as \(aside.display).") }
@@ -124,11 +123,9 @@ private enum StoppedState {
             try body(state.journal)
             try DurableFile.syncDirectory(path)
         } catch let error as JournalError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(error)")
         } catch let error as SystemError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(error)")
         }
         // The lock is held until here.
         _ = state.path

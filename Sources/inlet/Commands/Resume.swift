@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import InletConfig
 import InletCore
 import InletDashboard
@@ -30,14 +29,14 @@ struct Resume: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let root else { return try await Pausing.set(false, destination, options) }
+        guard let root else { return try await options.setPaused(false, destination) }
         let config = try options.load()
-        let path = FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(root)).lexicallyNormalized()
+        let path = FilePath.absolute(root)
         guard config.settings.watch.contains(where: { $0.pattern == nil && $0.path == path }) else {
-            Console.printError("inlet: \(path.display) is not a watched folder")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(path.display) is not a watched folder")
         }
-        try Pausing.tell(
-            try await ControlAccess.use(config) { try await $0.ask(Endpoints.resumeRoot, body: RootOrder(path: path)) })
+        try await ControlAccess.use(config) { control in
+            try await control.ask(Endpoints.resumeRoot, body: RootOrder(path: path))
+        }.show()
     }
 }

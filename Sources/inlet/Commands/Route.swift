@@ -34,7 +34,7 @@ struct RouteCommand: AsyncParsableCommand {
             made[destination.name] = try? factory.make(destination)
         }
         var isTaken = true
-        var names = NameReader(files, from: FilePath(FileManager.default.currentDirectoryPath))
+        var names = NameReader(files, from: .workingDirectory)
         while let file = names.next(1).first {
             let explanation = try await RouteExplanation(file, config.settings, destinations)
             Console.print(explanation.text)
@@ -44,10 +44,6 @@ struct RouteCommand: AsyncParsableCommand {
             isTaken = isTaken && explanation.isTaken
         }
         if !isTaken { throw ExitStatus.failed }
-    }
-
-    static func absolute(_ file: String) -> FilePath {
-        FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(file)).lexicallyNormalized()
     }
 }
 
@@ -212,6 +208,18 @@ struct RouteExplanation {
         }
     }
 
+    private static func line(_ window: DeliveryWindow, size: Int64, at now: WallTime) -> String {
+        let fate =
+            if !window.concerns(size: size) {
+                "not for this one"
+            } else if let opening = window.opening(at: now) {
+                "this one would wait until \(opening.rfc3339(in: window.zone))"
+            } else {
+                "open now"
+            }
+        return "  window   \(window.text): \(fate)"
+    }
+
     private static func lines(
         of plan: Plan, _ arrival: Arrival, _ facts: Facts, _ destinations: [String: Destination]
     ) -> [String] {
@@ -223,7 +231,7 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
-        if let window = plan.window { lines.append(WindowText.line(window, size: arrival.identity.size, at: .now)) }
+        if let window = plan.window { lines.append(line(window, size: arrival.identity.size, at: .now)) }
         if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in

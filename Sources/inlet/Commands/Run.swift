@@ -41,21 +41,19 @@ struct Run: AsyncParsableCommand {
 
     func prepare() throws -> Prepared {
         let config = try options.load(warns: dryRun)
-        try Self.requireWork(config)
+        if let trouble = Self.workTrouble(config) { throw ExitStatus.configuration.saying(trouble) }
         if dryRun { return Prepared(config: config, confinement: nil) }
         if let file = config.settings.tlsKeyLog {
             do throws(SystemError) {
                 try ProcessSetup.logSessionKeys(to: file)
             } catch {
-                Console.printError("inlet: tls_key_log: \(error)")
-                throw ExitStatus.configuration
+                throw ExitStatus.configuration.saying("tls_key_log: \(error)")
             }
         }
         let confinement = try Confinement.enter(config)
         ProcessSetup.raiseDescriptorLimit()
         if let missing = StartNeed.missing() {
-            Console.printError("inlet: the agent cannot begin: \(missing)")
-            throw ExitStatus.tryLater
+            throw ExitStatus.tryLater.saying("the agent cannot begin: \(missing)")
         }
         return Prepared(config: config, confinement: confinement)
     }
@@ -64,7 +62,10 @@ struct Run: AsyncParsableCommand {
 
     func start(_ prepared: Prepared) async throws {
         let config = prepared.config
-        try Self.requireMediaTypes(config)
+        // Its files would wait for ever, unseen by whoever has just started it.
+        if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
+            throw ExitStatus.configuration.saying("media types: \(trouble)")
+        }
         guard let confinement = prepared.confinement else { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
@@ -74,16 +75,16 @@ struct Run: AsyncParsableCommand {
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
-        let patience = StartPatience(log)
+        let retry = StartRetry(log)
         do {
-            let state = try await AgentSession.takeState(config.settings.stateDirectory, patience)
+            let state = try await AgentSession.takeState(config.settings.stateDirectory, retry)
             ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
                 dashboard: config.settings.dashboard,
                 source: Source(config: config, options: options, factory: factory, confinement: confinement),
-                patience: patience)
+                retry: retry)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -109,8 +110,7 @@ struct Run: AsyncParsableCommand {
             }
             return log
         } catch {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error)")
         }
     }
 
@@ -144,7 +144,7 @@ struct Run: AsyncParsableCommand {
         func read() throws(ConfigErrors) -> ReloadTrial {
             let config = try options.reload()
             if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
-                ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
+                ?? Findings.mediaTypeTrouble(config.settings.routes).map({ "media types: \($0)" })
             {
                 throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
             }
@@ -163,20 +163,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Its files would wait for ever, unseen by whoever has just started it.
-    private static func requireMediaTypes(_ config: LoadedConfig) throws {
-        guard let trouble = MediaTypeCheck.trouble(config.settings.routes) else { return }
-        Console.printError("inlet: media types: \(trouble)")
-        throw ExitStatus.configuration
-    }
-
     /// A configuration that loads can still have nothing to do.
-    private static func requireWork(_ config: LoadedConfig) throws {
-        guard let trouble = workTrouble(config) else { return }
-        Console.printError("inlet: \(trouble)")
-        throw ExitStatus.configuration
-    }
-
     private static func workTrouble(_ config: LoadedConfig) -> String? {
         let settings = config.settings
         let missing = [

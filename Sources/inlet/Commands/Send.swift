@@ -34,8 +34,8 @@ struct Send: AsyncParsableCommand {
     func run() async throws {
         ProcessMemory.boundHeap()
         let config = try options.load()
-        let folder = FilePath(FileManager.default.currentDirectoryPath)
-        let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
+        let folder = FilePath.workingDirectory
+        let socket = config.controlSocket
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         // What does not answer may run all the same: then it has the lock, and this command ends with 75 and the reason.
@@ -46,8 +46,7 @@ struct Send: AsyncParsableCommand {
             do {
                 return try Self.exit(await send(config, folder, through: client, status.confinement))
             } catch let failure as ControlClient.Failure where failure.isRefusal {
-                Console.printError("inlet: \(failure)")
-                throw ExitStatus.failed
+                throw ExitStatus.failed.saying("\(failure)")
             }
         }
         try Self.exit(await sendAlone(config, folder, in: Self.state(config.settings.stateDirectory)))
@@ -64,7 +63,7 @@ struct Send: AsyncParsableCommand {
         Console.printError(
             "inlet: the agent keeps to the folders of its configuration (landlock:); this command sends what lies elsewhere "
                 + "itself, \(first.display) first")
-        let own = try await sendAlone(config, folder, in: Self.ownState()) { !isTheirs($0) }
+        let own = try await sendAlone(config, folder, in: FilePath.userState.appending("send")) { !isTheirs($0) }
         return theirs == .delivered ? own : theirs
     }
 
@@ -76,8 +75,7 @@ struct Send: AsyncParsableCommand {
         case .unavailable?: throw ExitStatus.unavailable
         case .agentGone?: throw ExitStatus.tryLater
         case nil:
-            Console.printError("inlet: stopped before all was sent; repeating the command goes on")
-            throw ExitStatus.interrupted
+            throw ExitStatus.interrupted.saying("stopped before all was sent; repeating the command goes on")
         }
     }
 
@@ -100,14 +98,13 @@ struct Send: AsyncParsableCommand {
         let session = try await AgentSession(
             settings, destinations: destinations, factory: factory, log: try EventLog(nil), state: state,
             label: config.file.display, sendRoots: roots)
-        let result = SendResult()
         let (files, sending) = (files, Sending(control: session.control, to: to, again: again, isAlone: true))
-        try await session.run {
+        let outcome = try await session.run {
             ProcessMemory.releaseColdPages()
-            result.set(try await sending.send(files, from: folder, where: takes))
+            return try await sending.send(files, from: folder, where: takes)
         }
         _ = state.path
-        return result.outcome
+        return outcome
     }
 
     /// The agent's, where we may use it.
@@ -115,7 +112,7 @@ struct Send: AsyncParsableCommand {
         do throws(StateDirectory.Fault) {
             _ = try StateDirectory(path)
         } catch .system(let error) where error.isPermission {
-            let own = ownState()
+            let own = FilePath.userState.appending("send")
             Console.printError(
                 "inlet: \(error); this command keeps what it knows in \(own.display), apart from what the agent knows")
             return own
@@ -123,13 +120,6 @@ struct Send: AsyncParsableCommand {
             // Whoever takes it says what is wrong with it.
         }
         return path
-    }
-
-    private static func ownState() -> FilePath {
-        let base =
-            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
-            ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
-        return base.appending("inlet").appending("send")
     }
 }
 

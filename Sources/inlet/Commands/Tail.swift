@@ -85,8 +85,7 @@ struct Tail: AsyncParsableCommand {
                 for line in splitter.take(bytes) where !printer.show(line) { return }
             }
         } catch let error as SystemError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(error)")
         }
     }
 
@@ -108,8 +107,7 @@ struct Tail: AsyncParsableCommand {
             return nil
         }
         guard let fault else { return }
-        Console.printError("inlet: standard input cannot be read: \(fault)")
-        throw ExitStatus.failed
+        throw ExitStatus.failed.saying("standard input cannot be read: \(fault)")
     }
 }
 
@@ -154,7 +152,7 @@ struct AgentLog {
     private static let again = (lines: 500, pause: Duration.seconds(1))
 
     init(_ config: LoadedConfig, lines: Int, filter: LogLineText.Filter) {
-        client = ControlClient(socket: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+        client = ControlClient(socket: config.controlSocket)
         (self.lines, self.filter) = (lines, filter)
     }
 
@@ -180,16 +178,13 @@ struct AgentLog {
                 return
             } catch is ControlClient.NotRunning {
                 guard !isFirst else {
-                    Console.printError(
-                        "inlet: no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -"
-                    )
-                    throw ExitStatus.tryLater
+                    throw ExitStatus.tryLater.saying(
+                        "no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -")
                 }
             } catch let failure as ControlClient.Failure where failure.isSilence && !isFirst {
                 // Said below, once.
             } catch let failure as ControlClient.Failure {
-                Console.printError("inlet: \(failure)")
-                throw ExitStatus.tryLater
+                throw ExitStatus.tryLater.saying("\(failure)")
             }
             if !isAway { Console.printError("inlet: the agent does not answer; waiting for it") }
             isAway = true

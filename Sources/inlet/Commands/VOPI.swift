@@ -96,8 +96,8 @@ extension VOPI {
             try await VOPI.use(server) { api, _ in
                 let page = try await api.jobs(status: status, limit: limit, offset: offset)
                 AnswerTable(
-                    .init("JOB", "id"), .init("STATUS", "status"), .init("CREATED", "createdAt"),
-                    .init("UPDATED", "updatedAt"), .init("VIDEO", "videoUrl"), none: "There are no such jobs."
+                    ("JOB", "id"), ("STATUS", "status"), ("CREATED", "createdAt"),
+                    ("UPDATED", "updatedAt"), ("VIDEO", "videoUrl"), none: "There are no such jobs."
                 ).print(page.jobs.map { Answer($0.raw.plain) }, json: json)
                 if !json, let total = page.total, offset + page.jobs.count < total {
                     Console.print("\(page.jobs.count) of \(total); more with --offset \(offset + page.jobs.count)")
@@ -235,7 +235,7 @@ extension VOPI {
                             .object(["frame": .string(frame), "version": .string(version), "url": .string(url)]))
                     }
                 }
-                AnswerTable(.init("FRAME", "frame"), .init("VERSION", "version"), none: "The job has no pictures.")
+                AnswerTable(("FRAME", "frame"), ("VERSION", "version"), none: "The job has no pictures.")
                     .print(rows, json: json)
             }
         }
@@ -260,10 +260,10 @@ extension VOPI {
             try await VOPI.use(server) { api, _ in
                 let frames = try await api.frames(job, final: !all)
                 AnswerTable(
-                    .init("FRAME", "frameId"), .init("SECOND", "timestamp"), .init("ANGLE", "angleEstimate"),
-                    .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
-                    .init("DESCRIPTION", "variantDescription"), .init("OBSTRUCTION", "obstruction"),
-                    .init("BACKGROUND", "background"), none: "The job has no frames."
+                    ("FRAME", "frameId"), ("SECOND", "timestamp"), ("ANGLE", "angleEstimate"),
+                    ("PRODUCT", "productId"), ("VARIANT", "variantId"),
+                    ("DESCRIPTION", "variantDescription"), ("OBSTRUCTION", "obstruction"),
+                    ("BACKGROUND", "background"), none: "The job has no frames."
                 ).print(frames.map { json ? Answer($0.raw.plain) : Self.row($0) }, json: json)
             }
         }
@@ -307,7 +307,7 @@ extension VOPI {
         func run() async throws {
             try await VOPI.use(server) { api, results in
                 let folder =
-                    output.map { RouteCommand.absolute($0).appending(job) }
+                    output.map { FilePath.absolute($0).appending(job) }
                     ?? VOPIResults.folder(of: job, in: api.settings)
                 let count = FileCount()
                 let line = ProgressLine()

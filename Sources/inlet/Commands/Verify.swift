@@ -50,8 +50,8 @@ struct Verify: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         if let destination, !config.settings.destinations.contains(where: { $0.name == destination }) {
-            Console.printError("inlet: no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
         }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }

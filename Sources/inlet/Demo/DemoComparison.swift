@@ -79,14 +79,6 @@ struct DemoComparison {
     }
 }
 
-/// Carries the comparison's result out of the session's body.
-final class DemoVerdict: Sendable {
-    private let value = Mutex(false)
-
-    var isGood: Bool { value.withLock { $0 } }
-    func set(_ isGood: Bool) { value.withLock { $0 = isGood } }
-}
-
 /// What the demo's servers made of files: pictures of a product's video, and spaces that show models.
 final class DemoResults: Sendable {
     private let place: DemoPlace

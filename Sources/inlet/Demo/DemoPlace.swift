@@ -35,8 +35,7 @@ struct DemoPlace: Sendable {
                 try DurableFile.makeDirectories(folder, mode: 0o755)
             }
         } catch {
-            Console.printError("inlet: \(error). Name another place with --dir DIR")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error). Name another place with --dir DIR")
         }
     }
 

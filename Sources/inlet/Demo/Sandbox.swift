@@ -33,7 +33,7 @@ struct Sandbox: AsyncParsableCommand {
     func run() async throws {
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        let place = DemoPlace(RouteCommand.absolute(dir))
+        let place = DemoPlace(FilePath.absolute(dir))
         // By key: whoever is killed between a refresh token and its successor would have to log in again.
         let rules = VOPIRules(generation: .apiKey, pace: .clock(step: .milliseconds(20)))
         let servers = try DemoServers(
@@ -55,12 +55,12 @@ struct Sandbox: AsyncParsableCommand {
     }
 
     private func announce(_ ports: DemoServers.Ports, control: Int) throws {
-        let line = SandboxAnnouncement(ports, control: control, directory: RouteCommand.absolute(dir).string)
+        let line = SandboxAnnouncement(ports, control: control, directory: FilePath.absolute(dir).string)
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let bytes = Array(try encoder.encode(line)) + [UInt8(ascii: "\n")]
-        if let readyFile { try DurableFile.write(bytes, to: RouteCommand.absolute(readyFile), mode: 0o600) }
+        if let readyFile { try DurableFile.write(bytes, to: FilePath.absolute(readyFile), mode: 0o600) }
         Console.print(String(decoding: bytes.dropLast(), as: UTF8.self))
     }
 }

@@ -184,10 +184,9 @@ struct InitFlags: ParsableArguments {
         ]
         given.values = texts.compactMapValues { $0.map { .text($0) } }
         for word in env { try Self.split(word, "--env KEY=VARIABLE", &given) { .variable($0) } }
-        let folder = FilePath(FileManager.default.currentDirectoryPath)
         for word in secretFile {
             try Self.split(word, "--secret-file KEY=FILE", &given) { path in
-                .file(path.hasPrefix("~") ? path : folder.pushing(FilePath(path)).lexicallyNormalized().string)
+                .file(path.hasPrefix("~") ? path : FilePath.absolute(path).string)
             }
         }
         if let onSuccess {

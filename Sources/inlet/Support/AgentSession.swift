@@ -6,6 +6,7 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import ServiceLifecycle
+import Synchronization
 import SystemPackage
 import UnixSignals
 
@@ -28,27 +29,27 @@ struct AgentSession: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - source: where another configuration comes from.
-    ///   - patience: waits for the journal's disk; nil: an error is one.
+    ///   - retry: waits for the journal's disk; nil: an error is one.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        source: (any ReloadSource)? = nil, patience: StartPatience? = nil
+        source: (any ReloadSource)? = nil, retry: StartRetry? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
-        journal = try await Self.openJournal(state, patience)
+        journal = try await Self.openJournal(state, retry)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, source: source, door: door
-        ) { error in try await patience?.waits(after: error, in: settings.stateDirectory) ?? false }
-        patience?.ends()
+        ) { error in try await retry?.waits(after: error, in: settings.stateDirectory) ?? false }
+        retry?.ends()
         ProcessMemory.releaseColdPages()
         let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(agent.control, dashboard: status)
@@ -62,13 +63,13 @@ struct AgentSession: Sendable {
     }
 
     private static func openJournal(
-        _ state: borrowing StateDirectory, _ patience: StartPatience?
+        _ state: borrowing StateDirectory, _ retry: StartRetry?
     ) async throws -> Journal {
         while true {
             do {
                 return try state.openJournal(now: .now)
             } catch {
-                guard try await patience?.waits(after: error, in: state.path) ?? false else { throw error }
+                guard try await retry?.waits(after: error, in: state.path) ?? false else { throw error }
             }
         }
     }
@@ -80,13 +81,13 @@ struct AgentSession: Sendable {
     /// that has no room for it.
     ///
     /// - Throws: `StateDirectory.Fault`.
-    static func takeState(_ path: FilePath, _ start: StartPatience?) async throws -> StateDirectory {
+    static func takeState(_ path: FilePath, _ retry: StartRetry?) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
                 return try StateDirectory(path)
             } catch {
-                if try await start?.waits(after: error, in: path) == true { return try await takeState(path, start) }
+                if try await retry?.waits(after: error, in: path) == true { return try await takeState(path, retry) }
                 guard case .held = error, await ControlAccess.status(at: path) == nil else { throw error }
             }
             try await Task.sleep(for: .milliseconds(50))
@@ -103,19 +104,8 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// The same without waiting.
-    static func takeStateNow(_ path: FilePath) throws -> StateDirectory {
-        do {
-            return try StateDirectory(path)
-        } catch {
-            throw refusal(error)
-        }
-    }
-
-    private static func refusal(_ fault: StateDirectory.Fault) -> ExitCode {
-        Console.printError("inlet: \(fault)")
-        return exitCode(fault)
-    }
+    /// Says why a command cannot have the state directory.
+    static func refusal(_ fault: StateDirectory.Fault) -> ExitCode { exitCode(fault).saying("\(fault)") }
 
     static func exitCode(_ fault: StateDirectory.Fault) -> ExitCode {
         switch fault {
@@ -124,14 +114,23 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130). With a
-    /// configuration file SIGHUP has that read again.
-    func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
-        let doors: [any Service] = [
-            ControlServer(path: socket, control: control, feed: feed) { [door] in door.raise() }
-        ]
-        let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
-        let group = ServiceGroup(quietly: services)
+    /// Runs until a signal; then stops in order. A second signal ends the process at once (130). With a configuration file
+    /// SIGHUP has that read again.
+    func run() async throws { try await serve(until: nil) }
+
+    /// Runs until a signal or until `body` returns. - Returns: what that returned; nil where a signal came first.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value? {
+        let value = Mutex<Value?>(nil)
+        try await serve {
+            let made = try await body()
+            value.withLock { $0 = made }
+        }
+        return value.withLock { $0 }
+    }
+
+    private func serve(until body: (@Sendable () async throws -> Void)?) async throws {
+        let server = ControlServer(path: socket, control: control, feed: feed) { [door] in door.raise() }
+        let group = ServiceGroup(quietly: agent.services + [server] + (dashboard.map { [$0] } ?? []))
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let hangups = agent.reload == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         try await withThrowingTaskGroup(of: Void.self) { tasks in

@@ -1,6 +1,7 @@
 import ArgumentParser
 import InletConfig
 import InletCore
+import InletDashboard
 import InletPipelines
 
 /// One JSON object that a server answered with: printed as it is for programs, and read field by field for people.
@@ -44,22 +45,12 @@ struct Answer: Sendable {
 
 /// A list of answers, for people or for programs.
 struct AnswerTable: Sendable {
-    struct Column: Sendable {
-        let heading: String
-        /// The field below it, or several with `|` between them.
-        let field: String
-
-        init(_ heading: String, _ field: String) {
-            self.heading = heading
-            self.field = field
-        }
-    }
-
-    let columns: [Column]
+    /// A field below each heading, or several with `|` between them.
+    private let columns: [(heading: String, field: String)]
     /// What is said of an empty list.
-    let none: String
+    private let none: String
 
-    init(_ columns: Column..., none: String) {
+    init(_ columns: (String, String)..., none: String) {
         self.columns = columns
         self.none = none
     }
@@ -71,9 +62,8 @@ struct AnswerTable: Sendable {
         } else if answers.isEmpty {
             Console.print(none)
         } else {
-            let head = columns.map { Console.tint($0.heading, .faint) }
             let rows = answers.map { answer in columns.map { Console.tint(answer[$0.field], .plain) } }
-            Console.print(Console.table([head] + rows))
+            Console.print(Console.table(rows, headings: columns.map(\.heading)))
         }
     }
 }
@@ -143,15 +133,12 @@ struct ServerOption: ParsableArguments {
             let other = all.first { $0.name == destination }
             let hint = Suggestion.nearest(to: destination, in: some.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
             let why = other.map { "'\(destination)' is of type \($0.type), not \(type)" }
-            Console.printError(
-                "inlet: \(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")"
-            )
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "\(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")")
         }
         if some.count == 1 { return some[0] }
         if some.isEmpty {
-            Console.printError("inlet: no destination of type \(type) in \(config.file.display)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("no destination of type \(type) in \(config.file.display)")
         }
         throw ValidationError("say which one with --destination: \(some.map(\.name).joined(separator: ", "))")
     }

@@ -60,10 +60,10 @@ struct ConfigOption: ParsableArguments {
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
     func newFile() -> FilePath {
         let environment = ProcessInfo.processInfo.environment
-        let folder = FilePath(FileManager.default.currentDirectoryPath)
         let named = config ?? environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let usual = ProcessSetup.userID == 0 ? nil : Self.places(environment).first
-        return folder.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml").lexicallyNormalized()
+        return FilePath.workingDirectory.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml")
+            .lexicallyNormalized()
     }
 
     /// Whether `file` is what commands take that are given none.
@@ -112,65 +112,10 @@ struct ConfigOption: ParsableArguments {
     static func defaults(_ environment: [String: String]) -> ConfigDefaults {
         var defaults = ConfigDefaults.standard(
             environment: environment, isRoot: ProcessSetup.userID == 0,
-            workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
+            workingDirectory: .workingDirectory)
         defaults.reader = FileTrust.Reader(user: ProcessSetup.userID, groups: ProcessSetup.groups)
         defaults.users = { FileOwner.user(named: $0) }
         return defaults
-    }
-}
-
-extension LoadedConfig {
-    /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
-    func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
-        do throws(ConfigErrors) {
-            return try tryDestinations(factory)
-        } catch {
-            Console.printError("\(error)")
-            throw ExitStatus.configuration
-        }
-    }
-
-    /// The same, saying nothing.
-    func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
-        var destinations: [Destination] = []
-        var faults: [ConfigError] = []
-        for settings in settings.destinations {
-            do throws(SettingFault) {
-                destinations.append(try factory.make(settings))
-            } catch {
-                let position = settings.values.positions[error.key] ?? settings.values.position
-                faults.append(self.error(at: position, "'\(error.key)' \(error.message)"))
-            }
-        }
-        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
-        return destinations
-    }
-
-    var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
-}
-
-extension LoadedConfig {
-    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
-    func checking<Made>(
-        _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
-    ) throws -> Made {
-        do {
-            return try make()
-        } catch {
-            let position = settings.values.positions[error.key] ?? settings.values.position
-            Console.printError("\(self.error(at: position, "'\(error.key)' \(error.message)"))")
-            throw ExitStatus.configuration
-        }
-    }
-}
-
-extension PipelineFactory {
-    /// The factory of this process; hashing and copying have their own threads.
-    static func standard(_ config: LoadedConfig) -> PipelineFactory {
-        PipelineFactory(
-            pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
-            tokens: config.settings.stateDirectory.appending("tokens"),
-            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) }, proxy: config.settings.proxy)
     }
 }
 
@@ -209,5 +154,23 @@ enum ConfiguredNames {
             }
         }
         return nil
+    }
+}
+
+extension FilePath {
+    /// Where the command was called.
+    static var workingDirectory: FilePath { FilePath(FileManager.default.currentDirectoryPath) }
+
+    /// A path of the command line; a relative one begins in the working directory.
+    static func absolute(_ path: String) -> FilePath {
+        workingDirectory.pushing(FilePath(path)).lexicallyNormalized()
+    }
+
+    /// What commands keep for this user, below `XDG_STATE_HOME`.
+    static var userState: FilePath {
+        let base =
+            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
+            ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
+        return base.appending("inlet")
     }
 }

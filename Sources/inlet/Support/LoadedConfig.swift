@@ -6,14 +6,29 @@ import InletPipelines
 import SystemPackage
 
 extension LoadedConfig {
-    /// Who is told what happens, ready to be told. Prints what cannot be used, with its place, and exits with 78.
-    func makeOutlets(_ factory: PipelineFactory) throws -> Outlets {
-        do throws(ConfigErrors) {
-            return try tryOutlets(factory)
-        } catch {
-            Console.printError("\(error)")
-            throw ExitStatus.configuration
+    /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
+    func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
+        try orExit { () throws(ConfigErrors) in try tryDestinations(factory) }
+    }
+
+    /// The same, saying nothing.
+    func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
+        var destinations: [Destination] = []
+        var faults: [ConfigError] = []
+        for settings in settings.destinations {
+            do throws(SettingFault) {
+                destinations.append(try factory.make(settings))
+            } catch {
+                faults.append(located(error, settings.values.positions, settings.values.position))
+            }
         }
+        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
+        return destinations
+    }
+
+    /// The receivers of notifications, ready to be used. Prints what cannot be used, with its place, and exits with 78.
+    func makeOutlets(_ factory: PipelineFactory) throws -> Outlets {
+        try orExit { () throws(ConfigErrors) in try tryOutlets(factory) }
     }
 
     /// The same, saying nothing.
@@ -24,43 +39,60 @@ extension LoadedConfig {
             do throws(SettingFault) {
                 outlets.webhooks[receiver.name] = try factory.webhook(receiver)
             } catch {
-                let position = receiver.positions[error.key] ?? receiver.position
-                faults.append(self.error(at: position, "'\(error.key)' \(error.message)"))
+                faults.append(located(error, receiver.positions, receiver.position))
             }
         }
         if let ping = settings.ping {
             do throws(SettingFault) {
                 outlets.ping = try factory.ping(ping)
             } catch {
-                faults.append(self.error(at: ping.position, "'\(error.key)' \(error.message)"))
+                faults.append(located(error, [:], ping.position))
             }
         }
         guard faults.isEmpty else { throw ConfigErrors(list: faults) }
         return outlets
     }
-}
 
-/// `inlet check` of those who are told what happens. Nobody is told anything: a test notice is sent only when asked for.
-enum ReceiverCheck {
-    static func run(_ receivers: [NotifySettings], _ outlets: Outlets, _ findings: inout Findings) {
-        for receiver in receivers {
-            let what = "notify \(receiver.name)"
-            switch receiver.receiver {
-            case .webhook:
-                let host = outlets.webhooks[receiver.name]?.host ?? ""
-                findings.add(
-                    .fine, what, "\(host) is told by POST; not tried, 'inlet notify test \(receiver.name)' does that")
-            case .exec(let words):
-                let program = FilePath(words.first ?? "")
-                if ChildProcess.isExecutable(program) {
-                    findings.add(.fine, what, "\(program.display) can be run")
-                } else {
-                    findings.add(
-                        .wrong, what,
-                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it",
-                        remedy: "put it there, and: chmod +x \(program.display)")
-                }
+    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
+    func checking<Made>(
+        _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
+    ) throws -> Made {
+        try orExit { () throws(ConfigErrors) in
+            do throws(SettingFault) {
+                return try make()
+            } catch {
+                throw ConfigErrors(list: [located(error, settings.values.positions, settings.values.position)])
             }
         }
+    }
+
+    private func orExit<Made>(_ make: () throws(ConfigErrors) -> Made) throws -> Made {
+        do throws(ConfigErrors) {
+            return try make()
+        } catch {
+            Console.printError("\(error)")
+            throw ExitStatus.configuration
+        }
+    }
+
+    private func located(
+        _ fault: SettingFault, _ positions: [String: SourcePosition], _ position: SourcePosition
+    ) -> ConfigError {
+        error(at: positions[fault.key] ?? position, "'\(fault.key)' \(fault.message)")
+    }
+
+    var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
+
+    /// Of the agent of this configuration.
+    var controlSocket: FilePath { StateDirectory.controlSocket(in: settings.stateDirectory) }
+}
+
+extension PipelineFactory {
+    /// The factory of this process; hashing and copying have their own threads.
+    static func standard(_ config: LoadedConfig) -> PipelineFactory {
+        PipelineFactory(
+            pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
+            tokens: config.settings.stateDirectory.appending("tokens"),
+            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) }, proxy: config.settings.proxy)
     }
 }

@@ -75,7 +75,7 @@ struct SelectionCommand {
     func run(_ options: ConfigOption) async throws {
         var selection = try filters.selection(jobs: jobs)
         if selection.states.isEmpty, jobs.isEmpty { selection.states = states.map(\.rawValue) }
-        try await ControlAccess.use(try options.load()) { [selection] control in
+        try await options.use { [selection] control in
             if !jobs.isEmpty, filters.isEmpty, filters.limit == nil, !isDryRun {
                 return try await actOnEach(control)
             }
@@ -83,7 +83,7 @@ struct SelectionCommand {
                 let plan = try await control.ask(Endpoints.select(for: action), [.dryRun: "1"], body: selection)
                 guard plan.matched <= 1 else {
                     throw ValidationError(
-                        "\(Self.files(plan.matched)), \(ByteText.format(plan.bytes)), would be \(done);"
+                        "\(String(plan.matched, "file")), \(ByteText.format(plan.bytes)), would be \(done);"
                             + " say --yes if you mean it, or --dry-run to see them")
                 }
             }
@@ -112,11 +112,9 @@ struct SelectionCommand {
         }
     }
 
-    private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
-
     private func tell(_ report: SelectionReport) throws {
         guard !report.dry_run else {
-            Console.print("\(Self.files(report.matched)), \(ByteText.format(report.bytes)), would be \(done)")
+            Console.print("\(String(report.matched, "file")), \(ByteText.format(report.bytes)), would be \(done)")
             for file in report.files {
                 Console.print("  \(file.job)  \(file.state)  \(ByteText.format(file.size))  \(file.path)")
             }
@@ -125,14 +123,14 @@ struct SelectionCommand {
             return
         }
         let fresh = report.done - report.hurried
-        if fresh > 0 || report.hurried == 0 { Console.print("\(Self.files(fresh)) \(done)") }
+        if fresh > 0 || report.hurried == 0 { Console.print("\(String(fresh, "file")) \(done)") }
         if report.hurried > 0 {
             let obstacles = report.waits_for ?? []
             let time = obstacles.isEmpty ? "now" : "now, but for what waits: \(obstacles.joined(separator: "; "))"
-            Console.print("\(Self.files(report.hurried)) tried \(time)")
+            Console.print("\(String(report.hurried, "file")) tried \(time)")
         }
         for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {
-            Console.printError("inlet: \(Self.files(count)) skipped: \(reason)")
+            Console.printError("inlet: \(String(count, "file")) skipped: \(reason)")
         }
         if !report.skipped.isEmpty { throw ExitStatus.failed }
     }

@@ -2,7 +2,6 @@ import InletAgent
 import InletCore
 import InletDashboard
 import InletLinux
-import Synchronization
 import SystemPackage
 
 /// Queues files and follows them to their ends, with a bar each on a terminal and plain lines elsewhere.
@@ -41,7 +40,7 @@ struct Sending: Sendable {
         _ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }
     ) async throws -> Outcome {
         var names = NameReader(files, from: folder, where: takes)
-        var tale = SendTale()
+        var progress = SendProgress()
         let line = ProgressLine()
         let start = ContinuousClock.now
         defer { line.erase() }
@@ -53,14 +52,14 @@ struct Sending: Sendable {
                 let (answers, bytes) = try await handIn(some)
                 let known = answers.filter { $0.known == true }.map { "\(Console.tint("✓", .good)) \($0.message)" }
                 if !known.isEmpty { line.end(known.joined(separator: "\n")) }
-                for refusal in tale.take(answers, bytes: bytes) {
+                for refusal in progress.take(answers, bytes: bytes) {
                     Console.printError("inlet: \(DisplayText.escape(refusal))")
                 }
-                try await tellEnded(&tale, line)
+                try await tellEnded(&progress, line)
             }
-            try await follow(&tale, line)
-            if Console.isCanvas, tale.jobs.count > 1, tale.outcome == .delivered {
-                line.end(SendLine.end(tale.sum, after: start.duration(to: .now)))
+            try await follow(&progress, line)
+            if Console.isCanvas, progress.jobs.count > 1, progress.outcome == .delivered {
+                line.end(SendLine.end(progress.sum, after: start.duration(to: .now)))
             }
         } catch {
             guard Self.isSilent(error), let failure = error as? ControlClient.Failure ?? Self.gone(error) else {
@@ -68,43 +67,43 @@ struct Sending: Sendable {
             }
             line.erase()
             Console.printError("inlet: \(failure)")
-            if !tale.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
+            if !progress.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
             return .agentGone
         }
-        return tale.outcome
+        return progress.outcome
     }
 
     /// All that has ended, without waiting for what has not.
-    private func tellEnded(_ tale: inout SendTale, _ line: ProgressLine) async throws {
-        while !tale.isOver, try await ask(&tale, line).next == nil {}
+    private func tellEnded(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
+        while !progress.isOver, try await ask(&progress, line).next == nil {}
     }
 
     /// Asks one question about the first that are left, until none is.
-    private func follow(_ tale: inout SendTale, _ line: ProgressLine) async throws {
+    private func follow(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
         var drawing = SendLine()
         let start = ContinuousClock.now
-        while !tale.isOver {
-            let report = try await ask(&tale, line)
+        while !progress.isOver {
+            let report = try await ask(&progress, line)
             // All that was asked about has ended.
             guard let next = report.next else { continue }
             if pause == Self.pauses.last {
                 let time = Double(start.duration(to: .now).milliseconds) / 1000
-                line.draw(drawing.text(next, report.moving, tale.sum, at: time, columns: ProgressLine.columns))
+                line.draw(drawing.text(next, report.moving, progress.sum, at: time, columns: ProgressLine.columns))
             }
             try await Task.sleep(for: pause)
             pause = min(pause * 2, Self.pauses.last)
         }
     }
 
-    private func ask(_ tale: inout SendTale, _ line: ProgressLine) async throws -> FollowReport {
-        let jobs = tale.next(FollowReport.most)
+    private func ask(_ progress: inout SendProgress, _ line: ProgressLine) async throws -> FollowReport {
+        let jobs = progress.next(FollowReport.most)
         let control = control
         let report = try await patiently { try await control.ask(Endpoints.follow, body: jobs) }
         tell(report.ends, line)
-        tale.tell(
+        progress.tell(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
-        if report.ends.isEmpty, report.next == nil { tale.giveUp() }
+        if report.ends.isEmpty, report.next == nil { progress.giveUp() }
         if !isAlone { for _ in report.ends { warmUp.step() } }
         return report
     }
@@ -185,7 +184,7 @@ struct Sending: Sendable {
 }
 
 /// The jobs of one `send`, in their order, and what of them has been told.
-struct SendTale {
+struct SendProgress {
     private(set) var jobs: [Int64] = []
     /// How many of `jobs` have been told of.
     private(set) var told = 0
@@ -237,13 +236,4 @@ struct SendTale {
         told = jobs.count
         outcome = .failed
     }
-}
-
-/// Carries the outcome out of the session's body.
-final class SendResult: Sendable {
-    private let value = Mutex<Sending.Outcome?>(nil)
-
-    /// nil while the body has not come to its end.
-    var outcome: Sending.Outcome? { value.withLock { $0 } }
-    func set(_ outcome: Sending.Outcome) { value.withLock { $0 = outcome } }
 }

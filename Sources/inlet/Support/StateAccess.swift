@@ -7,7 +7,7 @@ import SystemPackage
 
 /// What the start needs of the state directory is asked for again while its disk has no room, or another program has the
 /// journal locked: as the agent does when it runs, and said in the same lines. SIGTERM and Ctrl-C end that.
-final class StartPatience: Sendable {
+final class StartRetry: Sendable {
     private struct State {
         var refusals = 0
         /// nil until something is waited for.

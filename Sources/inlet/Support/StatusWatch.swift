@@ -18,7 +18,7 @@ struct StatusWatch: Sendable {
     private static let start = ContinuousClock.now
 
     init(_ config: LoadedConfig, interval: Duration) {
-        client = ControlClient(socket: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+        client = ControlClient(socket: config.controlSocket)
         self.interval = interval
     }
 
@@ -61,8 +61,7 @@ struct StatusWatch: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for await signal in signals { source.yield(.signal(signal)) } }
             group.addTask {
-                // It fails only when the watching ends.
-                while (try? await Task.sleep(for: interval)) != nil { source.yield(.look(await look())) }
+                while await Task.rest(for: interval) { source.yield(.look(await look())) }
             }
             for await event in events {
                 if leaving.isSet { return group.cancelAll() }
@@ -100,25 +99,13 @@ struct StatusWatch: Sendable {
     }
 
     private func look() async -> Look {
-        await withTaskGroup(of: Look?.self) { group in
-            group.addTask {
-                do {
-                    return .report(try await client.ask(Endpoints.status))
-                } catch is ControlClient.NotRunning {
-                    return .stopped
-                } catch {
-                    // The screen says that what it shows is old.
-                    return .silence
-                }
-            }
-            group.addTask {
-                // It fails only when there is an answer.
-                try? await Task.sleep(for: Self.patience)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first ?? .silence
+        do {
+            return .report(try await client.status(within: Self.patience))
+        } catch is ControlClient.NotRunning {
+            return .stopped
+        } catch {
+            // The screen says that what it shows is old.
+            return .silence
         }
     }
 

@@ -7,50 +7,51 @@ import InletMedia
 import InletPipelines
 import SystemPackage
 
-/// How fast may be sent, and when big files are: what the configuration says, in words.
-enum LimitCheck {
-    static func run(_ settings: Settings, _ findings: inout Findings) {
+// The checks of `inlet check`, one function each; those of folders are in FolderChecks.swift.
+
+extension Findings {
+    // MARK: - Configuration
+
+    /// How fast may be sent, and when big files are: what the configuration says, in words.
+    mutating func checkLimits(_ settings: Settings) {
         let limits = settings.bandwidth
-        add(limits.all, "limits", "all destinations together", &findings)
+        checkLimit(limits.all, "limits", "all destinations together")
         for destination in settings.destinations {
             guard let table = limits.destinations[destination.name] else { continue }
-            add(table, "destination \(destination.name)", "sends", &findings)
+            checkLimit(table, "destination \(destination.name)", "sends")
         }
         for route in settings.routes {
             guard let window = route.window else { continue }
-            findings.add(.fine, "route \(route.name)", "deliveries begin \(window.text), at any time below")
+            add(.fine, "route \(route.name)", "deliveries begin \(window.text), at any time below")
         }
     }
 
-    private static func add(_ table: Timetable, _ what: String, _ who: String, _ findings: inout Findings) {
+    private mutating func checkLimit(_ table: Timetable, _ what: String, _ who: String) {
         for entry in table.hidden {
-            findings.add(
-                .warning, what, "the entry of its schedule from \(entry.span.text) never holds: others come before it")
+            add(.warning, what, "the entry of its schedule from \(entry.span.text) never holds: others come before it")
         }
         guard table.isLimited else { return }
-        for line in table.lines { findings.add(.fine, what, "\(who): \(line)") }
+        for line in table.lines { add(.fine, what, "\(who): \(line)") }
         if table.isClosed {
-            findings.add(
+            add(
                 .warning, what, "bandwidth is 0 at all times: nothing is ever sent", remedy: "write 'off' for no limit")
         }
     }
-}
 
-/// Whether `adopt_check` can find anything: by keys that say the same every time, at destinations that can be asked.
-enum AdoptCheck {
-    static func run(_ settings: Settings, _ destinations: [Destination], _ findings: inout Findings) {
+    /// Whether `adopt_check` can find anything: by keys that say the same every time, at destinations that can be asked.
+    mutating func checkAdoption(_ settings: Settings, _ destinations: [Destination]) {
         guard settings.watch.contains(where: \.adoptCheck) else { return }
         let asked = destinations.filter { ($0.pipeline as? any DeliveryVerifying)?.findsByKey == true }.map(\.name)
         for route in settings.routes {
             let name = "adopt_check, route \(route.name)"
-            if !isLasting(route.key) {
-                findings.add(
+            if !Self.isLasting(route.key) {
+                add(
                     .warning, name,
                     "the key '\(route.key.text)' is another one each time, so that no destination has a file under it: all "
                         + "are sent")
             }
             if !route.to.contains(where: asked.contains) {
-                findings.add(
+                add(
                     .warning, name,
                     "none of its destinations can be asked what others have sent: all its files are taken to be there")
             }
@@ -68,86 +69,157 @@ enum AdoptCheck {
         }
         return keys[0] == keys[1]
     }
-}
 
-/// `inlet check` of the way to each destination: through which proxy, why, and whether that lets us through.
-enum ProxyCheck {
-    static func run(_ config: LoadedConfig, _ factory: PipelineFactory, _ findings: inout Findings) async {
+    // MARK: - Destinations
+
+    /// Through which proxy each destination is reached, why, and whether that lets us through.
+    mutating func checkProxies(_ config: LoadedConfig, _ factory: PipelineFactory) async {
         var uses: [(name: String, use: ProxyUse)] = []
         for destination in config.settings.destinations {
             // What is wrong with it, its destination's own check says.
             guard let use = (try? factory.proxyUse(destination)).flatMap({ $0 }) else { continue }
             uses.append((destination.name, use))
         }
+        let isNotable = uses.contains { if case .direct = $0.use.choice { config.settings.proxy != nil } else { true } }
         // Where nobody has set any, one word is enough.
-        guard uses.contains(where: { isNotable($0.use, config) }) else {
-            if !uses.isEmpty { findings.add(.fine, "proxy", "none is set; every destination is reached directly") }
+        guard isNotable else {
+            if !uses.isEmpty { add(.fine, "proxy", "none is set; every destination is reached directly") }
             return
         }
-        for (name, use) in uses { await check(use, "destination \(name)", &findings) }
-    }
-
-    private static func isNotable(_ use: ProxyUse, _ config: LoadedConfig) -> Bool {
-        if case .direct = use.choice { config.settings.proxy != nil } else { true }
-    }
-
-    private static func check(_ use: ProxyUse, _ name: String, _ findings: inout Findings) async {
-        switch use.choice {
-        case .direct(let why): findings.add(.fine, name, "is reached directly (\(why))")
-        case .unusable(let why): findings.add(.wrong, name, why)
-        case .by(let proxy, let why):
-            do throws(DeliveryError) {
-                try await use.connect()
-                findings.add(.fine, name, "is reached through the proxy \(proxy) (\(why)), which answers")
-            } catch {
-                findings.add(.unavailable, name, "is to be reached through the proxy \(proxy) (\(why)): \(error)")
+        for (name, use) in uses {
+            let name = "destination \(name)"
+            switch use.choice {
+            case .direct(let why): add(.fine, name, "is reached directly (\(why))")
+            case .unusable(let why): add(.wrong, name, why)
+            case .by(let proxy, let why):
+                do throws(DeliveryError) {
+                    try await use.connect()
+                    add(.fine, name, "is reached through the proxy \(proxy) (\(why)), which answers")
+                } catch {
+                    add(.unavailable, name, "is to be reached through the proxy \(proxy) (\(why)): \(error)")
+                }
             }
         }
     }
-}
 
-/// `inlet check` of the dashboard's port: whether it can be had, and who gets in.
-enum DashboardCheck {
-    static func run(_ config: LoadedConfig, _ findings: inout Findings) async {
-        guard let dashboard = config.settings.dashboard else {
-            return findings.add(.fine, "dashboard", "none, as there is no dashboard.listen")
+    /// Whether a destination can be reached and used, and with `upload` whether it takes a test object.
+    mutating func check(_ destination: Destination, upload: Bool) async {
+        let name = "destination \(destination.name)"
+        // The public key of a server whose key can be pinned: what to write where its certificate is self-signed. Whether it is
+        // the right one, only its owner can tell. An unreachable server is the probe's to report.
+        if let pin = try? await destination.serverPin?() {
+            add(.fine, name, "the server's public key now is \(pin) (for 'pin:')")
         }
+        do {
+            add(.fine, name, try await destination.pipeline.probe())
+            if upload {
+                for line in try await TestUpload(destination: destination).run() { add(line.0, name, line.1) }
+            }
+        } catch {
+            add(.unavailable, name, "\(error)", remedy: Self.remedy(for: error, at: destination.name))
+        }
+        if let warning = await destination.renewal?()?.warning(now: .now) { add(.warning, name, warning) }
+    }
+
+    /// What to do about a destination that cannot be reached or used; nil where the reason says it all.
+    private static func remedy(for error: DeliveryError, at destination: String) -> String? {
+        if case .credentials = error.verdict {
+            return
+                "put right credentials where the configuration reads those of '\(destination)'; a running agent tries them "
+                + "by itself"
+        }
+        switch error.code {
+        case .connectFailed, .timedOut, .stalled, .connectionLost:
+            return "is the server up, the address of '\(destination)' right, and no firewall or proxy between?"
+        case .nameNotFound:
+            return "is the address of '\(destination)' spelt right, and does this machine have a name server?"
+        case .tlsFailed: return "is this machine's clock right? A server's own certificate needs 'pin:'"
+        case .clockSkewed: return "set this machine's clock (timedatectl set-ntp true)"
+        case .serverError, .badAnswer: return "is the address of '\(destination)' that of the service, and is it well?"
+        default: return nil
+        }
+    }
+
+    /// Whether what a destination registers can be found by those who look there.
+    mutating func checkStorage(of destination: Destination, _ all: [DestinationSettings]) {
+        guard let name = destination.storage?.destination, let storage = all.first(where: { $0.name == name }),
+            storage.values.string(DestinationSetup.publicURL.key) == nil
+        else { return }
+        add(
+            .warning, "destination \(destination.name)",
+            "'\(name)' has no public_url: what is registered would refer to addresses that cannot be read without a login, "
+                + "or to none",
+            remedy: "give '\(name)' the address under which its files can be read: public_url")
+    }
+
+    /// What the kinds themselves say of settings and routes.
+    mutating func checkKinds(_ settings: Settings) {
+        for destination in settings.destinations {
+            guard let kind = DestinationKinds.named(destination.type) else { continue }
+            for remark in kind.remarks(on: destination, settings.routes) {
+                add(remark.isFine ? .fine : .warning, "destination \(destination.name)", remark.text)
+            }
+        }
+    }
+
+    /// Who is notified. Nobody is: a test notification is sent only when asked for.
+    mutating func checkReceivers(_ receivers: [NotifySettings], _ outlets: Outlets) {
+        for receiver in receivers {
+            let what = "notify \(receiver.name)"
+            switch receiver.receiver {
+            case .webhook:
+                let host = outlets.webhooks[receiver.name]?.host ?? ""
+                add(.fine, what, "\(host) is told by POST; not tried, 'inlet notify test \(receiver.name)' does that")
+            case .exec(let words):
+                let program = FilePath(words.first ?? "")
+                if ChildProcess.isExecutable(program) {
+                    add(.fine, what, "\(program.display) can be run")
+                } else {
+                    add(
+                        .wrong, what,
+                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it",
+                        remedy: "put it there, and: chmod +x \(program.display)")
+                }
+            }
+        }
+    }
+
+    // MARK: - System
+
+    /// The dashboard's port: whether it can be had, and who gets in.
+    mutating func checkDashboard(_ config: LoadedConfig) async {
+        guard let dashboard = config.settings.dashboard else {
+            return add(.fine, "dashboard", "none, as there is no dashboard.listen")
+        }
+        let access =
+            (dashboard.listen.isLoopback ? "for this machine only" : "for other machines too")
+            + (dashboard.isOpen ? ", without a login" : ", with a login")
         let url = DashboardServer.url(dashboard.listen)
         let held = await ControlAccess.status(at: config.settings.stateDirectory)?.dashboard
         if let held, held.state == .listening, held.url == url {
-            return findings.add(.fine, "dashboard", "\(url), served by the running agent, \(access(dashboard))")
+            return add(.fine, "dashboard", "\(url), served by the running agent, \(access)")
         }
         if let fault = await ListenFault.of(dashboard.listen) {
-            return findings.add(
+            return add(
                 .warning, "dashboard", "cannot listen at \(dashboard.listen.text): \(fault.reason)",
                 remedy: fault.remedy)
         }
-        findings.add(.fine, "dashboard", "\(url) is free, \(access(dashboard))")
+        add(.fine, "dashboard", "\(url) is free, \(access)")
     }
 
-    private static func access(_ dashboard: DashboardSettings) -> String {
-        let who = dashboard.listen.isLoopback ? "for this machine only" : "for other machines too"
-        return who + (dashboard.isOpen ? ", without a login" : ", with a login")
-    }
-}
-
-/// `inlet check` of what an agent gives up when it starts, and of what the running one has given up.
-enum PrivilegeCheck {
-    private static let name = "landlock"
-
-    static func run(_ config: LoadedConfig, _ findings: inout Findings) async {
+    /// What an agent gives up when it starts, and what the running one has given up.
+    mutating func checkConfinement(_ config: LoadedConfig) async {
+        let name = "landlock"
         let running = await ControlAccess.status(at: config.settings.stateDirectory)?.confinement
-        if let running {
-            findings.add(.fine, name, "the running agent is \(text(running))")
-        }
+        if let running { add(.fine, name, "the running agent is \(Self.text(running))") }
         if config.settings.landlock == .off {
-            return findings.add(.fine, name, "off: an agent may use whatever its user may")
+            return add(.fine, name, "off: an agent may use whatever its user may")
         }
         let preview = Confinement.preview(config)
         if preview.landlock != nil {
-            if running == nil { findings.add(.fine, name, "an agent that starts is \(text(preview))") }
+            if running == nil { add(.fine, name, "an agent that starts is \(Self.text(preview))") }
             for path in Confinement.exposed(config, preview) {
-                findings.add(
+                add(
                     .warning, name,
                     "\(path.display) lies where the agent may write: who took the agent over could change it",
                     remedy: "keep it in a folder of its own")
@@ -155,12 +227,11 @@ enum PrivilegeCheck {
             return
         }
         if config.settings.landlock == .required {
-            return findings.add(
+            return add(
                 .wrong, name, "an agent does not start: \(preview.reason ?? "")", remedy: "write 'landlock: auto'")
         }
         // A kernel without it is no fault of who reads this.
-        findings.add(
-            Landlock.version == nil ? .fine : .warning, name, "an agent that starts is \(text(preview))")
+        add(Landlock.version == nil ? .fine : .warning, name, "an agent that starts is \(Self.text(preview))")
     }
 
     private static func text(_ report: ConfinementReport) -> String {
@@ -170,22 +241,20 @@ enum PrivilegeCheck {
             + (report.denied_calls.map { "has given up \($0) system calls" }
                 ?? "has all system calls (\(report.calls_reason ?? "an agent of a version before this one"))")
     }
-}
 
-/// Whether what files hold can be told, where a route asks for it.
-enum MediaTypeCheck {
-    static func run(_ routes: [Route], _ findings: inout Findings) {
-        guard asking(routes) != nil else { return }
-        if let trouble = trouble(routes) {
-            findings.add(.wrong, "media types", trouble)
-        } else {
-            findings.add(.fine, "media types", "libmagic tells what files hold")
-        }
+    /// Whether what files hold can be told, where a route asks for it.
+    mutating func checkMediaTypes(_ routes: [Route]) {
+        guard let route = Self.asksForMediaTypes(routes) else { return }
+        let trouble = Self.mediaTypeTrouble(route)
+        add(trouble == nil ? .fine : .wrong, "media types", trouble ?? "libmagic tells what files hold")
     }
 
     /// Why routes cannot do what they are asked to; nil where they can, or none asks. Loads libmagic where one does.
-    static func trouble(_ routes: [Route]) -> String? {
-        guard let route = asking(routes) else { return nil }
+    static func mediaTypeTrouble(_ routes: [Route]) -> String? {
+        asksForMediaTypes(routes).flatMap { mediaTypeTrouble($0) }
+    }
+
+    private static func mediaTypeTrouble(_ route: Route) -> String? {
         do {
             try ContentType.check()
             return nil
@@ -194,22 +263,20 @@ enum MediaTypeCheck {
         }
     }
 
-    private static func asking(_ routes: [Route]) -> Route? {
+    private static func asksForMediaTypes(_ routes: [Route]) -> Route? {
         routes.first { !$0.match.mediaTypes.isEmpty || !$0.validate.mediaTypes.isEmpty }
     }
-}
 
-/// Whether the programs of `derive:` are there.
-enum DeriveCheck {
-    static func run(_ routes: [Route], _ findings: inout Findings) {
+    /// Whether the programs of `derive:` are there.
+    mutating func checkDerivations(_ routes: [Route]) {
         for route in routes {
             for rule in route.derive {
                 guard let word = rule.command.first else { continue }
                 let name = "derive \(rule.name) of route \(route.name)"
                 if let path = ProgramSearch.find(word) {
-                    findings.add(.fine, name, "made by \(path.display)")
+                    add(.fine, name, "made by \(path.display)")
                 } else {
-                    findings.add(
+                    add(
                         .warning, name, "there is no program '\(word)'; files go without it",
                         remedy: "install it, or name it with its path")
                 }

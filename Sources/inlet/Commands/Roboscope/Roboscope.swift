@@ -72,9 +72,9 @@ extension Roboscope {
                 try await Roboscope.use(server) { admin in
                     let events = try await admin.list(.events).prefix(max(limit, 0)).map { Answer($0) }
                     AnswerTable(
-                        .init("TIME", "created_at|timestamp|time|at"), .init("ACTION", "action|event_type|type|event"),
-                        .init("OBJECT", "object_id|entity_id|resource_id|object|entity"),
-                        .init("MORE", "message|details|data"), none: "The server has no events."
+                        ("TIME", "created_at|timestamp|time|at"), ("ACTION", "action|event_type|type|event"),
+                        ("OBJECT", "object_id|entity_id|resource_id|object|entity"),
+                        ("MORE", "message|details|data"), none: "The server has no events."
                     ).print(events, json: json)
                 }
             }
@@ -112,8 +112,8 @@ extension Roboscope {
                     let query = key.map { [("key", $0)] } ?? []
                     let spaces = try await admin.list(.spaces, query: query).map { Answer($0) }
                     AnswerTable(
-                        .init("ID", "id"), .init("KEY", "key"), .init("UPDATED", "updated_at"),
-                        .init("MODEL", "model_usdc_url|model_glb_url"), .init("NAME", "name"),
+                        ("ID", "id"), ("KEY", "key"), ("UPDATED", "updated_at"),
+                        ("MODEL", "model_usdc_url|model_glb_url"), ("NAME", "name"),
                         none: key.map { "No space has the key '\(DisplayText.escape($0))'." } ?? "There are no spaces."
                     ).print(spaces, json: json)
                 }

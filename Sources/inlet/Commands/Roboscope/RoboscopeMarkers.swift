@@ -31,8 +31,8 @@ extension Roboscope {
                     let query = session.map { [("work_session_id", $0)] } ?? []
                     let markers = try await admin.list(.markers, query: query).map { Answer($0) }
                     AnswerTable(
-                        .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
-                        .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no such markers."
+                        ("ID", "id"), ("COLOR", "color"), ("VERSION", "version"),
+                        ("SESSION", "work_session_id"), ("LABEL", "label"), none: "There are no such markers."
                     ).print(markers, json: json)
                 }
             }

@@ -39,9 +39,9 @@ extension Roboscope {
                     if let type { query.append(("session_type", type)) }
                     let sessions = try await admin.list(.sessions, query: query)
                     AnswerTable(
-                        .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
-                        .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
-                        .init("SPACE", "space_id"), none: "There are no such work sessions."
+                        ("ID", "id"), ("TYPE", "session_type"), ("STATUS", "status"),
+                        ("VERSION", "version"), ("STARTED", "started_at"), ("COMPLETED", "completed_at"),
+                        ("SPACE", "space_id"), none: "There are no such work sessions."
                     ).print(sessions.map { Answer($0) }, json: json)
                 }
             }
