@@ -123,8 +123,7 @@ struct FetchPlace {
     }
 
     private var isFolderMissing: Bool {
-        // One that cannot be looked at is found out by writing there.
-        (try? FileLook.look(at: path.removingLastComponent())) == .missing
+        FileLook.glance(at: path.removingLastComponent()) == .missing
     }
 
     /// The path, if nothing is there; otherwise says so and exits.

@@ -150,8 +150,7 @@ enum BackupElsewhere {
         let own = state.appending("backup-for-a-command.sqlite")
         let made = try await control.ask(Endpoints.backup, body: BackupOrder(path: own))
         if !made.done { return made }
-        // As one that a killed command leaves.
-        defer { try? DurableFile.remove(own) }
+        defer { DurableFile.discard(own) }
         let folder = target.removingLastComponent()
         let pool = BlockingPool(name: "backup", threads: 1)
         defer { pool.shutdown() }
@@ -163,8 +162,7 @@ enum BackupElsewhere {
             do {
                 try DurableFile.place(copy, at: target)
             } catch {
-                // What was wrong first is what is told.
-                try? DurableFile.remove(copy)
+                DurableFile.discard(copy)
                 throw error
             }
         }

@@ -30,8 +30,7 @@ struct RouteCommand: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = config.settings.destinations.reduce(into: [:]) { made, destination in
-            // What is wrong with a destination, 'check' says.
-            made[destination.name] = try? factory.make(destination)
+            made[destination.name] = config.destination(destination.name, factory)
         }
         var isTaken = true
         var names = NameReader(files, from: .workingDirectory)
@@ -107,8 +106,7 @@ struct RouteExplanation {
     /// The files that it travels with.
     private static func mains(_ table: RouteTable, _ arrival: Arrival) -> [String] {
         table.belongings(of: arrival.path).filter { belonging in
-            // One that cannot be looked at is not taken along.
-            (try? FileLook.look(at: arrival.root.pushing(belonging.main)))?.identity != nil
+            FileLook.glance(at: arrival.root.pushing(belonging.main))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
@@ -147,8 +145,7 @@ struct RouteExplanation {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false, nil)
             case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
-            // One that cannot be looked at is opened next, which says why not.
-            case .needs([.captured]) where (try? FileLook.look(at: path)) == .missing: facts.captured = .unknown
+            case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
                 let source: SourceFile
                 do throws(SystemError) {

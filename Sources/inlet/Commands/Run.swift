@@ -75,16 +75,16 @@ struct Run: AsyncParsableCommand {
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
-        let retry = StartRetry(log)
+        let start = StartRetry(log)
         do {
-            let state = try await AgentSession.takeState(config.settings.stateDirectory, retry)
+            let state = try await AgentSession.takeState(config.settings.stateDirectory, start)
             ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
                 dashboard: config.settings.dashboard,
                 source: Source(config: config, options: options, factory: factory, confinement: confinement),
-                retry: retry)
+                start: start)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -158,8 +158,7 @@ struct Run: AsyncParsableCommand {
             guard let now = try? options.reload() else { return nil }
             let changes = ConfigComparison.changes(from: held.effective, to: now.effective, types: types)
             if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
-            // As above.
-            return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+            return now.destination(name, factory)
         }
     }
 

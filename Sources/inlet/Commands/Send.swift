@@ -39,8 +39,8 @@ struct Send: AsyncParsableCommand {
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         // What does not answer may run all the same: then it has the lock, and this command ends with 75 and the reason.
-        let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
-        // As above.
+        let isRunning = FileLook.glance(at: socket).map { $0 != .missing } ?? false
+        // As said above.
         if isRunning, let status = try? await client.ask(Endpoints.status) {
             ProcessMemory.releaseColdPages()
             do {

@@ -55,42 +55,33 @@ struct Verify: AsyncParsableCommand {
         }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        let verifying = Verifying(try config.makeDestinations(factory), readsBytes: read)
-        var wish = ProofRequest(
+        let verifier = Verifier(try config.makeDestinations(factory), readsBytes: read)
+        var request = ProofRequest(
             jobs: jobs, since: since.flatMap { DurationText.parse($0) }.map { WallTime.now + (.zero - $0) },
             destination: destination, batch: batch)
-        var tally = VerifyTally(isJSON: json)
+        var report = VerifyReport(isJSON: json)
         while true {
             // A page at a time: without a running agent the journal is open only that long, and one may start.
-            let asked = wish
+            let asked = request
             let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
-            await verifying.run(page.proofs) { tally.add($0) }
+            await verifier.run(page.proofs) { report.add($0) }
             guard let next = page.next else { break }
-            wish.after = next
+            request.after = next
         }
         let isNamed = !jobs.isEmpty || batch != nil
         if isNamed {
-            let undelivered = Undelivered(wish: wish, seen: tally.seen)
-            for finding in try await ControlAccess.use(config, { try await undelivered.find($0) }) {
-                tally.add(undelivered: finding)
-            }
+            let (request, seen) = (request, report.seen)
+            let undelivered = try await ControlAccess.use(config) { try await request.undelivered($0, seen: seen) }
+            for finding in undelivered { report.add(finding) }
         }
-        try tally.finish(isNamed: isNamed)
+        try report.finish(isNamed: isNamed)
     }
 }
 
-/// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
-struct VerifyTally {
-    /// One delivery, or a job without any, and what is said of it.
-    struct Finding: Sendable {
-        var job: Int64
-        var path: String
-        var destination = ""
-        var key: String?
-        var said: String
-    }
-
-    private enum Verdict: String, CaseIterable {
+/// What is said of one delivery, or of a job without any.
+private struct VerifyFinding: Sendable {
+    /// From what needs a person to what does not.
+    enum Verdict: String, CaseIterable {
         case missing
         case different
         /// It was named, and has not arrived.
@@ -99,6 +90,18 @@ struct VerifyTally {
         case unknown
         case same
     }
+
+    var verdict: Verdict
+    var job: Int64
+    var path: String
+    var destination = ""
+    var key: String?
+    var said: String
+}
+
+/// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
+private struct VerifyReport {
+    typealias Verdict = VerifyFinding.Verdict
 
     private let isJSON: Bool
     private let line = ProgressLine()
@@ -113,55 +116,31 @@ struct VerifyTally {
 
     init(isJSON: Bool) { self.isJSON = isJSON }
 
-    mutating func add(_ result: Verifying.Result) {
-        let (report, (verdict, said)) = (result.report, Self.verdict(result.finding))
-        seen.insert(report.job)
-        add(
-            Finding(
-                job: report.job, path: report.path, destination: report.destination, key: report.proof?.key, said: said),
-            verdict)
-    }
-
-    /// What was named, and has not arrived.
-    mutating func add(undelivered finding: Finding) { add(finding, .undelivered) }
-
-    private mutating func add(_ finding: Finding, _ verdict: Verdict) {
+    mutating func add(_ finding: VerifyFinding) {
+        seen.insert(finding.job)
+        let verdict = finding.verdict
         counts[verdict, default: 0] += 1
-        if isJSON { return Console.print(Self.line(finding, verdict)) }
+        if isJSON { return Console.print(Self.line(finding)) }
         if rows[verdict, default: []].count < Self.mostRows {
-            rows[verdict, default: []].append(Self.row(finding, verdict))
+            rows[verdict, default: []].append([
+                Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
+                Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
+                Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain),
+                DisplayText.escape(finding.said),
+            ])
         }
-        let all = counts.values.reduce(0, +)
-        line.draw(finding.path, "", "\(all) asked about")
+        line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
     }
 
-    private static func verdict(_ finding: Verifying.Result.Finding) -> (Verdict, String) {
-        switch finding {
-        case .answered(.same(let how)): (.same, how)
-        case .answered(.differs(let reason)): (.different, reason)
-        case .answered(.missing(let what)): (.missing, what)
-        case .answered(.cannotTell(let reason)): (.unknown, reason)
-        case .unreachable(let reason): (.unreachable, reason)
-        }
-    }
-
-    private static func line(_ finding: Finding, _ verdict: Verdict) -> String {
+    private static func line(_ finding: VerifyFinding) -> String {
         var object = JSONLine()
         object.add("job", finding.job)
         object.add("path", finding.path)
         object.add("destination", finding.destination)
         object.add("key", finding.key ?? "")
-        object.add("verdict", verdict.rawValue)
+        object.add("verdict", finding.verdict.rawValue)
         object.add("said", finding.said)
         return String(decoding: object.finished, as: UTF8.self)
-    }
-
-    private static func row(_ finding: Finding, _ verdict: Verdict) -> [String] {
-        [
-            Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
-            Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
-            Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain), DisplayText.escape(finding.said),
-        ]
     }
 
     /// Says the rest, and exits with what it was.
@@ -185,8 +164,7 @@ struct VerifyTally {
             verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []
         }
         if !shown.isEmpty {
-            let head = ["VERDICT", "JOB", "DESTINATION", "KEY", "SAID"]
-            Console.print(Console.table([head.map { Console.tint($0, .faint) }] + shown))
+            Console.print(Console.table(shown, headings: ["VERDICT", "JOB", "DESTINATION", "KEY", "SAID"]))
         }
         let words = Verdict.allCases.compactMap { verdict in counts[verdict].map { "\($0) \(verdict.rawValue)" } }
         Console.print("\(all) \(all == 1 ? "delivery" : "deliveries"): \(words.joined(separator: ", "))")
@@ -194,22 +172,12 @@ struct VerifyTally {
 }
 
 /// Asks destinations about what was delivered to them, several questions at once.
-struct Verifying: Sendable {
-    /// What came of one question.
-    struct Result: Sendable {
-        enum Finding: Sendable {
-            case answered(Verification)
-            case unreachable(String)
-        }
-
-        let report: ProofReport
-        let finding: Finding
-    }
-
+private final class Verifier: Sendable {
     private let types: [String: String]
     private let verifiers: [String: any DeliveryVerifying]
     private let readsBytes: Bool
-    private let away = Away()
+    /// Destinations that did not answer, and why.
+    private let silent = Mutex<[String: String]>([:])
 
     private static let parallel = 8
     private static let tries = 3
@@ -221,75 +189,62 @@ struct Verifying: Sendable {
         self.readsBytes = readsBytes
     }
 
-    /// Asks about each; `take` gets the results as they come.
-    func run(_ reports: [ProofReport], _ take: (Result) -> Void) async {
+    /// Asks about each; `take` gets the findings as they come.
+    func run(_ reports: [ProofReport], _ take: (VerifyFinding) -> Void) async {
         var rest = reports[...]
-        await withTaskGroup(of: Result.self) { group in
+        await withTaskGroup(of: VerifyFinding.self) { group in
             func begin() {
                 guard let report = rest.popFirst() else { return }
-                group.addTask { Result(report: report, finding: await self.ask(report)) }
+                group.addTask {
+                    let (verdict, said) = await self.ask(report)
+                    return VerifyFinding(
+                        verdict: verdict, job: report.job, path: report.path, destination: report.destination,
+                        key: report.proof?.key, said: said)
+                }
             }
             for _ in 0..<Self.parallel { begin() }
-            for await result in group {
-                take(result)
+            for await finding in group {
+                take(finding)
                 begin()
             }
         }
     }
 
-    private func ask(_ report: ProofReport) async -> Result.Finding {
-        guard let proof = report.proof else {
-            return .answered(.cannotTell("the journal's proof of it cannot be read"))
-        }
+    private func ask(_ report: ProofReport) async -> (VerifyFinding.Verdict, String) {
+        guard let proof = report.proof else { return (.unknown, "the journal's proof of it cannot be read") }
         if proof.method == .carried {
-            return .answered(.cannotTell("it went with its file and has no place of its own there"))
+            return (.unknown, "it went with its file and has no place of its own there")
         }
-        if let time = proof.details?["deleted"] {
-            return .answered(.cannotTell("it was deleted there by a person, \(time)"))
-        }
+        if let time = proof.details?["deleted"] { return (.unknown, "it was deleted there by a person, \(time)") }
         guard let type = types[report.destination] else {
-            return .answered(.cannotTell("no destination is called '\(report.destination)' any more"))
+            return (.unknown, "no destination is called '\(report.destination)' any more")
         }
         guard let verifier = verifiers[report.destination] else {
-            return .answered(.cannotTell("destinations of type \(type) cannot be asked"))
+            return (.unknown, "destinations of type \(type) cannot be asked")
         }
         let order = VerifyOrder(proof: proof, digests: report.digests, readsBytes: readsBytes)
         var tried = 0
         while true {
             // One that does not answer keeps nobody waiting for each of its files.
-            if let why = away.reason(report.destination) { return .unreachable(why) }
-            let error: DeliveryError
-            switch await Self.answer(verifier, order) {
-            case .success(let answer): return .answered(answer)
-            case .failure(let failure): error = failure
-            }
-            tried += 1
-            guard error.mayPass, tried < Self.tries else {
-                if error.isAboutDestination { away.note(report.destination, "\(error)") }
-                return .unreachable("\(error)")
+            if let why = silent.withLock({ $0[report.destination] }) { return (.unreachable, why) }
+            do throws(DeliveryError) {
+                switch try await verifier.verify(order) {
+                case .same(let how): return (.same, how)
+                case .differs(let reason): return (.different, reason)
+                case .missing(let what): return (.missing, what)
+                case .cannotTell(let reason): return (.unknown, reason)
+                }
+            } catch {
+                tried += 1
+                guard error.mayPass, tried < Self.tries else {
+                    if error.isAboutDestination { silent.withLock { $0[report.destination] = "\(error)" } }
+                    return (.unreachable, "\(error)")
+                }
             }
             var random = SystemRandomNumberGenerator()
-            // It fails only when the command is cancelled, which ends the next try.
-            try? await Task.sleep(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
+            // Where the command is cancelled, the next try ends at once.
+            await Task.rest(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
         }
-    }
-
-    private static func answer(
-        _ verifier: any DeliveryVerifying, _ order: VerifyOrder
-    ) async -> Swift.Result<Verification, DeliveryError> {
-        do throws(DeliveryError) {
-            return .success(try await verifier.verify(order))
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Destinations that did not answer, and why.
-    private final class Away: Sendable {
-        private let reasons = Mutex<[String: String]>([:])
-
-        func reason(_ name: String) -> String? { reasons.withLock { $0[name] } }
-        func note(_ name: String, _ why: String) { reasons.withLock { $0[name] = why } }
     }
 }
 
@@ -310,62 +265,60 @@ extension DeliveryError {
     }
 }
 
-/// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
-struct Undelivered {
-    /// What was asked for; one of `jobs` and `batch` is.
-    let wish: ProofRequest
-    /// The jobs of which something has arrived.
-    let seen: Set<Int64>
-
-    func find(_ control: any ControlAPI) async throws -> [VerifyTally.Finding] {
-        if wish.jobs.isEmpty { return try await ofBatch(control) }
+extension ProofRequest {
+    /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
+    ///
+    /// - Parameter seen: the jobs of which something has arrived.
+    fileprivate func undelivered(_ control: any ControlAPI, seen: Set<Int64>) async throws -> [VerifyFinding] {
+        if jobs.isEmpty { return try await undeliveredOfBatch(control) }
         var known: Set<Int64> = []
-        var found: [VerifyTally.Finding] = []
-        for id in wish.jobs where known.insert(id).inserted {
+        var found: [VerifyFinding] = []
+        for id in jobs where known.insert(id).inserted {
             guard let job = try await control.find(Endpoints.job, [.id: "\(id)"]) else {
-                found.append(VerifyTally.Finding(job: id, path: "", said: "there is no job \(id)"))
+                found.append(VerifyFinding(verdict: .undelivered, job: id, path: "", said: "there is no job \(id)"))
                 continue
             }
-            found += findings(of: job)
+            let open = job.deliveries.compactMap {
+                finding(job.job, job.path, $0.destination, $0.key, $0.state, $0.reason)
+            }
+            found += open
+            guard open.isEmpty, !seen.contains(job.job) else { continue }
+            let why =
+                job.deliveries.isEmpty
+                ? Self.said(job.state, job.reason) : "no delivery of it is meant by the other options"
+            found.append(VerifyFinding(verdict: .undelivered, job: job.job, path: job.path, said: why))
         }
         return found
     }
 
-    private func findings(of job: JobReport) -> [VerifyTally.Finding] {
-        let open = job.deliveries.filter { isOpen($0.destination, $0.state) }.map {
-            VerifyTally.Finding(
-                job: job.job, path: job.path, destination: $0.destination, key: $0.key, said: said($0.state, $0.reason))
-        }
-        guard open.isEmpty, !seen.contains(job.job) else { return open }
-        let why =
-            job.deliveries.isEmpty ? said(job.state, job.reason) : "no delivery of it is meant by the other options"
-        return [VerifyTally.Finding(job: job.job, path: job.path, said: why)]
-    }
-
-    private func ofBatch(_ control: any ControlAPI) async throws -> [VerifyTally.Finding] {
-        guard let batch = wish.batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else {
-            return []
-        }
+    private func undeliveredOfBatch(_ control: any ControlAPI) async throws -> [VerifyFinding] {
+        guard let batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else { return [] }
         // In the place of one that is superseded there is its next version, with a job of its own.
         return report.files.filter { $0.state != FileState.superseded.rawValue }.flatMap { file in
-            if file.deliveries.isEmpty, !Self.isDone(file.state) {
-                return [VerifyTally.Finding(job: file.job, path: file.path, said: said(file.state, file.reason))]
+            let isDone = [FileState.delivered, .duplicate].map(\.rawValue).contains(file.state)
+            if file.deliveries.isEmpty, !isDone {
+                let said = Self.said(file.state, file.reason)
+                return [VerifyFinding(verdict: .undelivered, job: file.job, path: file.path, said: said)]
             }
-            return file.deliveries.filter { isOpen($0.destination, $0.state) }.map {
-                VerifyTally.Finding(
-                    job: file.job, path: file.path, destination: $0.destination, key: $0.key,
-                    said: said($0.state, $0.reason))
+            return file.deliveries.compactMap {
+                finding(file.job, file.path, $0.destination, $0.key, $0.state, $0.reason)
             }
         }
     }
 
-    private static func isDone(_ state: String) -> Bool {
-        [FileState.delivered, .duplicate].map(\.rawValue).contains(state)
+    /// nil for what has arrived, and for a destination that was not asked about.
+    private func finding(
+        _ job: Int64, _ path: String, _ destination: String, _ key: String?, _ state: String, _ reason: String?
+    ) -> VerifyFinding? {
+        guard state != DeliveryState.delivered.rawValue, self.destination.map({ $0 == destination }) ?? true else {
+            return nil
+        }
+        return VerifyFinding(
+            verdict: .undelivered, job: job, path: path, destination: destination, key: key,
+            said: Self.said(state, reason))
     }
 
-    private func isOpen(_ destination: String, _ state: String) -> Bool {
-        state != DeliveryState.delivered.rawValue && wish.destination.map { $0 == destination } ?? true
+    private static func said(_ state: String, _ reason: String?) -> String {
+        state + (reason.map { ": \($0)" } ?? "")
     }
-
-    private func said(_ state: String, _ reason: String?) -> String { state + (reason.map { ": \($0)" } ?? "") }
 }

@@ -53,7 +53,10 @@ struct Demo: AsyncParsableCommand {
             let last = try await stage.lastJob()
             let samples = try DemoSamples.write(into: place.drop)
             try await stage.play(until: samples, after: last)
-            if once { return try await DemoComparison(place, samples, session.control, servers).run() }
+            if once {
+                var comparison = DemoComparison(place, servers)
+                return try await comparison.run(samples, session.control)
+            }
             stage.invite()
             try await stage.keepShowing()
             return true

@@ -28,6 +28,13 @@ struct DemoPlace: Sendable {
         "photos", "videos", "gigs", "audio", "documents", "models", "notes", "products", "spaces",
     ]
 
+    /// A dropped file as people know it: its path below the drop folder.
+    func name(of file: FilePath) -> String {
+        var relative = file
+        _ = relative.removePrefix(drop)
+        return relative.display
+    }
+
     func prepare() throws {
         do {
             for folder in Self.folders { try DurableFile.makeDirectories(drop.appending(folder), mode: 0o755) }

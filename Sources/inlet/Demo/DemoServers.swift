@@ -65,10 +65,7 @@ struct DemoServers: Sendable {
             group.addTask { try await vopi.run() }
             group.addTask { try await roboscope.run() }
             group.addTask { try await body(try await ports()) }
-            try await group.next()
-            group.cancelAll()
-            // The first end has been thrown; the others were told to end.
-            while (try? await group.next()) != nil {}
+            try await group.endWithFirst()
         }
     }
 

@@ -1,24 +1,18 @@
-import Foundation
-
 /// A video that every player plays: H.264 in MP4 (ISO/IEC 14496-10, 14496-14), a mosaic whose colours move.
 ///
 /// Each macroblock is sent as it is (`I_PCM`), so that no compression is needed and a few seconds have a useful size.
-enum MP4Sample {
+enum SampleVideo {
     private static let (columns, rows) = (20, 15)
     private static let frames = 80
     private static let framesPerSecond = 24
     /// 2026-05-02 20:00 UTC, in the seconds since 1904 that MP4 counts.
     private static let created: UInt32 = 1_777_752_000 + 2_082_844_800
 
-    static func write(to file: inout SampleFile) throws {
+    static func mp4() -> [UInt8] {
         let size = frame(0).count
         let type = box("ftyp", Array("isom".utf8) + [0, 0, 2, 0] + Array("isomiso2avc1mp41".utf8))
         let start = type.count + movie(frameSize: size, dataAt: 0).count + 8
-        try file.write(type + movie(frameSize: size, dataAt: start))
-        var head: [UInt8] = []
-        head.append(bigEndian: UInt32(8 + size * frames))
-        try file.write(head + Array("mdat".utf8))
-        for index in 0..<frames { try file.write(frame(index)) }
+        return type + movie(frameSize: size, dataAt: start) + box("mdat", (0..<frames).flatMap { frame($0) })
     }
 
     // MARK: Pictures
@@ -44,9 +38,7 @@ enum MP4Sample {
             bits.append(level(y * 7 + index * 2), count: 64)
         }
         bits.end()
-        var sample: [UInt8] = []
-        sample.append(bigEndian: UInt32(bits.bytes.count))
-        return sample + bits.bytes
+        return .big(bits.bytes.count) + bits.bytes
     }
 
     /// Back and forth within what video allows; never 0, which would need escapes.
@@ -85,22 +77,22 @@ enum MP4Sample {
     // MARK: Boxes (ISO/IEC 14496-12)
 
     private static func movie(frameSize: Int, dataAt offset: Int) -> [UInt8] {
-        let duration = words(frames * 1000 / framesPerSecond)
-        let times = words(Int(created), Int(created))
+        let duration: [UInt8] = .big(frames * 1000 / framesPerSecond)
+        let times: [UInt8] = .big(Int(created), Int(created))
         let header = box(
             "mvhd",
-            words(0) + times + words(1000) + duration + words(0x10000, 0x0100_0000, 0, 0) + matrix
-                + [UInt8](repeating: 0, count: 24) + words(2))
+            .big(0) + times + .big(1000) + duration + .big(0x10000, 0x0100_0000, 0, 0) + matrix
+                + [UInt8](repeating: 0, count: 24) + .big(2))
         let track = box(
             "tkhd",
-            words(3) + times + words(1, 0) + duration + words(0, 0, 0, 0) + matrix
-                + words(columns * 16 << 16, rows * 16 << 16))
+            .big(3) + times + .big(1, 0) + duration + .big(0, 0, 0, 0) + matrix
+                + .big(columns * 16 << 16, rows * 16 << 16))
         let media =
-            box("mdhd", words(0) + times + words(framesPerSecond, frames, 0x55C4_0000))
-            + box("hdlr", words(0, 0) + Array("vide".utf8) + words(0, 0, 0) + Array("video\0".utf8))
+            box("mdhd", .big(0) + times + .big(framesPerSecond, frames, 0x55C4_0000))
+            + box("hdlr", .big(0, 0) + Array("vide".utf8) + .big(0, 0, 0) + Array("video\0".utf8))
             + box(
                 "minf",
-                box("vmhd", words(1, 0, 0)) + box("dinf", box("dref", words(0, 1) + box("url ", words(1))))
+                box("vmhd", .big(1, 0, 0)) + box("dinf", box("dref", .big(0, 1) + box("url ", .big(1))))
                     + box("stbl", table(frameSize: frameSize, dataAt: offset)))
         return box("moov", header + box("trak", track + box("mdia", media)))
     }
@@ -112,22 +104,17 @@ enum MP4Sample {
             [1, 66, 0, 40, 0xFF, 0xE1, 0, UInt8(sequence.count)] + sequence + [1, 0, UInt8(picture.count)] + picture
         let entry = box(
             "avc1",
-            words(0, 1, 0, 0, 0, 0) + words(columns * 16 << 16 | rows * 16, 0x48_0000, 0x48_0000, 0)
+            .big(0, 1, 0, 0, 0, 0) + .big(columns * 16 << 16 | rows * 16, 0x48_0000, 0x48_0000, 0)
                 + [0, 1] + [UInt8](repeating: 0, count: 32) + [0, 24, 0xFF, 0xFF] + box("avcC", parameters))
-        return box("stsd", words(0, 1) + entry) + box("stts", words(0, 1, frames, 1))
-            + box("stsc", words(0, 1, 1, frames, 1)) + box("stsz", words(0, frameSize, frames))
-            + box("stco", words(0, 1, offset))
+        return box("stsd", .big(0, 1) + entry) + box("stts", .big(0, 1, frames, 1))
+            + box("stsc", .big(0, 1, 1, frames, 1)) + box("stsz", .big(0, frameSize, frames))
+            + box("stco", .big(0, 1, offset))
     }
 
-    private static let matrix = words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000)
+    private static let matrix: [UInt8] = .big(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000)
 
     private static func box(_ type: String, _ content: [UInt8]) -> [UInt8] {
-        words(8 + content.count) + Array(type.utf8) + content
-    }
-
-    /// Big-endian, 32 bits each.
-    private static func words(_ values: Int...) -> [UInt8] {
-        values.reduce(into: []) { $0.append(bigEndian: UInt32($1)) }
+        .big(8 + content.count) + Array(type.utf8) + content
     }
 }
 

@@ -232,8 +232,7 @@ struct InitFiles {
             }
             try put(Array(text.utf8), configuration, mode)
         } catch {
-            // What was wrong first is what is told.
-            if !replaces { for file in made { try? DurableFile.remove(file) } }
+            if !replaces { for file in made { DurableFile.discard(file) } }
             throw error
         }
     }
@@ -242,25 +241,18 @@ struct InitFiles {
     private var mode: UInt32 { handsGroupOn ? 0o640 : 0o600 }
 
     var handsGroupOn: Bool {
-        // A folder that cannot be opened hands nothing on; writing there says why.
-        let descriptor = try? FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
-        // As above.
-        let permissions = try? descriptor?.closeAfter { try descriptor?.stat().permissions }
-        return permissions?.contains(.setGroupID) ?? false
+        do {
+            let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+            return try descriptor.closeAfter { try descriptor.stat().permissions.contains(.setGroupID) }
+        } catch {
+            // A folder that cannot be opened hands nothing on; writing there says why.
+            return false
+        }
     }
 
     private func put(_ bytes: [UInt8], _ path: FilePath, _ mode: UInt32) throws(SystemError) {
         if replaces { return try DurableFile.write(bytes, to: path, mode: mode) }
-        let draft = FilePath(path.string + ".\(ProcessSetup.processID).tmp")
-        try DurableFile.write(bytes, to: draft, mode: mode)
-        do {
-            // Fails for a name that is taken, also when it was taken just now.
-            try DurableFile.rename(draft, to: path)
-            try DurableFile.syncDirectory(folder)
-        } catch {
-            // What was wrong first is what is told.
-            try? DurableFile.remove(draft)
-            throw error
-        }
+        // Fails for a name that is taken, also when it was taken just now.
+        try DurableFile.create(bytes, at: path, mode: mode)
     }
 }

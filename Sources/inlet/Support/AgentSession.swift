@@ -29,27 +29,27 @@ struct AgentSession: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - source: where another configuration comes from.
-    ///   - retry: waits for the journal's disk; nil: an error is one.
+    ///   - start: waits for the journal's disk; nil: an error is one.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        source: (any ReloadSource)? = nil, retry: StartRetry? = nil
+        source: (any ReloadSource)? = nil, start: StartRetry? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
-        journal = try await Self.openJournal(state, retry)
+        journal = try await Self.openJournal(state, start)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, source: source, door: door
-        ) { error in try await retry?.waits(after: error, in: settings.stateDirectory) ?? false }
-        retry?.ends()
+        ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
+        start?.ends()
         ProcessMemory.releaseColdPages()
         let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(agent.control, dashboard: status)
@@ -63,13 +63,13 @@ struct AgentSession: Sendable {
     }
 
     private static func openJournal(
-        _ state: borrowing StateDirectory, _ retry: StartRetry?
+        _ state: borrowing StateDirectory, _ start: StartRetry?
     ) async throws -> Journal {
         while true {
             do {
                 return try state.openJournal(now: .now)
             } catch {
-                guard try await retry?.waits(after: error, in: state.path) ?? false else { throw error }
+                guard try await start?.waits(after: error, in: state.path) ?? false else { throw error }
             }
         }
     }
@@ -81,13 +81,13 @@ struct AgentSession: Sendable {
     /// that has no room for it.
     ///
     /// - Throws: `StateDirectory.Fault`.
-    static func takeState(_ path: FilePath, _ retry: StartRetry?) async throws -> StateDirectory {
+    static func takeState(_ path: FilePath, _ start: StartRetry?) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
                 return try StateDirectory(path)
             } catch {
-                if try await retry?.waits(after: error, in: path) == true { return try await takeState(path, retry) }
+                if try await start?.waits(after: error, in: path) == true { return try await takeState(path, start) }
                 guard case .held = error, await ControlAccess.status(at: path) == nil else { throw error }
             }
             try await Task.sleep(for: .milliseconds(50))
@@ -156,10 +156,7 @@ struct AgentSession: Sendable {
                     try await Task.sleep(for: .seconds(86_400))
                 }
             }
-            try await tasks.next()
-            tasks.cancelAll()
-            // The first end has been thrown; the others were told to end.
-            while (try? await tasks.next()) != nil {}
+            try await tasks.endWithFirst()
         }
         factory.shutdown()
         journal.close()

@@ -70,11 +70,10 @@ enum ControlAccess {
     /// What the agent of a state directory says of itself; nil when none answers within 5 s.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
-        // Whoever may not look, or is not answered, has no answer; who needs to know why asks by `runningAgent`.
-        guard let look = try? FileLook.look(at: socket), look != .missing else { return nil }
+        guard let look = FileLook.glance(at: socket), look != .missing else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        // As above.
+        // Who needs to know why there is no answer asks by `runningAgent`.
         return try? await client.status(within: .seconds(5))
     }
 
@@ -124,7 +123,7 @@ enum ControlAccess {
         defer { factory.shutdown() }
         let agent = AgentControl(journal: journal, configured: config.configuredDestinations) { name in
             // Work that needs a destination which cannot be made waits for an agent, as for one that is not configured.
-            config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+            config.destination(name, factory)
         }
         let control = LocalControl(agent)
         let value = try await body(control)

@@ -21,7 +21,8 @@ enum Rehearsal {
             var dryRun = DryRun(config.settings.routes, destinations, journal: journal, on: pool)
             var tally = RehearsalTally()
             for watch in config.settings.watch {
-                if watch.pattern == nil, !isFolder(watch.path) {
+                let isFolder = if case .directory? = FileLook.glance(at: watch.path) { true } else { false }
+                if watch.pattern == nil, !isFolder {
                     Console.printError("\(watch.path.display): \(RootAbsence.reason(watch.path))")
                     continue
                 }
@@ -36,11 +37,6 @@ enum Rehearsal {
         } catch let error as JournalError {
             throw ExitStatus.configuration.saying("\(error)")
         }
-    }
-
-    private static func isFolder(_ path: FilePath) -> Bool {
-        // `RootAbsence` says why it cannot be looked at.
-        if case .directory? = try? FileLook.look(at: path) { true } else { false }
     }
 
     // MARK: - One file

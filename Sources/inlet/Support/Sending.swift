@@ -116,8 +116,7 @@ struct Sending: Sendable {
         let answers = try await patiently { try await control.send(once, to: to, again: again) }
         guard Console.isCanvas else { return (answers, 0) }
         let taken = zip(once, answers).filter { $0.1.job != nil && $0.1.known != true }
-        // For the bar of a terminal only.
-        return (answers, taken.reduce(0) { $0 + ((try? FileLook.look(at: $1.0))?.identity?.size ?? 0) })
+        return (answers, taken.reduce(0) { $0 + (FileLook.glance(at: $1.0)?.identity?.size ?? 0) })
     }
 
     /// What the agent answers, also when it is started again meanwhile: it knows what it has taken, and takes nothing twice.

@@ -29,8 +29,7 @@ extension Findings {
             try DurableFile.write([], to: test, mode: 0o600)
             try DurableFile.remove(test)
         } catch {
-            // What was wrong first is what is told.
-            try? DurableFile.remove(test)
+            DurableFile.discard(test)
             return add(.wrong, what, error, because: "What it gives back is written there (results)")
         }
         if let watch = watched.first(where: { $0.root(of: path) != nil }) {
@@ -114,8 +113,8 @@ extension Findings {
             try DurableFile.rename(test, to: moved)
             try DurableFile.remove(moved)
         } catch {
-            // What was wrong first is what is told; a file of this name is never taken.
-            for file in [test, moved] { try? DurableFile.remove(file) }
+            // A file of this name is never taken.
+            for file in [test, moved] { DurableFile.discard(file) }
             add(
                 .wrong, name, error,
                 because: "Files here are to be archived, deleted or quarantined, so user "
@@ -161,7 +160,7 @@ extension Findings {
     private static func watches(for watch: WatchSettings) -> Int {
         guard watch.mode != .poll, watch.mode != .fanotify || FanotifyCheck.refusal(watch) != nil,
             // A watched folder that cannot be looked at has a finding of its own.
-            case .directory? = try? FileLook.look(at: watch.path)
+            case .directory? = FileLook.glance(at: watch.path)
         else { return 0 }
         let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
         var count = 0

@@ -31,8 +31,7 @@ struct TestUpload {
         } catch {
             throw DeliveryError(.giveUp, .sourceUnreadable, "\(error)")
         }
-        // A line of text among temporary files.
-        defer { try? DurableFile.remove(file) }
+        defer { DurableFile.discard(file) }
         let source: SourceFile
         do {
             source = try SourceFile(opening: file)
