@@ -104,8 +104,7 @@ struct Fetch: AsyncParsableCommand {
             Console.print("  sha256 \(fetched.sha256.hex)")
         } catch let error as DeliveryError {
             line.erase()
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.of(error)
+            throw ExitStatus.of(error).saying("\(error)")
         }
     }
 }
@@ -122,26 +121,24 @@ struct FetchPlace {
         path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given
     }
 
-    private var isFolderMissing: Bool {
-        FileLook.glance(at: path.removingLastComponent()) == .missing
-    }
-
     /// The path, if nothing is there; otherwise says so and exits.
     func free(replacing: Bool) throws -> FilePath {
-        do {
+        let folder = path.removingLastComponent()
+        var trouble = "\(path.display) is there already, and is no regular file"
+        do throws(SystemError) {
             switch try FileLook.look(at: path) {
-            case .missing where isFolderMissing:
-                Console.printError("inlet: the folder \(path.removingLastComponent().display) is not there")
-            case .missing: return path
-            case .regular where replacing: return path
+            case .missing:
+                guard FileLook.glance(at: folder) == .missing else { return path }
+                trouble = "the folder \(folder.display) is not there"
             case .regular:
-                Console.printError("inlet: \(path.display) is there already; --force replaces it")
-            default: Console.printError("inlet: \(path.display) is there already, and is no regular file")
+                if replacing { return path }
+                trouble = "\(path.display) is there already; --force replaces it"
+            default: break
             }
         } catch {
-            Console.printError("inlet: \(error)")
+            trouble = "\(error)"
         }
-        throw ExitStatus.failed
+        throw ExitStatus.failed.saying(trouble)
     }
 
     /// The last segment of a key or of an address's path; nil where it is none that a file can have.

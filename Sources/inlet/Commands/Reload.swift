@@ -3,7 +3,6 @@ import InletAgent
 import InletConfig
 import InletDashboard
 import InletLinux
-import SystemPackage
 
 struct ReloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

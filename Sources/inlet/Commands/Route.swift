@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
@@ -38,11 +37,30 @@ struct RouteCommand: AsyncParsableCommand {
             let explanation = try await RouteExplanation(file, config.settings, destinations)
             Console.print(explanation.text)
             if let plan = explanation.plan, plan.plan.dedupe != .off {
-                Console.print(try await DuplicateSearch(config).lines(plan.plan, plan.size).joined(separator: "\n"))
+                Console.print(try await Self.duplicates(of: plan.plan, plan.size, config).joined(separator: "\n"))
             }
             isTaken = isTaken && explanation.isTaken
         }
         if !isTaken { throw ExitStatus.failed }
+    }
+
+    /// What would not be sent, by what a running agent knows of the file's content.
+    private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [String] {
+        guard let digest = plan.digests.sha256 else { return [] }
+        guard let agent = try await ControlAccess.runningAgent(config) else {
+            return ["  note     whether it is a duplicate shows while the agent runs"]
+        }
+        defer { agent.shutdown() }
+        let found = try await agent.ask(
+            Endpoints.contents,
+            body: ContentQuestion(
+                digest: digest, size: size, route: plan.route, fields: plan.with, destinations: plan.destinations))
+        let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
+        return found.map { content in
+            let place = found.count == 1 && plan.destinations.count == 1 ? "" : " to \(content.destination)"
+            let first = "job \(content.job), \(content.path), which is there as \(DisplayText.escape(content.key))"
+            return Console.tint("  \(end)\(place): same content as \(first)", .warning)
+        }
     }
 }
 
@@ -155,7 +173,7 @@ struct RouteExplanation {
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
-                let derived = RouteDerivations.lines(table, arrival, facts, plan, destinations)
+                let derived = derivations(table, arrival, facts, plan, destinations)
                 return (lines(of: plan, arrival, facts, destinations) + derived, true, plan)
             }
         }
@@ -239,40 +257,9 @@ struct RouteExplanation {
         lines += plan.notes.map { "  note     \($0)" }
         return lines + readings.compactMap(\.objection).map { Console.tint("  warning  \($0)", .warning) }
     }
-}
 
-/// What a running agent knows of a file's content, for `inlet route`.
-struct DuplicateSearch {
-    private let config: LoadedConfig
-
-    init(_ config: LoadedConfig) { self.config = config }
-
-    /// Lines that say what would not be sent.
-    func lines(_ plan: Plan, _ size: Int64) async throws -> [String] {
-        guard let digest = plan.digests.sha256 else { return [] }
-        guard let agent = try await ControlAccess.runningAgent(config) else {
-            return ["  note     whether it is a duplicate shows while the agent runs"]
-        }
-        defer { agent.shutdown() }
-        let found = try await agent.ask(
-            Endpoints.contents,
-            body: ContentQuestion(
-                digest: digest, size: size, route: plan.route, fields: plan.with,
-                destinations: plan.destinations))
-        let isWhole = found.count == plan.destinations.count
-        let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
-        return found.map { content in
-            let place = isWhole && found.count == 1 ? "" : " to \(content.destination)"
-            let first = "job \(content.job), \(content.path), which is there as \(DisplayText.escape(content.key))"
-            return Console.tint("  \(end)\(place): same content as \(first)", .warning)
-        }
-    }
-}
-
-/// What `route` says of the files that programs would make of one (`derive:`).
-enum RouteDerivations {
-    /// - Parameter destinations: those that could be made, by name.
-    static func lines(
+    /// The files that programs would make of it (`derive:`).
+    private static func derivations(
         _ table: RouteTable, _ arrival: Arrival, _ facts: Facts, _ plan: Plan, _ destinations: [String: Destination]
     ) -> [String] {
         let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")

@@ -32,17 +32,14 @@ struct Run: AsyncParsableCommand {
         if json, !dryRun { throw ValidationError("--json is for --dry-run; what 'inlet run' logs is set under 'log'.") }
     }
 
-    /// What is done on the first thread, before there is another one.
-    struct Prepared: Sendable {
-        let config: LoadedConfig
-        /// nil for a rehearsal, which keeps what it has.
-        let confinement: Confinement?
-    }
+    /// Without confinement for a rehearsal, which keeps what it has.
+    typealias Prepared = (config: LoadedConfig, confinement: Confinement?)
 
+    /// What is done on the first thread, before there is another one.
     func prepare() throws -> Prepared {
         let config = try options.load(warns: dryRun)
         if let trouble = Self.workTrouble(config) { throw ExitStatus.configuration.saying(trouble) }
-        if dryRun { return Prepared(config: config, confinement: nil) }
+        if dryRun { return (config, nil) }
         if let file = config.settings.tlsKeyLog {
             do throws(SystemError) {
                 try ProcessSetup.logSessionKeys(to: file)
@@ -55,18 +52,18 @@ struct Run: AsyncParsableCommand {
         if let missing = StartNeed.missing() {
             throw ExitStatus.tryLater.saying("the agent cannot begin: \(missing)")
         }
-        return Prepared(config: config, confinement: confinement)
+        return (config, confinement)
     }
 
     func run() async throws { try await start(prepare()) }
 
     func start(_ prepared: Prepared) async throws {
-        let config = prepared.config
+        let (config, confinement) = prepared
         // Its files would wait for ever, unseen by whoever has just started it.
         if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
             throw ExitStatus.configuration.saying("media types: \(trouble)")
         }
-        guard let confinement = prepared.confinement else { return try await Rehearsal.run(config, json: json) }
+        guard let confinement else { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
@@ -75,7 +72,7 @@ struct Run: AsyncParsableCommand {
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
-        let start = StartRetry(log)
+        let start = StartWait(log)
         do {
             let state = try await AgentSession.takeState(config.settings.stateDirectory, start)
             ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }

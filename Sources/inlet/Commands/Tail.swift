@@ -53,7 +53,48 @@ struct Tail: AsyncParsableCommand {
         let config = try options.load()
         let output = config.settings.log.output
         if output.hasPrefix("/") { return try await follow(FilePath(output), printer) }
-        try await AgentLog(config, lines: lines, filter: printer.filter).follow(printer)
+        try await follow(agentAt: config.controlSocket, printer)
+    }
+
+    // MARK: - The agent
+
+    /// Lines that are asked for after a break, and how soon.
+    private static let again = (lines: 500, pause: Duration.seconds(1))
+
+    /// The log of the running agent; goes on with the next agent when one stops, until nobody reads any more.
+    private func follow(agentAt socket: FilePath, _ printer: LogPrinter) async throws {
+        let client = ControlClient(socket: socket)
+        defer { client.shutdown() }
+        let filter = printer.filter
+        let seen = Mutex<String?>(nil)
+        var (isFirst, isAway) = (true, false)
+        while true {
+            do {
+                let wanted = isFirst ? lines : Self.again.lines
+                let earlier = try await client.log(limit: max(1, wanted), level: filter.level, job: filter.job)
+                let time = seen.withLock { $0 }
+                for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true {
+                    guard printer.show(line) else { return }
+                }
+                if let last = earlier.last { seen.withLock { $0 = last.time } }
+                (isFirst, isAway) = (false, false)
+                return try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
+                    seen.withLock { $0 = line.time }
+                    return printer.show(line)
+                }
+            } catch is ControlClient.NotRunning {
+                guard !isFirst else {
+                    throw ExitStatus.tryLater.saying(
+                        "no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -")
+                }
+            } catch let failure as ControlClient.Failure {
+                // A silence later on is told below, once.
+                guard failure.isSilence, !isFirst else { throw ExitStatus.tryLater.saying("\(failure)") }
+            }
+            if !isAway { Console.printError("inlet: the agent does not answer; waiting for it") }
+            isAway = true
+            try await Task.sleep(for: Self.again.pause)
+        }
     }
 
     // MARK: - Files
@@ -139,56 +180,5 @@ final class LogPrinter: Sendable {
 
     private func print(_ lines: [TintedText]) -> Bool {
         lines.allSatisfy { Console.offer($0.text(hasColour: Console.hasColour)) }
-    }
-}
-
-/// The log of the running agent, over its socket; goes on with the next agent when one stops.
-struct AgentLog {
-    private let client: ControlClient
-    private let lines: Int
-    private let filter: LogLineText.Filter
-
-    /// Lines that are asked for after a break, and how soon.
-    private static let again = (lines: 500, pause: Duration.seconds(1))
-
-    init(_ config: LoadedConfig, lines: Int, filter: LogLineText.Filter) {
-        client = ControlClient(socket: config.controlSocket)
-        (self.lines, self.filter) = (lines, filter)
-    }
-
-    /// Until nobody reads any more, or the process is ended.
-    func follow(_ printer: LogPrinter) async throws {
-        defer { client.shutdown() }
-        let seen = Mutex<String?>(nil)
-        var (isFirst, isAway) = (true, false)
-        while true {
-            do {
-                let wanted = isFirst ? lines : Self.again.lines
-                let earlier = try await client.log(limit: max(1, wanted), level: filter.level, job: filter.job)
-                let time = seen.withLock { $0 }
-                for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true {
-                    guard printer.show(line) else { return }
-                }
-                if let last = earlier.last { seen.withLock { $0 = last.time } }
-                (isFirst, isAway) = (false, false)
-                try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
-                    seen.withLock { $0 = line.time }
-                    return printer.show(line)
-                }
-                return
-            } catch is ControlClient.NotRunning {
-                guard !isFirst else {
-                    throw ExitStatus.tryLater.saying(
-                        "no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -")
-                }
-            } catch let failure as ControlClient.Failure where failure.isSilence && !isFirst {
-                // Said below, once.
-            } catch let failure as ControlClient.Failure {
-                throw ExitStatus.tryLater.saying("\(failure)")
-            }
-            if !isAway { Console.printError("inlet: the agent does not answer; waiting for it") }
-            isAway = true
-            try await Task.sleep(for: Self.again.pause)
-        }
     }
 }

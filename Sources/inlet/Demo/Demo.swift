@@ -1,11 +1,9 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
 import InletLinux
 import InletPipelines
-import ServiceLifecycle
 import SystemPackage
 
 struct Demo: AsyncParsableCommand {

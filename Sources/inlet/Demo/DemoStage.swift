@@ -107,24 +107,22 @@ struct DemoStage: Sendable {
     }
 
     private static func line(_ event: AgentEvent, _ place: DemoPlace, _ lines: DemoLines) -> String? {
+        func line(_ sign: String, _ tint: Tint, _ path: FilePath, _ rest: String) -> String {
+            "\(Console.tint(sign, tint)) \(place.name(of: path)) \(rest)"
+        }
         switch event {
         case .jobDelivered(let ref, let proof, let last):
-            let size = ByteText.format(proof.size)
             // The last attempt alone may be a look at a job that ran for long.
             let duration = lines.end(ref.delivery) ?? last
-            return
-                "\(Console.tint("✓", .good)) \(place.name(of: ref.path)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
-                + " → \(ref.destination): \(proof.key)"
+            let facts = Console.tint("(\(ByteText.format(proof.size)), \(duration.milliseconds) ms)", .faint)
+            return line("✓", .good, ref.path, "\(facts) → \(ref.destination): \(proof.key)")
         case .jobFailed(let ref, let state, let error):
-            return
-                "\(Console.tint("✗", .bad)) \(place.name(of: ref.path)) \(state.rawValue): \(DisplayText.escape(error.reason))"
+            return line("✗", .bad, ref.path, "\(state.rawValue): \(DisplayText.escape(error.reason))")
         case .fileRejected(_, let path, _, let reason):
-            return "\(Console.tint("!", .warning)) \(place.name(of: path)) refused: \(DisplayText.escape(reason))"
-        case .fileIgnored(let path, let reason):
-            return "\(Console.tint("-", .faint)) \(place.name(of: path)) ignored: \(reason)"
+            return line("!", .warning, path, "refused: \(DisplayText.escape(reason))")
+        case .fileIgnored(let path, let reason): return line("-", .faint, path, "ignored: \(reason)")
         case .jobRetry(let ref, let error, _, _):
-            return
-                "\(Console.tint("…", .warning)) \(place.name(of: ref.path)) will be tried again: \(DisplayText.escape(error.reason))"
+            return line("…", .warning, ref.path, "will be tried again: \(DisplayText.escape(error.reason))")
         default: return nil
         }
     }

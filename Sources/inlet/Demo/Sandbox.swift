@@ -37,7 +37,7 @@ struct Sandbox: AsyncParsableCommand {
         // By key: whoever is killed between a refresh token and its successor would have to log in again.
         let rules = VOPIRules(generation: .apiKey, pace: .clock(step: .milliseconds(20)))
         let servers = try DemoServers(
-            place, vopi: rules, trouble: SandboxTrouble(share: trouble, seed: seed))
+            place, vopi: rules, trouble: (share: trouble, seed: seed))
         let control = ReportServer { Data(servers.report().bytes) }
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         try await withThrowingTaskGroup(of: Void.self) { group in

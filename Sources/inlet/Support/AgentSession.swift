@@ -35,7 +35,7 @@ struct AgentSession: Sendable {
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        source: (any ReloadSource)? = nil, start: StartRetry? = nil
+        source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
@@ -63,7 +63,7 @@ struct AgentSession: Sendable {
     }
 
     private static func openJournal(
-        _ state: borrowing StateDirectory, _ start: StartRetry?
+        _ state: borrowing StateDirectory, _ start: StartWait?
     ) async throws -> Journal {
         while true {
             do {
@@ -81,7 +81,7 @@ struct AgentSession: Sendable {
     /// that has no room for it.
     ///
     /// - Throws: `StateDirectory.Fault`.
-    static func takeState(_ path: FilePath, _ start: StartRetry?) async throws -> StateDirectory {
+    static func takeState(_ path: FilePath, _ start: StartWait?) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
@@ -160,5 +160,53 @@ struct AgentSession: Sendable {
         }
         factory.shutdown()
         journal.close()
+    }
+}
+
+/// What the start needs of the state directory is asked for again while its disk has no room, or another program has the
+/// journal locked: as the agent does when it runs, and said in the same lines. SIGTERM and Ctrl-C end that.
+final class StartWait: Sendable {
+    private let health: JournalHealth
+    private let manager = ServiceNotify()
+    /// What ends the waiting; nil until there is some.
+    private let state = Mutex((refusals: 0, leaving: ExitSignals?.none))
+
+    /// How long the service manager gives the start from each try on.
+    private static let grace = Duration.seconds(60)
+
+    init(_ log: EventLog) { health = JournalHealth(log: log) }
+
+    /// Waits a while after an error that passes, longer and longer.
+    ///
+    /// - Returns: false for another error.
+    func waits(after error: any Error, in directory: FilePath) async throws -> Bool {
+        guard let trouble = Self.passing(error, directory) else { return false }
+        health.fails(trouble)
+        let pause = state.withLock { state in
+            defer { state.refusals += 1 }
+            state.leaving = state.leaving ?? ExitSignals()
+            return Duration.seconds(1 << min(state.refusals, 3))
+        }
+        let extended = Self.grace.components.seconds * 1_000_000
+        manager?.send("EXTEND_TIMEOUT_USEC=\(extended)\nSTATUS=waiting: \(DisplayText.escape("\(trouble)"))")
+        try await Task.sleep(for: pause)
+        return true
+    }
+
+    /// Everything is there.
+    func ends() {
+        guard state.withLock({ $0.leaving.take() }) != nil else { return }
+        health.works()
+        manager?.send("STATUS=")
+    }
+
+    /// nil for what does not pass by itself.
+    static func passing(_ error: any Error, _ directory: FilePath) -> JournalError? {
+        switch error {
+        case let error as JournalError: error.isPassing ? error : nil
+        case StateDirectory.Fault.system(let error): error.isFull ? .full(directory) : nil
+        case let error as SystemError: error.isFull ? .full(directory) : nil
+        default: nil
+        }
     }
 }

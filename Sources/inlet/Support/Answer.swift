@@ -56,7 +56,8 @@ struct AnswerTable: Sendable {
     }
 
     /// - Parameter json: one object a line instead of the table.
-    func print(_ answers: [Answer], json: Bool) {
+    func print(_ values: some Sequence<JSONValue>, json: Bool) {
+        let answers = values.map { Answer($0) }
         if json {
             for answer in answers { Console.print(answer.line) }
         } else if answers.isEmpty {

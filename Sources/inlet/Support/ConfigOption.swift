@@ -18,23 +18,25 @@ struct ConfigOption: ParsableArguments {
                 """, valueName: "FILE"), completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
+    private static var environment: [String: String] { ProcessInfo.processInfo.environment }
+
     /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.
     ///
     /// - Parameter warns: whether what is right but unwise is printed; `check` lists it, others would say it at every call.
     func load(warns: Bool = false) throws -> LoadedConfig {
-        let environment = ProcessInfo.processInfo.environment
-        guard let path = path(environment) else {
+        guard let path = path() else {
             Console.printError(
                 """
                 inlet: no configuration found; name one with --config FILE, or put it in one of
-                \(Self.places(environment).map { "  \($0.display)" }.joined(separator: "\n"))
+                \(Self.places.map { "  \($0.display)" }.joined(separator: "\n"))
                 'inlet demo' needs none.
                 """)
             throw ExitStatus.configuration
         }
         do {
             let loaded = try ConfigFile.load(
-                path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
+                path, types: DestinationKinds.types, environment: Self.environment,
+                defaults: Self.defaults(Self.environment))
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
@@ -45,8 +47,7 @@ struct ConfigOption: ParsableArguments {
 
     /// The configuration as it is now, silently; throws when it cannot be used.
     func reload() throws(ConfigErrors) -> LoadedConfig {
-        let environment = ProcessInfo.processInfo.environment
-        guard let path = path(environment) else {
+        guard let path = path() else {
             throw ConfigErrors(list: [
                 ConfigError(
                     file: config ?? "inlet.yaml", line: 1, column: 1, message: "there is no configuration any more",
@@ -54,43 +55,41 @@ struct ConfigOption: ParsableArguments {
             ])
         }
         return try ConfigFile.load(
-            path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
+            path, types: DestinationKinds.types, environment: Self.environment,
+            defaults: Self.defaults(Self.environment))
     }
 
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
     func newFile() -> FilePath {
-        let environment = ProcessInfo.processInfo.environment
-        let named = config ?? environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let usual = ProcessSetup.userID == 0 ? nil : Self.places(environment).first
+        let named = config ?? Self.environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let usual = ProcessSetup.userID == 0 ? nil : Self.places.first
         return FilePath.workingDirectory.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml")
             .lexicallyNormalized()
     }
 
     /// Whether `file` is what commands take that are given none.
     func isUsual(_ file: FilePath) -> Bool {
-        let environment = ProcessInfo.processInfo.environment
-        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
-        return Self.places(environment).first(where: Self.isThere) == file
+        if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
+        return Self.places.first(where: Self.isThere) == file
     }
 
     /// The socket of the agent of this configuration, which may be wrong or gone by now.
     func socket() -> FilePath {
-        let environment = ProcessInfo.processInfo.environment
-        let defaults = Self.defaults(environment)
-        let state = path(environment).map {
+        let defaults = Self.defaults(Self.environment)
+        let state = path().map {
             ConfigFile.stateDirectory(
-                of: $0, types: DestinationKinds.types, environment: environment, defaults: defaults)
+                of: $0, types: DestinationKinds.types, environment: Self.environment, defaults: defaults)
         }
         return StateDirectory.controlSocket(in: state ?? defaults.stateDirectory)
     }
 
     /// Whether there is a configuration where it is looked for.
-    var isFound: Bool { path(ProcessInfo.processInfo.environment) != nil }
+    var isFound: Bool { path() != nil }
 
-    private func path(_ environment: [String: String]) -> FilePath? {
+    private func path() -> FilePath? {
         if let config { return FilePath(config) }
-        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
-        return Self.places(environment).first(where: Self.isThere)
+        if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
+        return Self.places.first(where: Self.isThere)
     }
 
     /// A symlink may lead to one, as dotfiles and secret stores have it.
@@ -102,9 +101,9 @@ struct ConfigOption: ParsableArguments {
         }
     }
 
-    private static func places(_ environment: [String: String]) -> [FilePath] {
+    private static var places: [FilePath] {
         let home =
-            environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
+            Self.environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".config")
         return [home?.appending("inlet").appending("inlet.yaml"), "/etc/inlet/inlet.yaml"].compactMap(\.self)
     }

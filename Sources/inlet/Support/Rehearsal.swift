@@ -1,4 +1,3 @@
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore

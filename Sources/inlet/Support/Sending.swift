@@ -52,22 +52,21 @@ struct Sending: Sendable {
                 let (answers, bytes) = try await handIn(some)
                 let known = answers.filter { $0.known == true }.map { "\(Console.tint("✓", .good)) \($0.message)" }
                 if !known.isEmpty { line.end(known.joined(separator: "\n")) }
-                for refusal in progress.take(answers, bytes: bytes) {
+                for refusal in progress.add(answers, bytes: bytes) {
                     Console.printError("inlet: \(DisplayText.escape(refusal))")
                 }
                 try await tellEnded(&progress, line)
             }
             try await follow(&progress, line)
-            if Console.isCanvas, progress.jobs.count > 1, progress.outcome == .delivered {
+            if Console.isCanvas, progress.sum.files > 1, progress.outcome == .delivered {
                 line.end(SendLine.end(progress.sum, after: start.duration(to: .now)))
             }
         } catch {
-            guard Self.isSilent(error), let failure = error as? ControlClient.Failure ?? Self.gone(error) else {
-                throw error
-            }
+            guard Self.isSilent(error) else { throw error }
             line.erase()
-            Console.printError("inlet: \(failure)")
-            if !progress.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
+            let hasStopped = error is ControlClient.NotRunning
+            Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
+            if progress.sum.files > 0 { Console.printError("What the agent has taken goes on when it runs again.") }
             return .agentGone
         }
         return progress.outcome
@@ -101,7 +100,7 @@ struct Sending: Sendable {
         let control = control
         let report = try await patiently { try await control.ask(Endpoints.follow, body: jobs) }
         tell(report.ends, line)
-        progress.tell(
+        progress.end(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
         if report.ends.isEmpty, report.next == nil { progress.giveUp() }
         if !isAlone { for _ in report.ends { warmUp.step() } }
@@ -141,11 +140,6 @@ struct Sending: Sendable {
         (error as? ControlClient.Failure)?.isSilence ?? (error is ControlClient.NotRunning)
     }
 
-    private static func gone(_ error: any Error) -> ControlClient.Failure? {
-        error is ControlClient.NotRunning
-            ? ControlClient.Failure("the agent has stopped, and was not started again") : nil
-    }
-
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
         let advice = isAlone ? "Repeat the command when that has changed" : "It is sent when that has changed"
         let lines = ends.compactMap { end in
@@ -182,27 +176,25 @@ struct Sending: Sendable {
     }
 }
 
-/// The jobs of one `send`, in their order, and what of them has been told.
-struct SendProgress {
-    private(set) var jobs: [Int64] = []
-    /// How many of `jobs` have been told of.
-    private(set) var told = 0
-    private(set) var outcome = Sending.Outcome.delivered
+/// The jobs of one `send`, in their order, and what came of them.
+private struct SendProgress {
+    private var jobs: [Int64] = []
     private var known: Set<Int64> = []
-    /// Bytes of the files that were handed in, as far as somebody wants to know, and of those that have been told of.
-    private var (bytes, toldBytes): (Int64, Int64) = (0, 0)
+    /// Of `jobs`; bytes as far as somebody wants to know.
+    private(set) var sum = SendLine.Sum()
+    private(set) var outcome = Sending.Outcome.delivered
 
-    /// Whether all that was handed in has been told of.
-    var isOver: Bool { told >= jobs.count }
+    /// Whether all that was handed in has ended.
+    var isOver: Bool { sum.ended >= sum.files }
 
-    /// The first `most` that have not been told of.
-    func next(_ most: Int) -> [Int64] { Array(jobs[told...].prefix(most)) }
+    /// The first `most` that have not ended.
+    func next(_ most: Int) -> [Int64] { Array(jobs[sum.ended...].prefix(most)) }
 
     /// Files that were handed in. - Returns: why some are not taken.
     ///
     /// - Parameter bytes: of those that were taken.
-    mutating func take(_ answers: [CommandReport], bytes: Int64 = 0) -> [String] {
-        self.bytes += bytes
+    mutating func add(_ answers: [CommandReport], bytes: Int64) -> [String] {
+        sum.bytes += bytes
         var refusals: [String] = []
         for answer in answers {
             guard let job = answer.job else {
@@ -212,27 +204,22 @@ struct SendProgress {
             }
             if answer.known != true, known.insert(job).inserted { jobs.append(job) }
         }
+        sum.files = jobs.count
         return refusals
     }
 
-    /// The next of them have been told of.
+    /// The next of them have ended.
     ///
     /// - Parameter bytes: of them all.
-    mutating func tell(_ outcomes: [Sending.Outcome], bytes: Int64 = 0) {
-        told += outcomes.count
-        toldBytes += bytes
+    mutating func end(_ outcomes: [Sending.Outcome], bytes: Int64) {
+        sum.ended += outcomes.count
+        sum.endedBytes += bytes
         if let last = outcomes.last(where: { $0 != .delivered }) { outcome = last }
-    }
-
-    var sum: SendLine.Sum {
-        var sum = SendLine.Sum()
-        (sum.files, sum.ended, sum.bytes, sum.endedBytes) = (jobs.count, told, bytes, toldBytes)
-        return sum
     }
 
     /// Nothing can be learned of those that are left.
     mutating func giveUp() {
-        told = jobs.count
+        sum.ended = sum.files
         outcome = .failed
     }
 }

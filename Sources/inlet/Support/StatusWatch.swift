@@ -92,29 +92,24 @@ struct StatusWatch: Sendable {
 
     // MARK: - Looks
 
-    private enum Look: Sendable {
-        case report(StatusReport)
-        case silence
-        case stopped
-    }
+    /// What an agent said when it was looked at; without a report whether it has stopped, or is silent.
+    private typealias Look = (report: StatusReport?, hasStopped: Bool)
 
     private func look() async -> Look {
         do {
-            return .report(try await client.status(within: Self.patience))
-        } catch is ControlClient.NotRunning {
-            return .stopped
+            return (try await client.status(within: Self.patience), false)
         } catch {
             // The screen says that what it shows is old.
-            return .silence
+            return (nil, error is ControlClient.NotRunning)
         }
     }
 
     private static func note(_ look: Look, in status: inout WatchedStatus) {
         let clock = WallTime.now.clock()
-        switch look {
-        case .report(let report): status.take(report, at: seconds, clock: clock)
-        case .silence: status.lose(hasStopped: false, clock: clock)
-        case .stopped: status.lose(hasStopped: true, clock: clock)
+        if let report = look.report {
+            status.take(report, at: seconds, clock: clock)
+        } else {
+            status.lose(hasStopped: look.hasStopped, clock: clock)
         }
     }
 

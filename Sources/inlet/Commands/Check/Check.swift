@@ -1,6 +1,8 @@
 import ArgumentParser
 import InletConfig
 import InletCore
+import InletDashboard
+import InletLinux
 import InletPipelines
 
 struct Check: AsyncParsableCommand {
@@ -57,4 +59,126 @@ struct Check: AsyncParsableCommand {
         findings.checkWatchLimits(settings.watch)
         try findings.finish()
     }
+}
+
+/// The checklist that `check` prints as it comes, and the exit code that comes of it.
+struct Findings {
+    /// From the best to the worst.
+    enum Grade: String, Encodable, CaseIterable {
+        case fine = "ok"
+        case warning
+        case unavailable
+        case wrong
+
+        fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+    }
+
+    enum Group: String, Encodable {
+        case configuration
+        case folders
+        case watch
+        case destinations
+        case system
+    }
+
+    private struct Finding: Encodable {
+        var group: Group
+        var check: String
+        var grade: Grade
+        var text: String
+        var remedy: String?
+    }
+
+    private struct Report: Encodable {
+        var checks: [Finding]
+        var warnings: Int
+        var errors: Int
+        var exit_code: Int32
+    }
+
+    private let isJSON: Bool
+    private var group = Group.configuration
+    private var shownGroup: Group?
+    private var all: [Finding] = []
+
+    /// - Parameter isJSON: prints one object at the end instead of a line each.
+    init(isJSON: Bool = false) { self.isJSON = isJSON }
+
+    /// What is added from now on is of `group`.
+    mutating func begin(_ group: Group) { self.group = group }
+
+    /// - Parameter remedy: what to do about it, as an order.
+    mutating func add(_ grade: Grade, _ what: String, _ text: String, remedy: String? = nil) {
+        let finding = Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
+        all.append(finding)
+        if !isJSON { show(finding) }
+    }
+
+    /// A call that the kernel refused, with its remedy.
+    mutating func add(_ grade: Grade, _ what: String, _ error: SystemError, because why: String? = nil) {
+        var text = "\(error)"
+        if let remedy = error.remedy, text.hasSuffix("; \(remedy)") { text.removeLast(remedy.count + 2) }
+        add(grade, what, text, remedy: [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty)
+    }
+
+    private mutating func show(_ finding: Finding) {
+        if shownGroup != group {
+            let title = group.rawValue.prefix(1).uppercased() + group.rawValue.dropFirst()
+            Console.print((shownGroup == nil ? "" : "\n") + Console.tint(title, .strong))
+            shownGroup = group
+        }
+        let mark =
+            switch finding.grade {
+            case .fine: Console.tint("✓", .good)
+            case .warning: Console.tint("!", .warning)
+            case .unavailable, .wrong: Console.tint("✗", .bad)
+            }
+        Console.print("\(mark) \(DisplayText.escape(finding.check)): \(DisplayText.escape(finding.text))")
+        if let remedy = finding.remedy { Console.print("    → \(DisplayText.escape(remedy))") }
+    }
+
+    /// Says the sum, and exits with what it is.
+    func finish() throws {
+        let code = exitCode
+        if isJSON {
+            let report = Report(
+                checks: all, warnings: count(.warning), errors: errors, exit_code: code?.rawValue ?? 0)
+            Console.print(try Console.json(report, isPretty: true))
+        } else {
+            Console.print("\n" + sum)
+        }
+        if let code { throw code }
+    }
+
+    private var exitCode: ExitCode? {
+        switch all.map(\.grade).max(by: { $0.rank < $1.rank }) ?? .fine {
+        case .fine: nil
+        case .warning: ExitStatus.failed
+        case .unavailable: ExitStatus.unavailable
+        case .wrong: ExitStatus.configuration
+        }
+    }
+
+    private func count(_ grade: Grade) -> Int { all.count { $0.grade == grade } }
+    private var errors: Int { count(.unavailable) + count(.wrong) }
+
+    /// `2 warnings, 1 error: see to watch /srv/drop, destination store`
+    private var sum: String {
+        let warnings = count(.warning)
+        if warnings + errors == 0 { return Console.tint("All \(all.count) checks are fine.", .good) }
+        let counts = [(warnings, "warning"), (errors, "error")].filter { $0.0 > 0 }.map { String($0.0, $0.1) }
+        let worst = all.filter { $0.grade.rank > 1 } + all.filter { $0.grade == .warning }
+        var names: [String] = []
+        for finding in worst where !names.contains(finding.check) { names.append(finding.check) }
+        let more = names.count > Self.mostNames ? ", and \(names.count - Self.mostNames) more" : ""
+        let text =
+            "\(counts.joined(separator: ", ")): see to \(names.prefix(Self.mostNames).joined(separator: ", "))\(more)"
+        return Console.tint(text, errors > 0 ? .bad : .warning)
+    }
+
+    private static let mostNames = 5
+}
+
+extension String {
+    fileprivate var nilIfEmpty: String? { isEmpty ? nil : self }
 }

@@ -169,13 +169,16 @@ extension Findings {
             // Other machines may be slow to list their folders, and a polled place seldom has a local one below it.
             guard !modes.way(for: folder).way.isPolled || modes.isMixed(below: folder) else { continue }
             if !modes.way(for: folder).way.isPolled { count += 1 }
-            // The count is for the kernel's limit: what cannot be listed needs one watch at most.
-            guard watch.recursive, var listing = try? DirectoryStream(watch.path.pushing(folder)) else { continue }
-            // As above.
-            while let entry = try? listing.next() {
-                let child = folder.appending(entry.name)
-                guard entry.kind == .directory, !ignore.ignoresName(child, isDirectory: true) else { continue }
-                waiting.append(child)
+            guard watch.recursive else { continue }
+            do throws(SystemError) {
+                var listing = try DirectoryStream(watch.path.pushing(folder))
+                while let entry = try listing.next() {
+                    let child = folder.appending(entry.name)
+                    guard entry.kind == .directory, !ignore.ignoresName(child, isDirectory: true) else { continue }
+                    waiting.append(child)
+                }
+            } catch {
+                // The count is for the kernel's limit: what cannot be listed needs one watch at most.
             }
         }
         return count

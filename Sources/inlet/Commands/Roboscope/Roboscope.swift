@@ -32,14 +32,27 @@ struct Roboscope: AsyncParsableCommand {
         do {
             try await body(admin)
         } catch let error as DeliveryError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.of(error)
+            throw ExitStatus.of(error).saying("\(error)")
         }
     }
 
-    static func show(_ object: JSONValue, json: Bool, first: [String]) {
-        let answer = Answer(object)
-        Console.print(json ? answer.line : answer.story(first: first))
+    /// Prints the object that `body` gets from the server, the fields `first` before the others.
+    static func show(
+        _ server: ServerOption, json: Bool, first: [String], _ body: (RoboscopeAPI) async throws -> JSONValue
+    ) async throws {
+        try await use(server) { admin in
+            let answer = Answer(try await body(admin))
+            Console.print(json ? answer.line : answer.story(first: first))
+        }
+    }
+
+    /// Deletes an object at the server, and says so.
+    static func delete(_ server: ServerOption, _ kind: RoboscopeAPI.Kind, _ name: String, _ what: String) async throws {
+        try await use(server) { admin in
+            let id = kind == .spaces ? try await admin.space(name) : name
+            try await admin.delete(kind, id)
+            Console.print("\(what) \(DisplayText.escape(id)) is deleted")
+        }
     }
 
     /// What deletes at the server says it twice.
@@ -70,7 +83,7 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { admin in
-                    let events = try await admin.list(.events).prefix(max(limit, 0)).map { Answer($0) }
+                    let events = try await admin.list(.events).prefix(max(limit, 0))
                     AnswerTable(
                         ("TIME", "created_at|timestamp|time|at"), ("ACTION", "action|event_type|type|event"),
                         ("OBJECT", "object_id|entity_id|resource_id|object|entity"),
@@ -110,7 +123,7 @@ extension Roboscope {
             func run() async throws {
                 try await Roboscope.use(server) { admin in
                     let query = key.map { [("key", $0)] } ?? []
-                    let spaces = try await admin.list(.spaces, query: query).map { Answer($0) }
+                    let spaces = try await admin.list(.spaces, query: query)
                     AnswerTable(
                         ("ID", "id"), ("KEY", "key"), ("UPDATED", "updated_at"),
                         ("MODEL", "model_usdc_url|model_glb_url"), ("NAME", "name"),
@@ -129,8 +142,8 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
-                    Roboscope.show(try await admin.get(.spaces, space), json: json, first: Spaces.first)
+                try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
+                    try await admin.get(.spaces, space)
                 }
             }
         }
@@ -152,14 +165,14 @@ extension Roboscope {
                 var object = try fields.object()
                 object["key"] = .string(key)
                 object["name"] = .string(name ?? key)
-                try await Roboscope.use(server) { admin in
+                try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
                     let others = try await admin.list(.spaces, query: [("key", key)]).map { Answer($0) }
                     if let taken = others.first(where: { $0.fields["key"] == .string(key) }) {
                         throw DeliveryError(
                             .giveUp, .conflict,
                             "space \(taken["id"]) has the key '\(DisplayText.escape(key))' already")
                     }
-                    Roboscope.show(try await admin.create(.spaces, object), json: json, first: Spaces.first)
+                    return try await admin.create(.spaces, object)
                 }
             }
         }
@@ -193,8 +206,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try object()
-                try await Roboscope.use(server) { admin in
-                    Roboscope.show(try await admin.update(.spaces, space, object), json: json, first: Spaces.first)
+                try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
+                    try await admin.update(.spaces, space, object)
                 }
             }
         }
@@ -211,11 +224,7 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "space \(DisplayText.escape(space))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
-                    let id = try await admin.space(space)
-                    try await admin.delete(.spaces, id)
-                    Console.print("space \(DisplayText.escape(id)) is deleted")
-                }
+                try await Roboscope.delete(server, .spaces, space, "space")
             }
         }
     }

@@ -43,8 +43,7 @@ struct VOPI: AsyncParsableCommand {
         do {
             try await body(api, factory.vopiResults(api))
         } catch let error as DeliveryError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.of(error)
+            throw ExitStatus.of(error).saying("\(error)")
         }
     }
 
@@ -98,7 +97,7 @@ extension VOPI {
                 AnswerTable(
                     ("JOB", "id"), ("STATUS", "status"), ("CREATED", "createdAt"),
                     ("UPDATED", "updatedAt"), ("VIDEO", "videoUrl"), none: "There are no such jobs."
-                ).print(page.jobs.map { Answer($0.raw.plain) }, json: json)
+                ).print(page.jobs.map(\.raw.plain), json: json)
                 if !json, let total = page.total, offset + page.jobs.count < total {
                     Console.print("\(page.jobs.count) of \(total); more with --offset \(offset + page.jobs.count)")
                 }
@@ -231,8 +230,7 @@ extension VOPI {
                 if images.isEmpty { images = try await api.groupedImages(job) }
                 let rows = images.sorted { $0.key < $1.key }.flatMap { frame, versions in
                     versions.sorted { $0.key < $1.key }.map { version, url in
-                        Answer(
-                            .object(["frame": .string(frame), "version": .string(version), "url": .string(url)]))
+                        JSONValue.object(["frame": .string(frame), "version": .string(version), "url": .string(url)])
                     }
                 }
                 AnswerTable(("FRAME", "frame"), ("VERSION", "version"), none: "The job has no pictures.")
@@ -264,16 +262,16 @@ extension VOPI {
                     ("PRODUCT", "productId"), ("VARIANT", "variantId"),
                     ("DESCRIPTION", "variantDescription"), ("OBSTRUCTION", "obstruction"),
                     ("BACKGROUND", "background"), none: "The job has no frames."
-                ).print(frames.map { json ? Answer($0.raw.plain) : Self.row($0) }, json: json)
+                ).print(frames.map { json ? $0.raw.plain : Self.row($0) }, json: json)
             }
         }
 
         /// A frame for people: what is nested in it as words.
-        private static func row(_ frame: VOPIFrame) -> Answer {
+        private static func row(_ frame: VOPIFrame) -> JSONValue {
             var fields = frame.raw.plain.object ?? [:]
             fields["obstruction"] = frame.obstructionText.map { .string($0) }
             fields["background"] = frame.backgroundText.map { .string($0) }
-            return Answer(.object(fields))
+            return .object(fields)
         }
     }
 
