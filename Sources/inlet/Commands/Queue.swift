@@ -88,11 +88,10 @@ struct Queue: AsyncParsableCommand {
             guard allFailed || !jobs.isEmpty || !filters.isEmpty else {
                 throw ValidationError("name a job, a filter, or --all-failed")
             }
-            try await SelectionCommand(
-                action: .retry, jobs: allFailed ? [] : jobs, filters: filters,
-                states: allFailed ? [.failed, .expired] : [.failed, .expired, .cancelled, .gone, .pending],
-                isDryRun: dryRun, isConfirmed: nil
-            ).run(options)
+            try await filters.run(
+                .retry, allFailed ? [] : jobs,
+                in: allFailed ? [.failed, .expired] : [.failed, .expired, .cancelled, .gone, .pending],
+                isDryRun: dryRun, isConfirmed: nil, options)
         }
     }
 
@@ -113,9 +112,7 @@ struct Queue: AsyncParsableCommand {
 
         func run() async throws {
             guard !jobs.isEmpty || !filters.isEmpty else { throw ValidationError("name a job or a filter") }
-            try await SelectionCommand(
-                action: .cancel, jobs: jobs, filters: filters, states: [.pending], isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(.cancel, jobs, in: [.pending], isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 
@@ -136,10 +133,8 @@ struct Queue: AsyncParsableCommand {
 
         func run() async throws {
             guard !jobs.isEmpty || !filters.isEmpty else { throw ValidationError("name a job or a filter") }
-            try await SelectionCommand(
-                action: .forget, jobs: jobs, filters: filters, states: FileState.allCases.filter(\.isFinal),
-                isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(
+                .forget, jobs, in: FileState.allCases.filter(\.isFinal), isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 
@@ -160,9 +155,7 @@ struct Queue: AsyncParsableCommand {
             if filters.isEmpty, filters.limit == nil, !dryRun {
                 return Console.print(try await options.use { try await $0.ask(Endpoints.clear) }.message)
             }
-            try await SelectionCommand(
-                action: .cancel, jobs: [], filters: filters, states: [.pending], isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(.cancel, [], in: [.pending], isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 }

@@ -251,8 +251,11 @@ struct InitFiles {
     }
 
     private func put(_ bytes: [UInt8], _ path: FilePath, _ mode: UInt32) throws(SystemError) {
-        if replaces { return try DurableFile.write(bytes, to: path, mode: mode) }
-        // Fails for a name that is taken, also when it was taken just now.
-        try DurableFile.create(bytes, at: path, mode: mode)
+        if replaces {
+            try DurableFile.write(bytes, to: path, mode: mode)
+        } else {
+            // Fails for a name that is taken, also when it was taken just now.
+            try DurableFile.create(bytes, at: path, mode: mode)
+        }
     }
 }

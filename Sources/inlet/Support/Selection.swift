@@ -61,40 +61,38 @@ struct SelectionOptions: ParsableArguments {
     }
 }
 
-/// Runs `queue retry|cancel|forget|clear`: on numbers one by one, on a selection where the agent is.
-struct SelectionCommand {
-    let action: JobAction
-    let jobs: [Int64]
-    let filters: SelectionOptions
-    /// The states that the command is about, when none are named.
-    let states: [FileState]
-    let isDryRun: Bool
-    /// Whether a person has said that more than one file is meant; nil where that harms nothing.
-    let isConfirmed: Bool?
-
-    func run(_ options: ConfigOption) async throws {
-        var selection = try filters.selection(jobs: jobs)
+extension SelectionOptions {
+    /// Runs `queue retry|cancel|forget|clear`: on numbers one by one, on a selection where the agent is.
+    ///
+    /// - Parameters:
+    ///   - states: those that the command is about, when none are named.
+    ///   - isConfirmed: whether a person has said that more than one file is meant; nil where that harms nothing.
+    func run(
+        _ action: JobAction, _ jobs: [Int64], in states: [FileState], isDryRun: Bool, isConfirmed: Bool?,
+        _ options: ConfigOption
+    ) async throws {
+        var selection = try selection(jobs: jobs)
         if selection.states.isEmpty, jobs.isEmpty { selection.states = states.map(\.rawValue) }
         try await options.use { [selection] control in
-            if !jobs.isEmpty, filters.isEmpty, filters.limit == nil, !isDryRun {
-                return try await actOnEach(control)
+            if !jobs.isEmpty, isEmpty, limit == nil, !isDryRun {
+                return try await Self.act(action, on: jobs, control)
             }
+            let endpoint = Endpoints.select(for: action)
             if jobs.isEmpty, isConfirmed == false, !isDryRun {
-                let plan = try await control.ask(Endpoints.select(for: action), [.dryRun: "1"], body: selection)
+                let plan = try await control.ask(endpoint, [.dryRun: "1"], body: selection)
                 guard plan.matched <= 1 else {
                     throw ValidationError(
-                        "\(String(plan.matched, "file")), \(ByteText.format(plan.bytes)), would be \(done);"
+                        "\(String(plan.matched, "file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
                             + " say --yes if you mean it, or --dry-run to see them")
                 }
             }
-            try tell(
-                try await control.ask(
-                    Endpoints.select(for: action), [.dryRun: isDryRun ? "1" : nil], body: selection))
+            try Self.tell(
+                try await control.ask(endpoint, [.dryRun: isDryRun ? "1" : nil], body: selection), action.done)
         }
     }
 
     /// Exits with 1 when one of them could not be done.
-    private func actOnEach(_ control: any ControlAPI) async throws {
+    private static func act(_ action: JobAction, on jobs: [Int64], _ control: any ControlAPI) async throws {
         var isDone = true
         for job in jobs {
             let report = try await control.ask(Endpoints.act(on: action), [.id: "\(job)"])
@@ -104,15 +102,7 @@ struct SelectionCommand {
         if !isDone { throw ExitStatus.failed }
     }
 
-    private var done: String {
-        switch action {
-        case .retry: "queued again"
-        case .cancel: "cancelled"
-        case .forget: "forgotten"
-        }
-    }
-
-    private func tell(_ report: SelectionReport) throws {
+    private static func tell(_ report: SelectionReport, _ done: String) throws {
         guard !report.dry_run else {
             Console.print("\(String(report.matched, "file")), \(ByteText.format(report.bytes)), would be \(done)")
             for file in report.files {
@@ -133,5 +123,15 @@ struct SelectionCommand {
             Console.printError("inlet: \(String(count, "file")) skipped: \(reason)")
         }
         if !report.skipped.isEmpty { throw ExitStatus.failed }
+    }
+}
+
+extension JobAction {
+    fileprivate var done: String {
+        switch self {
+        case .retry: "queued again"
+        case .cancel: "cancelled"
+        case .forget: "forgotten"
+        }
     }
 }
