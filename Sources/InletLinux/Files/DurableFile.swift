@@ -68,7 +68,7 @@ package enum DurableFile {
     }
 
     /// The same of a file that is only in the way, or was not to be: what stays is replaced or left out by whoever comes next.
-    static func discard(_ path: FilePath) {
+    package static func discard(_ path: FilePath) {
         // The error that counts, where there is one, is the caller's own.
         try? remove(path)
     }

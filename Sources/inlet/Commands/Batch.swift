@@ -16,22 +16,19 @@ struct BatchCommand: AsyncParsableCommand {
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
-            let batches = try await ControlAccess.use(try options.load()) {
-                try await $0.ask(Endpoints.batches, [.limit: "\(limit)"])
-            }
+            let batches = try await options.use { try await $0.ask(Endpoints.batches, [.limit: "\(limit)"]) }
             if json {
-                for batch in batches { Console.print(try JobText.json(batch)) }
+                for batch in batches { Console.print(try Console.json(batch)) }
             } else if batches.isEmpty {
                 Console.print("There is no batch.")
             } else {
-                let head = ["BATCH", "STATE", "FILES", "ENDED", "NAME"].map { Console.tint($0, .faint) }
                 let rows = batches.map { batch in
                     [
                         Console.tint("\(batch.batch)", .strong), batch.state, "\(batch.files.values.reduce(0, +))",
                         batch.ended_at ?? "-", batch.name,
                     ]
                 }
-                Console.print(Console.table([head] + rows))
+                Console.print(Console.table(rows, headings: ["BATCH", "STATE", "FILES", "ENDED", "NAME"]))
             }
         }
     }

@@ -1,6 +1,10 @@
 import ArgumentParser
 import InletConfig
+import InletCore
+import InletDashboard
+import InletLinux
 import InletPipelines
+import SystemPackage
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,5 +30,53 @@ struct Config: AsyncParsableCommand {
             discussion: "Example: inlet config schema > inlet.schema.json")
 
         func run() async throws { Console.draw(ConfigSchema.json(types: DestinationKinds.types)) }
+    }
+}
+
+extension Config {
+    struct Diff: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows what a file has otherwise than the configuration of the running agent.",
+            discussion: """
+                That is what 'inlet reload' would change. Secrets show as *** and are not compared. Exits with 0 when nothing
+                differs, 1 when something does, 75 when no agent runs.
+
+                Examples:
+                  inlet config diff
+                  inlet config diff --config /etc/inlet/inlet.yaml draft.yaml
+                """)
+
+        @OptionGroup var options: ConfigOption
+        @Argument(help: "The file; without it, that of --config.") var file: String?
+
+        func run() async throws {
+            var draft = options
+            if let file { draft.config = file }
+            let config = try draft.load()
+            // Without a configuration of its own, the file says where the agent is.
+            let place = options.isFound ? options : draft
+            guard let agent = try await ControlAccess.runningAgent(at: place.socket()) else {
+                throw ExitStatus.tryLater.saying(
+                    "no agent is running: there is nothing to compare \(config.file.display) with")
+            }
+            defer { agent.shutdown() }
+            guard let running = try await agent.find(Endpoints.config) else {
+                throw ExitStatus.tryLater.saying("this agent has no configuration file")
+            }
+            try Self.tell(running, config)
+        }
+
+        private static func tell(_ running: ConfigReport, _ config: LoadedConfig) throws {
+            let types = DestinationKinds.types
+            let shown = try ConfigFile.shown(
+                running.text, file: FilePath(running.file), types: types, defaults: ConfigOption.defaults([:]))
+            let changes = ConfigComparison.changes(from: shown, to: config.effective, types: types)
+            if changes.isEmpty {
+                Console.print("\(config.file.display) is what the agent runs with, since \(running.loaded_at)")
+                return
+            }
+            Console.print(changes.map(\.text).joined(separator: "\n"))
+            throw ExitStatus.failed
+        }
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import InletConfig
 import InletCore
+import InletDashboard
 import InletLinux
 import InletPipelines
 import SystemPackage
@@ -77,15 +78,14 @@ struct Fetch: AsyncParsableCommand {
             if let store = readable.first(where: { $0.0 == from })?.1 { return store }
             let known = config.settings.destinations.first { $0.name == from }
             let why = known.map { "'\(from)' is of type \($0.type), whose objects cannot be fetched" }
-            Console.printError(
-                "inlet: \(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "\(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
         }
         if readable.count == 1 { return readable[0].1 }
         let names = readable.map(\.0).joined(separator: ", ")
         guard readable.isEmpty else { throw ValidationError("say which one with --from: \(names)") }
-        Console.printError("inlet: no destination in \(config.file.display) has objects that can be fetched")
-        throw ExitStatus.configuration
+        throw ExitStatus.configuration.saying(
+            "no destination in \(config.file.display) has objects that can be fetched")
     }
 
     /// Fetches with a bar on a terminal, and says what came.
@@ -104,8 +104,7 @@ struct Fetch: AsyncParsableCommand {
             Console.print("  sha256 \(fetched.sha256.hex)")
         } catch let error as DeliveryError {
             line.erase()
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.of(error)
+            throw ExitStatus.of(error).saying("\(error)")
         }
     }
 }
@@ -116,33 +115,30 @@ struct FetchPlace {
 
     /// - Parameter name: what it is called in a folder; nil only where `output` names the file itself.
     init(_ output: String?, name: String?) {
-        let given = output.map { RouteCommand.absolute($0) } ?? RouteCommand.absolute(".")
+        let given = output.map { FilePath.absolute($0) } ?? .workingDirectory
         var isFolder: ObjCBool = false
         let isThere = FileManager.default.fileExists(atPath: given.string, isDirectory: &isFolder)
         path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given
     }
 
-    private var isFolderMissing: Bool {
-        // One that cannot be looked at is found out by writing there.
-        (try? FileLook.look(at: path.removingLastComponent())) == .missing
-    }
-
     /// The path, if nothing is there; otherwise says so and exits.
     func free(replacing: Bool) throws -> FilePath {
-        do {
+        let folder = path.removingLastComponent()
+        var trouble = "\(path.display) is there already, and is no regular file"
+        do throws(SystemError) {
             switch try FileLook.look(at: path) {
-            case .missing where isFolderMissing:
-                Console.printError("inlet: the folder \(path.removingLastComponent().display) is not there")
-            case .missing: return path
-            case .regular where replacing: return path
+            case .missing:
+                guard FileLook.glance(at: folder) == .missing else { return path }
+                trouble = "the folder \(folder.display) is not there"
             case .regular:
-                Console.printError("inlet: \(path.display) is there already; --force replaces it")
-            default: Console.printError("inlet: \(path.display) is there already, and is no regular file")
+                if replacing { return path }
+                trouble = "\(path.display) is there already; --force replaces it"
+            default: break
             }
         } catch {
-            Console.printError("inlet: \(error)")
+            trouble = "\(error)"
         }
-        throw ExitStatus.failed
+        throw ExitStatus.failed.saying(trouble)
     }
 
     /// The last segment of a key or of an address's path; nil where it is none that a file can have.

@@ -37,23 +37,15 @@ struct Limit: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        guard let agent = try await ControlAccess.runningAgent(config) else {
-            Console.printError("inlet: no agent is running; what it may send is in its configuration")
-            throw ExitStatus.tryLater
-        }
-        defer { agent.shutdown() }
-        do {
+        try await ControlAccess.useRunning(
+            at: config.controlSocket,
+            absence: { "no agent is running; what it may send is in its configuration" }
+        ) { agent in
             if let rate {
-                try Pausing.tell(
-                    try await agent.ask(Endpoints.setLimit, body: LimitRequest(limit: rate, destination: to)))
-            } else {
-                let limits = try await agent.ask(Endpoints.limits)
-                let shown = limits.filter { $0.destination == nil || $0.isNotable }
-                Console.print(shown.map(\.text).joined(separator: "\n"))
+                return try await agent.ask(Endpoints.setLimit, body: LimitRequest(limit: rate, destination: to)).show()
             }
-        } catch let failure as ControlClient.Failure {
-            Console.printError("inlet: \(failure)")
-            throw ExitStatus.tryLater
+            let shown = try await agent.ask(Endpoints.limits).filter { $0.destination == nil || $0.isNotable }
+            Console.print(shown.map(\.text).joined(separator: "\n"))
         }
     }
 }

@@ -38,20 +38,14 @@ struct LogCommand: AsyncParsableCommand {
 
         func run() async throws {
             let config = try options.load()
-            guard let agent = try await ControlAccess.runningAgent(config) else {
-                Console.printError("inlet: no agent is running; what it will log is in its configuration (log.level)")
-                throw ExitStatus.tryLater
-            }
-            defer { agent.shutdown() }
-            do {
+            try await ControlAccess.useRunning(
+                at: config.controlSocket,
+                absence: { "no agent is running; what it will log is in its configuration (log.level)" }
+            ) { agent in
                 if let level {
-                    try Pausing.tell(try await agent.ask(Endpoints.setLogLevel, body: LogLevelRequest(level: level)))
-                } else {
-                    Console.print(try await agent.ask(Endpoints.logLevel).text)
+                    return try await agent.ask(Endpoints.setLogLevel, body: LogLevelRequest(level: level)).show()
                 }
-            } catch let failure as ControlClient.Failure {
-                Console.printError("inlet: \(failure)")
-                throw ExitStatus.tryLater
+                Console.print(try await agent.ask(Endpoints.logLevel).text)
             }
         }
     }

@@ -48,8 +48,7 @@ struct Notify: AsyncParsableCommand {
             case .taken: return Console.print("\(name) has taken a test notice")
             case .cancelled: throw ExitStatus.failed
             case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason):
-                Console.printError("inlet: \(name) has not taken the test notice: \(reason)")
-                throw ExitStatus.unavailable
+                throw ExitStatus.unavailable.saying("\(name) has not taken the test notice: \(reason)")
             }
         }
     }

@@ -34,11 +34,9 @@ struct Queue: AsyncParsableCommand {
         func run() async throws {
             var selection = try filters.selection()
             selection.limit = selection.limit ?? 50
-            let jobs = try await ControlAccess.use(try options.load()) { [selection] in
-                try await $0.ask(Endpoints.list, body: selection)
-            }
+            let jobs = try await options.use { [selection] in try await $0.ask(Endpoints.list, body: selection) }
             if json {
-                for job in jobs { Console.print(try JobText.json(job)) }
+                for job in jobs { Console.print(try Console.json(job)) }
             } else if jobs.isEmpty {
                 let states = filters.state.joined(separator: " or ")
                 Console.print(
@@ -59,14 +57,10 @@ struct Queue: AsyncParsableCommand {
         @Flag(help: "Print one JSON object.") var json = false
 
         func run() async throws {
-            guard
-                let report = try await ControlAccess.use(
-                    try options.load(), { try await $0.find(Endpoints.job, [.id: "\(job)"]) })
-            else {
-                Console.printError("inlet: there is no job \(job)")
-                throw ExitStatus.failed
+            guard let report = try await options.use({ try await $0.find(Endpoints.job, [.id: "\(job)"]) }) else {
+                throw ExitStatus.failed.saying("there is no job \(job)")
             }
-            Console.print(json ? try JobText.json(report) : JobText.story(report))
+            Console.print(json ? try Console.json(report) : JobText.story(report))
         }
     }
 
@@ -94,11 +88,10 @@ struct Queue: AsyncParsableCommand {
             guard allFailed || !jobs.isEmpty || !filters.isEmpty else {
                 throw ValidationError("name a job, a filter, or --all-failed")
             }
-            try await SelectionCommand(
-                action: .retry, jobs: allFailed ? [] : jobs, filters: filters,
-                states: allFailed ? [.failed, .expired] : [.failed, .expired, .cancelled, .gone, .pending],
-                isDryRun: dryRun, isConfirmed: nil
-            ).run(options)
+            try await filters.run(
+                .retry, allFailed ? [] : jobs,
+                in: allFailed ? [.failed, .expired] : [.failed, .expired, .cancelled, .gone, .pending],
+                isDryRun: dryRun, isConfirmed: nil, options)
         }
     }
 
@@ -119,9 +112,7 @@ struct Queue: AsyncParsableCommand {
 
         func run() async throws {
             guard !jobs.isEmpty || !filters.isEmpty else { throw ValidationError("name a job or a filter") }
-            try await SelectionCommand(
-                action: .cancel, jobs: jobs, filters: filters, states: [.pending], isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(.cancel, jobs, in: [.pending], isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 
@@ -142,10 +133,8 @@ struct Queue: AsyncParsableCommand {
 
         func run() async throws {
             guard !jobs.isEmpty || !filters.isEmpty else { throw ValidationError("name a job or a filter") }
-            try await SelectionCommand(
-                action: .forget, jobs: jobs, filters: filters, states: FileState.allCases.filter(\.isFinal),
-                isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(
+                .forget, jobs, in: FileState.allCases.filter(\.isFinal), isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 
@@ -164,12 +153,9 @@ struct Queue: AsyncParsableCommand {
                 throw ValidationError("this cancels every waiting file; say --yes if you mean it")
             }
             if filters.isEmpty, filters.limit == nil, !dryRun {
-                let report = try await ControlAccess.use(try options.load()) { try await $0.ask(Endpoints.clear) }
-                return Console.print(report.message)
+                return Console.print(try await options.use { try await $0.ask(Endpoints.clear) }.message)
             }
-            try await SelectionCommand(
-                action: .cancel, jobs: [], filters: filters, states: [.pending], isDryRun: dryRun, isConfirmed: yes
-            ).run(options)
+            try await filters.run(.cancel, [], in: [.pending], isDryRun: dryRun, isConfirmed: yes, options)
         }
     }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
@@ -29,15 +28,17 @@ extension Queue {
         var file: String?
 
         func run() async throws {
-            let target = file.map { RouteCommand.absolute($0) }
+            let target = file.map { FilePath.absolute($0) }
             let config = try options.load()
             let report = try await ControlAccess.use(config) { control in
-                guard let target, BackupElsewhere.isNeeded(target, try await control.ask(Endpoints.status).confinement)
+                guard let target,
+                    let confinement = try await control.ask(Endpoints.status).confinement,
+                    !confinement.mayWrite(in: target.removingLastComponent())
                 else {
                     return try await control.ask(Endpoints.backup, body: BackupOrder(path: target))
                 }
                 do {
-                    return try await BackupElsewhere.make(
+                    return try await Queue.backUp(
                         through: control, of: config.settings.stateDirectory, at: target)
                 } catch let error
                     where error is SystemError || error is Refusal || error is FileCopyError
@@ -45,8 +46,7 @@ extension Queue {
                     return CommandReport(done: false, message: "no backup was made: \(error)")
                 }
             }
-            report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
-            if !report.done { throw ExitStatus.failed }
+            try report.show()
         }
     }
 
@@ -68,8 +68,8 @@ extension Queue {
 
         func run() async throws {
             guard yes else { throw ValidationError("this replaces the journal by FILE; say --yes if you mean it") }
-            let backup = RouteCommand.absolute(file)
-            try await StoppedState.use(try options.load().settings.stateDirectory) { journal in
+            let backup = FilePath.absolute(file)
+            try await Queue.useStopped(try options.load().settings.stateDirectory) { journal in
                 let done = try Journal.restore(backup, to: journal, now: .now)
                 if let aside = done.setAside { Console.print("The journal was kept as \(aside.display).") }
                 Console.print(
@@ -97,7 +97,7 @@ extension Queue {
             guard yes else {
                 throw ValidationError("this forgets every file, waiting or done; say --yes if you mean it")
             }
-            try await StoppedState.use(try options.load().settings.stateDirectory) { journal in
+            try await Queue.useStopped(try options.load().settings.stateDirectory) { journal in
                 guard let aside = try Journal.reset(journal, now: .now) else {
                     Console.print("There is no journal yet: the next start begins one.")
                     return
@@ -112,25 +112,51 @@ extension Queue {
     }
 }
 
-/// The state directory of an agent that does not run, for as long as its journal is moved about.
-private enum StoppedState {
-    /// Calls `body` with the journal's path, under the lock; exits with 75 while an agent runs, and waits a moment for
-    /// commands.
-    static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) async throws {
+extension Queue {
+    /// Calls `body` with the path of the journal of an agent that does not run, under its lock; exits with 75 while one runs,
+    /// and waits a moment for commands.
+    private static func useStopped(_ path: FilePath, _ body: (FilePath) throws -> Void) async throws {
         let state = try await AgentSession.takeState(path)
         do {
             try state.requireOwnJournal()
             defer { state.giveJournal() }
             try body(state.journal)
             try DurableFile.syncDirectory(path)
-        } catch let error as JournalError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
-        } catch let error as SystemError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+        } catch let error where error is JournalError || error is SystemError {
+            throw ExitStatus.failed.saying("\(error)")
         }
         // The lock is held until here.
         _ = state.path
+    }
+
+    /// A backup to where a confined agent may not write: it makes one in its state directory, which this command copies.
+    ///
+    /// - Throws: `SystemError`, `FileCopyError`, `Refusal`, `ControlError`.
+    private static func backUp(
+        through control: any ControlAPI, of state: FilePath, at target: FilePath
+    ) async throws -> CommandReport {
+        try JournalBackups.requireBackup(target, of: StateDirectory.journal(in: state))
+        let name = try JournalBackups.name(of: target)
+        // One name: what a command leaves behind that was killed, the next one writes over.
+        let own = state.appending("backup-for-a-command.sqlite")
+        let made = try await control.ask(Endpoints.backup, body: BackupOrder(path: own))
+        if !made.done { return made }
+        defer { DurableFile.discard(own) }
+        let folder = target.removingLastComponent()
+        let pool = BlockingPool(name: "backup", threads: 1)
+        defer { pool.shutdown() }
+        try await pool.run {
+            FileCopy.removeLeftovers(of: name, in: folder)
+            // What the agent made, and nothing that a link in its folder leads to.
+            let copy = try FileCopy.copy(
+                SourceFile(opening: own), toTemporaryIn: folder, name: name, isCancelled: { false }, progress: { _ in })
+            do {
+                try DurableFile.place(copy, at: target)
+            } catch {
+                DurableFile.discard(copy)
+                throw error
+            }
+        }
+        return CommandReport(done: true, message: made.message.replacing(own.display, with: target.display))
     }
 }

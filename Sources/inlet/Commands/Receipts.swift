@@ -14,7 +14,7 @@ struct Receipts: AsyncParsableCommand {
     @Option(help: "At most so many.") var limit = 100
 
     func run() async throws {
-        let receipts = try await ControlAccess.use(try options.load()) {
+        let receipts = try await options.use {
             try await $0.ask(Endpoints.receipts, [.limit: "\(limit)"])
         }
         for receipt in receipts { Console.print(receipt) }

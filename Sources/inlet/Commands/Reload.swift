@@ -3,7 +3,6 @@ import InletAgent
 import InletConfig
 import InletDashboard
 import InletLinux
-import SystemPackage
 
 struct ReloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -22,31 +21,20 @@ struct ReloadCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigOption
 
     func run() async throws {
-        guard let agent = try await ControlAccess.runningAgent(at: options.socket()) else {
-            // A wrong file is worth saying, whoever runs.
-            _ = try options.load(warns: true)
-            Console.printError("inlet: no agent is running; 'inlet run' reads the configuration as it is")
-            throw ExitStatus.tryLater
+        let report = try await ControlAccess.useRunning(
+            at: options.socket(),
+            absence: {
+                // A wrong file is worth saying, whoever runs.
+                _ = try options.load(warns: true)
+                return "no agent is running; 'inlet run' reads the configuration as it is"
+            }, { try await $0.ask(Endpoints.reload) })
+        guard report.done else {
+            for fault in report.errors { Console.printError(fault.text) }
+            throw ExitStatus.configuration.saying(report.message)
         }
-        defer { agent.shutdown() }
-        do {
-            try Self.tell(try await agent.ask(Endpoints.reload))
-        } catch let failure as ControlClient.Failure {
-            Console.printError("inlet: \(failure)")
-            throw ExitStatus.tryLater
-        }
-    }
-
-    private static func tell(_ report: ReloadReport) throws {
-        if report.done {
-            Console.print("reloaded: \(report.message)")
-            for change in report.changes { Console.print("  \(change.line)") }
-            for warning in report.warnings ?? [] { Console.printError("warning: \(warning.text)") }
-            return
-        }
-        for fault in report.errors { Console.printError(fault.text) }
-        Console.printError("inlet: \(report.message)")
-        throw ExitStatus.configuration
+        Console.print("reloaded: \(report.message)")
+        for change in report.changes { Console.print("  \(change.line)") }
+        for warning in report.warnings ?? [] { Console.printError("warning: \(warning.text)") }
     }
 }
 

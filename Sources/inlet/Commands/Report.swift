@@ -29,25 +29,23 @@ struct Report: AsyncParsableCommand {
     @Option(help: "Write to this file instead of the terminal.", completion: .file()) var output: String?
 
     func run() async throws {
-        let found = try await ControlAccess.use(try options.load()) {
+        let found = try await options.use {
             try await $0.find(Endpoints.offload, [.id: batch.map { "\($0)" } ?? Endpoints.lastBatch])
         }
         guard let report = found else {
-            Console.printError("inlet: " + (batch.map { "there is no batch \($0)" } ?? "no batch has ended yet"))
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying(batch.map { "there is no batch \($0)" } ?? "no batch has ended yet")
         }
         let text =
             switch format {
             case .text: report.text
             case .html: report.page
-            case .json: try JobText.json(report)
+            case .json: try Console.json(report)
             }
         guard let output else { return Console.print(text) }
         do {
             try DurableFile.write(Array((text + "\n").utf8), to: FilePath(output), mode: 0o644)
         } catch {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(error)")
         }
     }
 }

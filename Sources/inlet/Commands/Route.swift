@@ -1,8 +1,9 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletDashboard
+import InletJournal
 import InletLinux
 import InletMedia
 import InletPipelines
@@ -28,24 +29,38 @@ struct RouteCommand: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = config.settings.destinations.reduce(into: [:]) { made, destination in
-            // What is wrong with a destination, 'check' says.
-            made[destination.name] = try? factory.make(destination)
+            made[destination.name] = config.destination(destination.name, factory)
         }
         var isTaken = true
-        var names = NameReader(files, from: FilePath(FileManager.default.currentDirectoryPath))
+        var names = NameReader(files, from: .workingDirectory)
         while let file = names.next(1).first {
             let explanation = try await RouteExplanation(file, config.settings, destinations)
             Console.print(explanation.text)
             if let plan = explanation.plan, plan.plan.dedupe != .off {
-                Console.print(try await DuplicateSearch(config).lines(plan.plan, plan.size).joined(separator: "\n"))
+                Console.print(try await Self.duplicates(of: plan.plan, plan.size, config).joined(separator: "\n"))
             }
             isTaken = isTaken && explanation.isTaken
         }
         if !isTaken { throw ExitStatus.failed }
     }
 
-    static func absolute(_ file: String) -> FilePath {
-        FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(file)).lexicallyNormalized()
+    /// What would not be sent, by what a running agent knows of the file's content.
+    private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [String] {
+        guard let digest = plan.digests.sha256 else { return [] }
+        guard let agent = try await ControlAccess.runningAgent(config) else {
+            return ["  note     whether it is a duplicate shows while the agent runs"]
+        }
+        defer { agent.shutdown() }
+        let found = try await agent.ask(
+            Endpoints.contents,
+            body: ContentQuestion(
+                digest: digest, size: size, route: plan.route, fields: plan.with, destinations: plan.destinations))
+        let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
+        return found.map { content in
+            let place = found.count == 1 && plan.destinations.count == 1 ? "" : " to \(content.destination)"
+            let first = "job \(content.job), \(content.path), which is there as \(DisplayText.escape(content.key))"
+            return Console.tint("  \(end)\(place): same content as \(first)", .warning)
+        }
     }
 }
 
@@ -109,8 +124,7 @@ struct RouteExplanation {
     /// The files that it travels with.
     private static func mains(_ table: RouteTable, _ arrival: Arrival) -> [String] {
         table.belongings(of: arrival.path).filter { belonging in
-            // One that cannot be looked at is not taken along.
-            (try? FileLook.look(at: arrival.root.pushing(belonging.main)))?.identity != nil
+            FileLook.glance(at: arrival.root.pushing(belonging.main))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
@@ -149,8 +163,7 @@ struct RouteExplanation {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false, nil)
             case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
-            // One that cannot be looked at is opened next, which says why not.
-            case .needs([.captured]) where (try? FileLook.look(at: path)) == .missing: facts.captured = .unknown
+            case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
                 let source: SourceFile
                 do throws(SystemError) {
@@ -160,7 +173,7 @@ struct RouteExplanation {
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
-                let derived = RouteDerivations.lines(table, arrival, facts, plan, destinations)
+                let derived = derivations(table, arrival, facts, plan, destinations)
                 return (lines(of: plan, arrival, facts, destinations) + derived, true, plan)
             }
         }
@@ -210,6 +223,18 @@ struct RouteExplanation {
         }
     }
 
+    private static func line(_ window: DeliveryWindow, size: Int64, at now: WallTime) -> String {
+        let fate =
+            if !window.concerns(size: size) {
+                "not for this one"
+            } else if let opening = window.opening(at: now) {
+                "this one would wait until \(opening.rfc3339(in: window.zone))"
+            } else {
+                "open now"
+            }
+        return "  window   \(window.text): \(fate)"
+    }
+
     private static func lines(
         of plan: Plan, _ arrival: Arrival, _ facts: Facts, _ destinations: [String: Destination]
     ) -> [String] {
@@ -221,7 +246,7 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
-        if let window = plan.window { lines.append(WindowText.line(window, size: arrival.identity.size, at: .now)) }
+        if let window = plan.window { lines.append(line(window, size: arrival.identity.size, at: .now)) }
         if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
@@ -231,5 +256,22 @@ struct RouteExplanation {
         if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
         lines += plan.notes.map { "  note     \($0)" }
         return lines + readings.compactMap(\.objection).map { Console.tint("  warning  \($0)", .warning) }
+    }
+
+    /// The files that programs would make of it (`derive:`).
+    private static func derivations(
+        _ table: RouteTable, _ arrival: Arrival, _ facts: Facts, _ plan: Plan, _ destinations: [String: Destination]
+    ) -> [String] {
+        let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
+        return table.derivations(of: arrival, facts: facts).map { rule in
+            let word = rule.command.first ?? ""
+            guard let program = ProgramSearch.find(word) else {
+                return Console.tint(
+                    "  derives  \(rule.name): there is no program '\(word)'; the file goes without it", .warning)
+            }
+            let companion = Companion(path: arrival.path, kind: .derived, ending: rule.suffix)
+            let key = companion.key(beside: plan.key, of: arrival.path)
+            return "  derives  \(rule.name): \(DisplayText.escape(key)), made by \(program.display), to \(storing)"
+        }
     }
 }

@@ -32,40 +32,38 @@ struct Run: AsyncParsableCommand {
         if json, !dryRun { throw ValidationError("--json is for --dry-run; what 'inlet run' logs is set under 'log'.") }
     }
 
-    /// What is done on the first thread, before there is another one.
-    struct Prepared: Sendable {
-        let config: LoadedConfig
-        /// nil for a rehearsal, which keeps what it has.
-        let confinement: Confinement?
-    }
+    /// Without confinement for a rehearsal, which keeps what it has.
+    typealias Prepared = (config: LoadedConfig, confinement: Confinement?)
 
+    /// What is done on the first thread, before there is another one.
     func prepare() throws -> Prepared {
         let config = try options.load(warns: dryRun)
-        try Self.requireWork(config)
-        if dryRun { return Prepared(config: config, confinement: nil) }
+        if let trouble = Self.workTrouble(config) { throw ExitStatus.configuration.saying(trouble) }
+        if dryRun { return (config, nil) }
         if let file = config.settings.tlsKeyLog {
             do throws(SystemError) {
                 try ProcessSetup.logSessionKeys(to: file)
             } catch {
-                Console.printError("inlet: tls_key_log: \(error)")
-                throw ExitStatus.configuration
+                throw ExitStatus.configuration.saying("tls_key_log: \(error)")
             }
         }
         let confinement = try Confinement.enter(config)
         ProcessSetup.raiseDescriptorLimit()
         if let missing = StartNeed.missing() {
-            Console.printError("inlet: the agent cannot begin: \(missing)")
-            throw ExitStatus.tryLater
+            throw ExitStatus.tryLater.saying("the agent cannot begin: \(missing)")
         }
-        return Prepared(config: config, confinement: confinement)
+        return (config, confinement)
     }
 
     func run() async throws { try await start(prepare()) }
 
     func start(_ prepared: Prepared) async throws {
-        let config = prepared.config
-        try Self.requireMediaTypes(config)
-        guard let confinement = prepared.confinement else { return try await Rehearsal.run(config, json: json) }
+        let (config, confinement) = prepared
+        // Its files would wait for ever, unseen by whoever has just started it.
+        if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
+            throw ExitStatus.configuration.saying("media types: \(trouble)")
+        }
+        guard let confinement else { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
@@ -74,16 +72,16 @@ struct Run: AsyncParsableCommand {
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
-        let patience = StartPatience(log)
+        let start = StartWait(log)
         do {
-            let state = try await AgentSession.takeState(config.settings.stateDirectory, patience)
+            let state = try await AgentSession.takeState(config.settings.stateDirectory, start)
             ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
                 dashboard: config.settings.dashboard,
                 source: Source(config: config, options: options, factory: factory, confinement: confinement),
-                patience: patience)
+                start: start)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -109,8 +107,7 @@ struct Run: AsyncParsableCommand {
             }
             return log
         } catch {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error)")
         }
     }
 
@@ -144,7 +141,7 @@ struct Run: AsyncParsableCommand {
         func read() throws(ConfigErrors) -> ReloadTrial {
             let config = try options.reload()
             if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
-                ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
+                ?? Findings.mediaTypeTrouble(config.settings.routes).map({ "media types: \($0)" })
             {
                 throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
             }
@@ -158,25 +155,11 @@ struct Run: AsyncParsableCommand {
             guard let now = try? options.reload() else { return nil }
             let changes = ConfigComparison.changes(from: held.effective, to: now.effective, types: types)
             if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
-            // As above.
-            return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+            return now.destination(name, factory)
         }
     }
 
-    /// Its files would wait for ever, unseen by whoever has just started it.
-    private static func requireMediaTypes(_ config: LoadedConfig) throws {
-        guard let trouble = MediaTypeCheck.trouble(config.settings.routes) else { return }
-        Console.printError("inlet: media types: \(trouble)")
-        throw ExitStatus.configuration
-    }
-
     /// A configuration that loads can still have nothing to do.
-    private static func requireWork(_ config: LoadedConfig) throws {
-        guard let trouble = workTrouble(config) else { return }
-        Console.printError("inlet: \(trouble)")
-        throw ExitStatus.configuration
-    }
-
     private static func workTrouble(_ config: LoadedConfig) -> String? {
         let settings = config.settings
         let missing = [

@@ -34,12 +34,12 @@ struct Status: AsyncParsableCommand {
         let config = try options.load()
         let report = try await ControlAccess.use(config) { try await $0.ask(Endpoints.status) }
         guard watch else {
-            return Console.print(json ? try Self.json(report, isPretty: true) : StatusText(report).text)
+            return Console.print(json ? try Console.json(report, isPretty: true) : StatusText(report).text)
         }
         let watch = StatusWatch(config, interval: interval.duration)
         defer { watch.end() }
         if json {
-            try await watch.follow(report) { try Self.json($0.report, isPretty: false) }
+            try await watch.follow(report) { try Console.json($0.report) }
         } else if Console.isCanvas {
             try await watch.draw(report)
         } else {
@@ -53,13 +53,6 @@ struct Status: AsyncParsableCommand {
 
     /// Where no terminal says how wide it is: no path is cut.
     private static let plainWidth = 4096
-
-    static func json(_ report: StatusReport, isPretty: Bool) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
-        return String(decoding: JSONString.masked(Array(try encoder.encode(report))), as: UTF8.self)
-    }
 }
 
 /// A time as options take it, of a tenth of a second or more.
@@ -96,7 +89,7 @@ struct StatusText {
         if let notices = Self.notices(report) { blocks.append(notices) }
         blocks.append(
             contentsOf: [
-                Self.transfers(report), Self.destinations(report), StatusLimits.text(report), Self.roots(report),
+                Self.transfers(report), Self.destinations(report), Self.limits(report), Self.roots(report),
             ].compactMap(\.self))
         text = blocks.joined(separator: "\n\n")
     }
@@ -208,5 +201,11 @@ struct StatusText {
             }
         }
         return "Watched\n" + lines.joined(separator: "\n")
+    }
+
+    /// Limits and windows; nil where there is nothing to say of them.
+    private static func limits(_ report: StatusReport) -> String? {
+        let lines = (report.limits ?? []).filter(\.isNotable).map(\.text) + (report.windows ?? []).map(\.text)
+        return lines.isEmpty ? nil : "Limits\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 }

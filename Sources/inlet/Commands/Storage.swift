@@ -37,20 +37,18 @@ struct StorageList: AsyncParsableCommand {
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         guard let found = destinations.first(where: { $0.name == destination }) else {
-            Console.printError("inlet: no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
         }
         guard let listing = found.pipeline as? any ObjectListing else {
-            Console.printError("inlet: '\(destination)' is of type \(found.type), which cannot be listed")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("'\(destination)' is of type \(found.type), which cannot be listed")
         }
         do {
             try await listing.list(prefix: prefix) { [json] objects in
                 for object in objects { Console.print(json ? Self.jsonLine(object) : Self.line(object)) }
             }
         } catch {
-            Console.printError("inlet: \(destination): \(error)")
-            throw ExitStatus.unavailable
+            throw ExitStatus.unavailable.saying("\(destination): \(error)")
         }
     }
 

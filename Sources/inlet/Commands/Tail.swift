@@ -4,6 +4,7 @@ import InletConfig
 import InletCore
 import InletDashboard
 import InletLinux
+import Synchronization
 import SystemPackage
 
 struct Tail: AsyncParsableCommand {
@@ -52,7 +53,48 @@ struct Tail: AsyncParsableCommand {
         let config = try options.load()
         let output = config.settings.log.output
         if output.hasPrefix("/") { return try await follow(FilePath(output), printer) }
-        try await AgentLog(config, lines: lines, filter: printer.filter).follow(printer)
+        try await follow(agentAt: config.controlSocket, printer)
+    }
+
+    // MARK: - The agent
+
+    /// Lines that are asked for after a break, and how soon.
+    private static let again = (lines: 500, pause: Duration.seconds(1))
+
+    /// The log of the running agent; goes on with the next agent when one stops, until nobody reads any more.
+    private func follow(agentAt socket: FilePath, _ printer: LogPrinter) async throws {
+        let client = ControlClient(socket: socket)
+        defer { client.shutdown() }
+        let filter = printer.filter
+        let seen = Mutex<String?>(nil)
+        var (isFirst, isAway) = (true, false)
+        while true {
+            do {
+                let wanted = isFirst ? lines : Self.again.lines
+                let earlier = try await client.log(limit: max(1, wanted), level: filter.level, job: filter.job)
+                let time = seen.withLock { $0 }
+                for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true {
+                    guard printer.show(line) else { return }
+                }
+                if let last = earlier.last { seen.withLock { $0 = last.time } }
+                (isFirst, isAway) = (false, false)
+                return try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
+                    seen.withLock { $0 = line.time }
+                    return printer.show(line)
+                }
+            } catch is ControlClient.NotRunning {
+                guard !isFirst else {
+                    throw ExitStatus.tryLater.saying(
+                        "no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -")
+                }
+            } catch let failure as ControlClient.Failure {
+                // A silence later on is told below, once.
+                guard failure.isSilence, !isFirst else { throw ExitStatus.tryLater.saying("\(failure)") }
+            }
+            if !isAway { Console.printError("inlet: the agent does not answer; waiting for it") }
+            isAway = true
+            try await Task.sleep(for: Self.again.pause)
+        }
     }
 
     // MARK: - Files
@@ -84,8 +126,7 @@ struct Tail: AsyncParsableCommand {
                 for line in splitter.take(bytes) where !printer.show(line) { return }
             }
         } catch let error as SystemError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("\(error)")
         }
     }
 
@@ -107,9 +148,37 @@ struct Tail: AsyncParsableCommand {
             return nil
         }
         guard let fault else { return }
-        Console.printError("inlet: standard input cannot be read: \(fault)")
-        throw ExitStatus.failed
+        throw ExitStatus.failed.saying("standard input cannot be read: \(fault)")
     }
 }
 
 extension LogSettings.Level: ExpressibleByArgument {}
+
+/// Prints lines of a log as people read them.
+final class LogPrinter: Sendable {
+    let filter: LogLineText.Filter
+    private let text = Mutex(LogLineText())
+
+    init(_ filter: LogLineText.Filter) { self.filter = filter }
+
+    /// Whether a line is one that is wanted.
+    func allows(_ line: [UInt8]) -> Bool { filter.allows(LogFields(line)) }
+
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    func show(_ line: [UInt8]) -> Bool {
+        let fields = LogFields(line)
+        guard filter.allows(fields) else { return true }
+        return print(text.withLock { text in fields.map { text.lines($0) } ?? text.lines(line) })
+    }
+
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    func show(_ line: LogFields) -> Bool {
+        filter.allows(line) ? print(text.withLock { $0.lines(line) }) : true
+    }
+
+    private func print(_ lines: [TintedText]) -> Bool {
+        lines.allSatisfy { Console.offer($0.text(hasColour: Console.hasColour)) }
+    }
+}

@@ -4,6 +4,7 @@ import InletCore
 import InletDashboard
 import InletLinux
 import InletPipelines
+import Synchronization
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -49,31 +50,275 @@ struct Verify: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         if let destination, !config.settings.destinations.contains(where: { $0.name == destination }) {
-            Console.printError("inlet: no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying(
+                "no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
         }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        let verifying = Verifying(try config.makeDestinations(factory), readsBytes: read)
-        var wish = ProofRequest(
+        let verifier = Verifier(try config.makeDestinations(factory), readsBytes: read)
+        var request = ProofRequest(
             jobs: jobs, since: since.flatMap { DurationText.parse($0) }.map { WallTime.now + (.zero - $0) },
             destination: destination, batch: batch)
-        var tally = VerifyTally(isJSON: json)
+        var report = VerifyReport(isJSON: json)
         while true {
             // A page at a time: without a running agent the journal is open only that long, and one may start.
-            let asked = wish
+            let asked = request
             let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
-            await verifying.run(page.proofs) { tally.add($0) }
+            await verifier.run(page.proofs) { report.add($0) }
             guard let next = page.next else { break }
-            wish.after = next
+            request.after = next
         }
         let isNamed = !jobs.isEmpty || batch != nil
         if isNamed {
-            let undelivered = Undelivered(wish: wish, seen: tally.seen)
-            for finding in try await ControlAccess.use(config, { try await undelivered.find($0) }) {
-                tally.add(undelivered: finding)
+            let (request, seen) = (request, report.seen)
+            let undelivered = try await ControlAccess.use(config) { try await request.undelivered($0, seen: seen) }
+            for finding in undelivered { report.add(finding) }
+        }
+        try report.finish(isNamed: isNamed)
+    }
+}
+
+/// What is said of one delivery, or of a job without any.
+private struct VerifyFinding: Sendable {
+    /// From what needs a person to what does not.
+    enum Verdict: String, CaseIterable {
+        case missing
+        case different
+        /// It was named, and has not arrived.
+        case undelivered
+        case unreachable
+        case unknown
+        case same
+    }
+
+    var verdict: Verdict
+    var job: Int64
+    var path: String
+    var destination = ""
+    var key: String?
+    var said: String
+}
+
+/// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
+private struct VerifyReport {
+    typealias Verdict = VerifyFinding.Verdict
+
+    private let isJSON: Bool
+    private let line = ProgressLine()
+    private var counts: [Verdict: Int] = [:]
+    /// What people are shown; no more than they can read.
+    private var rows: [Verdict: [[String]]] = [:]
+    private static let mostRows = 1000
+    private static let mostFine = 20
+
+    /// The jobs of which something was asked about.
+    private(set) var seen: Set<Int64> = []
+
+    init(isJSON: Bool) { self.isJSON = isJSON }
+
+    mutating func add(_ finding: VerifyFinding) {
+        seen.insert(finding.job)
+        let verdict = finding.verdict
+        counts[verdict, default: 0] += 1
+        if isJSON { return Console.print(Self.line(finding)) }
+        if rows[verdict, default: []].count < Self.mostRows {
+            rows[verdict, default: []].append([
+                Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
+                Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
+                Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain),
+                DisplayText.escape(finding.said),
+            ])
+        }
+        line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
+    }
+
+    private static func line(_ finding: VerifyFinding) -> String {
+        var object = JSONLine()
+        object.add("job", finding.job)
+        object.add("path", finding.path)
+        object.add("destination", finding.destination)
+        object.add("key", finding.key ?? "")
+        object.add("verdict", finding.verdict.rawValue)
+        object.add("said", finding.said)
+        return String(decoding: object.finished, as: UTF8.self)
+    }
+
+    /// Says the rest, and exits with what it was.
+    ///
+    /// - Parameter isNamed: whether jobs or a batch were named: then finding nothing is wrong too.
+    func finish(isNamed: Bool) throws {
+        if !isJSON { show() }
+        let wrong: [Verdict] = [.missing, .different, .undelivered]
+        if wrong.contains(where: { counts[$0, default: 0] > 0 }) || isNamed && counts.isEmpty {
+            throw ExitStatus.failed
+        }
+        if counts[.unreachable, default: 0] > 0 { throw ExitStatus.unavailable }
+    }
+
+    private func show() {
+        line.erase()
+        let all = counts.values.reduce(0, +)
+        guard all > 0 else { return Console.print("Nothing that was delivered is meant by that.") }
+        // Of what is fine the number is enough, unless there is little of it.
+        let shown = Verdict.allCases.flatMap { verdict in
+            verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []
+        }
+        if !shown.isEmpty {
+            Console.print(Console.table(shown, headings: ["VERDICT", "JOB", "DESTINATION", "KEY", "SAID"]))
+        }
+        let words = Verdict.allCases.compactMap { verdict in counts[verdict].map { "\($0) \(verdict.rawValue)" } }
+        Console.print("\(all) \(all == 1 ? "delivery" : "deliveries"): \(words.joined(separator: ", "))")
+    }
+}
+
+/// Asks destinations about what was delivered to them, several questions at once.
+private final class Verifier: Sendable {
+    private let types: [String: String]
+    private let verifiers: [String: any DeliveryVerifying]
+    private let readsBytes: Bool
+    /// Destinations that did not answer, and why.
+    private let silent = Mutex<[String: String]>([:])
+
+    private static let parallel = 8
+    private static let tries = 3
+    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(2))
+
+    init(_ destinations: [Destination], readsBytes: Bool) {
+        types = Dictionary(uniqueKeysWithValues: destinations.map { ($0.name, $0.type) })
+        verifiers = destinations.reduce(into: [:]) { $0[$1.name] = $1.pipeline as? any DeliveryVerifying }
+        self.readsBytes = readsBytes
+    }
+
+    /// Asks about each; `take` gets the findings as they come.
+    func run(_ reports: [ProofReport], _ take: (VerifyFinding) -> Void) async {
+        var rest = reports[...]
+        await withTaskGroup(of: VerifyFinding.self) { group in
+            func begin() {
+                guard let report = rest.popFirst() else { return }
+                group.addTask {
+                    let (verdict, said) = await self.ask(report)
+                    return VerifyFinding(
+                        verdict: verdict, job: report.job, path: report.path, destination: report.destination,
+                        key: report.proof?.key, said: said)
+                }
+            }
+            for _ in 0..<Self.parallel { begin() }
+            for await finding in group {
+                take(finding)
+                begin()
             }
         }
-        try tally.finish(isNamed: isNamed)
+    }
+
+    private func ask(_ report: ProofReport) async -> (VerifyFinding.Verdict, String) {
+        guard let proof = report.proof else { return (.unknown, "the journal's proof of it cannot be read") }
+        if proof.method == .carried {
+            return (.unknown, "it went with its file and has no place of its own there")
+        }
+        if let time = proof.details?["deleted"] { return (.unknown, "it was deleted there by a person, \(time)") }
+        guard let type = types[report.destination] else {
+            return (.unknown, "no destination is called '\(report.destination)' any more")
+        }
+        guard let verifier = verifiers[report.destination] else {
+            return (.unknown, "destinations of type \(type) cannot be asked")
+        }
+        let order = VerifyOrder(proof: proof, digests: report.digests, readsBytes: readsBytes)
+        var tried = 0
+        while true {
+            // One that does not answer keeps nobody waiting for each of its files.
+            if let why = silent.withLock({ $0[report.destination] }) { return (.unreachable, why) }
+            do throws(DeliveryError) {
+                switch try await verifier.verify(order) {
+                case .same(let how): return (.same, how)
+                case .differs(let reason): return (.different, reason)
+                case .missing(let what): return (.missing, what)
+                case .cannotTell(let reason): return (.unknown, reason)
+                }
+            } catch {
+                tried += 1
+                guard error.mayPass, tried < Self.tries else {
+                    if error.isAboutDestination { silent.withLock { $0[report.destination] = "\(error)" } }
+                    return (.unreachable, "\(error)")
+                }
+            }
+            var random = SystemRandomNumberGenerator()
+            // Where the command is cancelled, the next try ends at once.
+            await Task.rest(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
+        }
+    }
+}
+
+extension DeliveryError {
+    fileprivate var mayPass: Bool {
+        switch verdict {
+        case .retry, .outage: true
+        default: false
+        }
+    }
+
+    /// Nothing that another object would change.
+    fileprivate var isAboutDestination: Bool {
+        switch verdict {
+        case .outage, .credentials: true
+        default: false
+        }
+    }
+}
+
+extension ProofRequest {
+    /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
+    ///
+    /// - Parameter seen: the jobs of which something has arrived.
+    fileprivate func undelivered(_ control: any ControlAPI, seen: Set<Int64>) async throws -> [VerifyFinding] {
+        if jobs.isEmpty { return try await undeliveredOfBatch(control) }
+        var known: Set<Int64> = []
+        var found: [VerifyFinding] = []
+        for id in jobs where known.insert(id).inserted {
+            guard let job = try await control.find(Endpoints.job, [.id: "\(id)"]) else {
+                found.append(VerifyFinding(verdict: .undelivered, job: id, path: "", said: "there is no job \(id)"))
+                continue
+            }
+            let open = job.deliveries.compactMap {
+                finding(job.job, job.path, $0.destination, $0.key, $0.state, $0.reason)
+            }
+            found += open
+            guard open.isEmpty, !seen.contains(job.job) else { continue }
+            let why =
+                job.deliveries.isEmpty
+                ? Self.said(job.state, job.reason) : "no delivery of it is meant by the other options"
+            found.append(VerifyFinding(verdict: .undelivered, job: job.job, path: job.path, said: why))
+        }
+        return found
+    }
+
+    private func undeliveredOfBatch(_ control: any ControlAPI) async throws -> [VerifyFinding] {
+        guard let batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else { return [] }
+        // In the place of one that is superseded there is its next version, with a job of its own.
+        return report.files.filter { $0.state != FileState.superseded.rawValue }.flatMap { file in
+            let isDone = [FileState.delivered, .duplicate].map(\.rawValue).contains(file.state)
+            if file.deliveries.isEmpty, !isDone {
+                let said = Self.said(file.state, file.reason)
+                return [VerifyFinding(verdict: .undelivered, job: file.job, path: file.path, said: said)]
+            }
+            return file.deliveries.compactMap {
+                finding(file.job, file.path, $0.destination, $0.key, $0.state, $0.reason)
+            }
+        }
+    }
+
+    /// nil for what has arrived, and for a destination that was not asked about.
+    private func finding(
+        _ job: Int64, _ path: String, _ destination: String, _ key: String?, _ state: String, _ reason: String?
+    ) -> VerifyFinding? {
+        guard state != DeliveryState.delivered.rawValue, self.destination.map({ $0 == destination }) ?? true else {
+            return nil
+        }
+        return VerifyFinding(
+            verdict: .undelivered, job: job, path: path, destination: destination, key: key,
+            said: Self.said(state, reason))
+    }
+
+    private static func said(_ state: String, _ reason: String?) -> String {
+        state + (reason.map { ": \($0)" } ?? "")
     }
 }

@@ -1,11 +1,9 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
 import InletLinux
 import InletPipelines
-import ServiceLifecycle
 import SystemPackage
 
 struct Demo: AsyncParsableCommand {
@@ -31,17 +29,10 @@ struct Demo: AsyncParsableCommand {
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        let place = DemoPlace(dir.map { RouteCommand.absolute($0) } ?? Self.standardPlace)
+        let place = DemoPlace(dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo"))
         try place.prepare()
         let servers = try DemoServers(place)
         try await servers.serve { ports in try await self.show(place, servers, ports) }
-    }
-
-    private static var standardPlace: FilePath {
-        let base =
-            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
-            ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
-        return base.appending("inlet").appending("demo")
     }
 
     private func show(_ place: DemoPlace, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
@@ -56,24 +47,19 @@ struct Demo: AsyncParsableCommand {
             label: config.file.display)
         let stage = DemoStage(place: place, log: log, control: session.control)
         stage.introduce()
-        if once {
-            let verdict = DemoVerdict()
-            try await session.run {
-                let last = try await stage.lastJob()
-                let samples = try DemoSamples.write(into: place.drop)
-                try await stage.play(until: samples, after: last)
-                verdict.set(try await DemoComparison(place, samples, session.control, servers).run())
+        let isGood = try await session.run { [once] in
+            let last = try await stage.lastJob()
+            let samples = try DemoSamples.write(into: place.drop)
+            try await stage.play(until: samples, after: last)
+            if once {
+                var comparison = DemoComparison(place, servers)
+                return try await comparison.run(samples, session.control)
             }
-            if !verdict.isGood { throw ExitStatus.failed }
-        } else {
-            try await session.run {
-                let last = try await stage.lastJob()
-                let samples = try DemoSamples.write(into: place.drop)
-                try await stage.play(until: samples, after: last)
-                stage.invite()
-                try await stage.keepShowing()
-            }
+            stage.invite()
+            try await stage.keepShowing()
+            return true
         }
         _ = state.path
+        if once, isGood != true { throw ExitStatus.failed }
     }
 }

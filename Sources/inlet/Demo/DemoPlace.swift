@@ -28,6 +28,13 @@ struct DemoPlace: Sendable {
         "photos", "videos", "gigs", "audio", "documents", "models", "notes", "products", "spaces",
     ]
 
+    /// A dropped file as people know it: its path below the drop folder.
+    func name(of file: FilePath) -> String {
+        var relative = file
+        _ = relative.removePrefix(drop)
+        return relative.display
+    }
+
     func prepare() throws {
         do {
             for folder in Self.folders { try DurableFile.makeDirectories(drop.appending(folder), mode: 0o755) }
@@ -35,8 +42,7 @@ struct DemoPlace: Sendable {
                 try DurableFile.makeDirectories(folder, mode: 0o755)
             }
         } catch {
-            Console.printError("inlet: \(error). Name another place with --dir DIR")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error). Name another place with --dir DIR")
         }
     }
 

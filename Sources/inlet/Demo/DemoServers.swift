@@ -33,24 +33,24 @@ struct DemoServers: Sendable {
 
     /// - Parameters:
     ///   - vopi: How VOPI's behaves; it takes `apiKey` where it goes by keys.
-    ///   - trouble: What goes wrong at each of them.
+    ///   - trouble: How likely a request meets a fault, 0...1, and what decides which do, with their order.
     /// - Throws: When a folder of a server cannot be made, read or written.
-    init(_ place: DemoPlace, vopi rules: VOPIRules = visible, trouble: SandboxTrouble = SandboxTrouble()) throws {
-        spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey), faults: trouble.plan(1))
+    init(_ place: DemoPlace, vopi rules: VOPIRules = visible, trouble: (share: Double, seed: UInt64) = (0, 1)) throws {
+        spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey), faults: Self.faults(trouble, 1))
         // Stores of one's own sign for this region, and so does the agent where nothing else is said.
         s3 = try S3Sandbox(
             directory: place.archive,
             account: .init(
                 bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey), region: "us-east-1"),
-            faults: trouble.plan(2))
+            faults: Self.faults(trouble, 2))
         let password = Secret(Self.password)
         gigHive = try GigHiveSandbox(
             directory: place.gigHive, passwords: ["admin": password, "uploader": password, "viewer": password],
-            faults: trouble.plan(3))
+            faults: Self.faults(trouble, 3))
         vopi = try VOPISandbox(
             directory: place.vopi, apiKey: Secret(Self.apiKey), credits: Self.credits, rules: rules,
-            faults: trouble.plan(4))
-        roboscope = RoboscopeSandbox(faults: trouble.plan(5))
+            faults: Self.faults(trouble, 4))
+        roboscope = RoboscopeSandbox(faults: Self.faults(trouble, 5))
     }
 
     /// What a person gets who logs in to VOPI: the seed of the agent's own tokens.
@@ -65,10 +65,7 @@ struct DemoServers: Sendable {
             group.addTask { try await vopi.run() }
             group.addTask { try await roboscope.run() }
             group.addTask { try await body(try await ports()) }
-            try await group.next()
-            group.cancelAll()
-            // The first end has been thrown; the others were told to end.
-            while (try? await group.next()) != nil {}
+            try await group.endWithFirst()
         }
     }
 
@@ -108,5 +105,21 @@ struct DemoServers: Sendable {
         case "archive": s3.objects().first { $0.key == key }?.path
         default: spiral.objects().first { $0.key == key }?.path
         }
+    }
+
+    /// What goes wrong at a server, now and then: an error after the body, a connection that ends in the midst of it, an answer
+    /// that is lost after the work was done, and one that comes late.
+    ///
+    /// - Parameter number: of the server, so that not all of them have the same bad luck.
+    private static func faults<Operation: SandboxOperation>(
+        _ trouble: (share: Double, seed: UInt64), _ number: UInt64
+    ) -> FaultPlan<Operation> {
+        guard trouble.share > 0 else { return .none }
+        let actions: [FaultAction] = [
+            .status(503), .reset(afterBytes: 20_000), .loseAnswer, .delay(.milliseconds(300)),
+        ]
+        let each = trouble.share / Double(actions.count)
+        return FaultPlan(
+            actions.map { OperationFault($0, times: nil, probability: each) }, seed: trouble.seed &+ number)
     }
 }

@@ -21,12 +21,12 @@ struct DemoStage: Sendable {
         let (lines, ended) = (lines, ended)
         log.listen { event in
             if case .jobStarted(let ref, _, _, _, _, _) = event { lines.begin(ref.delivery) }
-            if let line = Self.line(event, place.drop, lines) {
+            if let line = Self.line(event, place, lines) {
                 lines.put(line)
             } else if case .jobWaiting(let ref, _, let saying?, _) = event {
                 // Each look at a job tells; what is new of it is shown.
                 lines.putOnce(
-                    "\(Console.tint("…", .faint)) \(Self.name(ref.path, place.drop)) → \(ref.destination): "
+                    "\(Console.tint("…", .faint)) \(place.name(of: ref.path)) → \(ref.destination): "
                         + DisplayText.escape(saying))
             } else {
                 return
@@ -106,33 +106,25 @@ struct DemoStage: Sendable {
         Console.draw(bars.joined(separator: "\n") + up)
     }
 
-    private static func line(_ event: AgentEvent, _ drop: FilePath, _ lines: DemoLines) -> String? {
+    private static func line(_ event: AgentEvent, _ place: DemoPlace, _ lines: DemoLines) -> String? {
+        func line(_ sign: String, _ tint: Tint, _ path: FilePath, _ rest: String) -> String {
+            "\(Console.tint(sign, tint)) \(place.name(of: path)) \(rest)"
+        }
         switch event {
         case .jobDelivered(let ref, let proof, let last):
-            let size = ByteText.format(proof.size)
             // The last attempt alone may be a look at a job that ran for long.
             let duration = lines.end(ref.delivery) ?? last
-            return
-                "\(Console.tint("✓", .good)) \(name(ref.path, drop)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
-                + " → \(ref.destination): \(proof.key)"
+            let facts = Console.tint("(\(ByteText.format(proof.size)), \(duration.milliseconds) ms)", .faint)
+            return line("✓", .good, ref.path, "\(facts) → \(ref.destination): \(proof.key)")
         case .jobFailed(let ref, let state, let error):
-            return
-                "\(Console.tint("✗", .bad)) \(name(ref.path, drop)) \(state.rawValue): \(DisplayText.escape(error.reason))"
+            return line("✗", .bad, ref.path, "\(state.rawValue): \(DisplayText.escape(error.reason))")
         case .fileRejected(_, let path, _, let reason):
-            return "\(Console.tint("!", .warning)) \(name(path, drop)) refused: \(DisplayText.escape(reason))"
-        case .fileIgnored(let path, let reason):
-            return "\(Console.tint("-", .faint)) \(name(path, drop)) ignored: \(reason)"
+            return line("!", .warning, path, "refused: \(DisplayText.escape(reason))")
+        case .fileIgnored(let path, let reason): return line("-", .faint, path, "ignored: \(reason)")
         case .jobRetry(let ref, let error, _, _):
-            return
-                "\(Console.tint("…", .warning)) \(name(ref.path, drop)) will be tried again: \(DisplayText.escape(error.reason))"
+            return line("…", .warning, ref.path, "will be tried again: \(DisplayText.escape(error.reason))")
         default: return nil
         }
-    }
-
-    private static func name(_ path: FilePath, _ drop: FilePath) -> String {
-        var relative = path
-        _ = relative.removePrefix(drop)
-        return relative.display
     }
 }
 

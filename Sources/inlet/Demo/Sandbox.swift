@@ -33,12 +33,12 @@ struct Sandbox: AsyncParsableCommand {
     func run() async throws {
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        let place = DemoPlace(RouteCommand.absolute(dir))
+        let place = DemoPlace(FilePath.absolute(dir))
         // By key: whoever is killed between a refresh token and its successor would have to log in again.
         let rules = VOPIRules(generation: .apiKey, pace: .clock(step: .milliseconds(20)))
         let servers = try DemoServers(
-            place, vopi: rules, trouble: SandboxTrouble(share: trouble, seed: seed))
-        let control = ReportServer { try SandboxReport(servers).json() }
+            place, vopi: rules, trouble: (share: trouble, seed: seed))
+        let control = ReportServer { Data(servers.report().bytes) }
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await control.run() }
@@ -54,40 +54,116 @@ struct Sandbox: AsyncParsableCommand {
         }
     }
 
+    /// Where the servers listen, and what they take.
     private func announce(_ ports: DemoServers.Ports, control: Int) throws {
-        let line = SandboxAnnouncement(ports, control: control, directory: RouteCommand.absolute(dir).string)
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let bytes = Array(try encoder.encode(line)) + [UInt8(ascii: "\n")]
-        if let readyFile { try DurableFile.write(bytes, to: RouteCommand.absolute(readyFile), mode: 0o600) }
-        Console.print(String(decoding: bytes.dropLast(), as: UTF8.self))
+        func url(_ port: Int) -> JSONValue { .string("http://127.0.0.1:\(port)") }
+        let folder = FilePath.absolute(dir)
+        let line = JSONValue.object([
+            "control": url(control), "directory": .string(folder.string), "spiral": url(ports.spiral),
+            "s3": url(ports.s3), "gighive": url(ports.gigHive), "vopi": url(ports.vopi),
+            "roboscope": .string("http://127.0.0.1:\(ports.roboscope)/api/v1"),
+            "api_key": .string(DemoServers.apiKey), "bucket": .string(DemoServers.bucket),
+            "access_key": .string(DemoServers.accessKey), "secret_key": .string(DemoServers.secretKey),
+            "password": .string(DemoServers.password),
+        ])
+        if let readyFile {
+            try DurableFile.write(line.bytes + [UInt8(ascii: "\n")], to: FilePath.absolute(readyFile), mode: 0o600)
+        }
+        Console.print(line.text)
     }
 }
 
-/// Where the servers listen, and what they take.
-private struct SandboxAnnouncement: Encodable {
-    var control: String
-    var directory: String
-    var spiral: String
-    var s3: String
-    var gighive: String
-    var vopi: String
-    var roboscope: String
-    var apiKey = DemoServers.apiKey
-    var bucket = DemoServers.bucket
-    var accessKey = DemoServers.accessKey
-    var secretKey = DemoServers.secretKey
-    var password = DemoServers.password
+extension DemoServers {
+    /// What the servers have received so far, for programs that judge it.
+    func report() -> JSONValue {
+        .object([
+            "spiral": Self.store(spiral, spiral.objects(), spiral.openUploads()),
+            "s3": Self.store(s3, s3.objects(), s3.openUploads()),
+            "gighive": gigHiveReport, "vopi": vopiReport, "roboscope": roboscopeReport,
+        ])
+    }
 
-    init(_ ports: DemoServers.Ports, control: Int, directory: String) {
-        func url(_ port: Int) -> String { "http://127.0.0.1:\(port)" }
-        self.control = url(control)
-        self.directory = directory
-        spiral = url(ports.spiral)
-        s3 = url(ports.s3)
-        gighive = url(ports.gigHive)
-        vopi = url(ports.vopi)
-        roboscope = url(ports.roboscope) + "/api/v1"
+    /// How often each operation was asked, the bytes of the requests' bodies, and the requests that met a fault.
+    private static func server(_ sandbox: some LoopbackSandbox) -> JSONValue {
+        .object([
+            "requests": .object(sandbox.counts().filter { $0.value > 0 }.mapValues { JSONValue($0) }),
+            "bytes": .object(sandbox.bytes().mapValues { .number("\($0)") }),
+            "faults": JSONValue(sandbox.faults.injected),
+        ])
+    }
+
+    /// A file that was received.
+    private static func file(_ size: Int64, _ sha256: Digest, _ others: JSONObject) -> JSONValue {
+        .object(others.merging(["size": .number("\(size)"), "sha256": .string(sha256.hex)]) { $1 })
+    }
+
+    private static func texts(_ texts: some Sequence<String>) -> JSONValue { .array(texts.map { .string($0) }) }
+
+    /// A store that goes by keys. What has more than one version was sent again.
+    private static func store(
+        _ sandbox: some LoopbackSandbox, _ objects: [StoredObject], _ openUploads: [String]
+    ) -> JSONValue {
+        .object([
+            "server": server(sandbox), "open_uploads": texts(openUploads),
+            "objects": .array(
+                objects.map { object in
+                    file(
+                        object.size, object.sha256,
+                        [
+                            "key": .string(object.key), "versions": JSONValue(object.versions),
+                            "path": .string(object.path.string),
+                        ])
+                }),
+        ])
+    }
+
+    private var gigHiveReport: JSONValue {
+        .object([
+            "server": Self.server(gigHive), "open_uploads": Self.texts(gigHive.openUploads()),
+            "assets": .array(
+                gigHive.assets().map { asset in
+                    Self.file(
+                        asset.size, asset.sha256,
+                        [
+                            "id": JSONValue(asset.id), "path": .string(asset.path.string),
+                            "labels": Self.texts(asset.entries.map(\.label)),
+                        ])
+                }),
+        ])
+    }
+
+    /// A job's sources are the videos that its pictures were made of.
+    private var vopiReport: JSONValue {
+        let stored = vopi.videos()
+        let keys = Dictionary(stored.map { ($0.publicURL, $0.key) }, uniquingKeysWith: { $1 })
+        let videos = stored.map { video in
+            Self.file(video.size, video.sha256, ["key": .string(video.key), "puts": JSONValue(video.puts)])
+        }
+        let jobs = vopi.jobs().map { job in
+            JSONValue.object([
+                "id": .string(job.id), "video_key": .string(keys[job.videoURL] ?? job.videoURL),
+                "status": .string(job.status),
+                "sources": Self.texts(Set(vopi.pictures(of: job.id).map(\.source.hex)).sorted()),
+            ])
+        }
+        return .object([
+            "server": Self.server(vopi), "videos": .array(videos), "jobs": .array(jobs),
+            "charges": JSONValue(vopi.tally.charges),
+        ])
+    }
+
+    /// Markers by the stamps that the agent gave them.
+    private var roboscopeReport: JSONValue {
+        let spaces = roboscope.spaces().map { space in
+            JSONValue.members([
+                "key": .string(space.key), "model": space.modelGLBURL.map { .string($0) },
+                "changes": JSONValue(space.changes),
+            ])
+        }
+        return .object([
+            "server": Self.server(roboscope), "spaces": .array(spaces),
+            "sessions": JSONValue(roboscope.sessions().count),
+            "markers": Self.texts(roboscope.markers().compactMap { $0.customProps["ingest_id"]?.text }),
+        ])
     }
 }

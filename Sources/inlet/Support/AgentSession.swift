@@ -6,6 +6,7 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import ServiceLifecycle
+import Synchronization
 import SystemPackage
 import UnixSignals
 
@@ -28,27 +29,27 @@ struct AgentSession: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - source: where another configuration comes from.
-    ///   - patience: waits for the journal's disk; nil: an error is one.
+    ///   - start: waits for the journal's disk; nil: an error is one.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        source: (any ReloadSource)? = nil, patience: StartPatience? = nil
+        source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
-        journal = try await Self.openJournal(state, patience)
+        journal = try await Self.openJournal(state, start)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, source: source, door: door
-        ) { error in try await patience?.waits(after: error, in: settings.stateDirectory) ?? false }
-        patience?.ends()
+        ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
+        start?.ends()
         ProcessMemory.releaseColdPages()
         let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(agent.control, dashboard: status)
@@ -62,13 +63,13 @@ struct AgentSession: Sendable {
     }
 
     private static func openJournal(
-        _ state: borrowing StateDirectory, _ patience: StartPatience?
+        _ state: borrowing StateDirectory, _ start: StartWait?
     ) async throws -> Journal {
         while true {
             do {
                 return try state.openJournal(now: .now)
             } catch {
-                guard try await patience?.waits(after: error, in: state.path) ?? false else { throw error }
+                guard try await start?.waits(after: error, in: state.path) ?? false else { throw error }
             }
         }
     }
@@ -80,7 +81,7 @@ struct AgentSession: Sendable {
     /// that has no room for it.
     ///
     /// - Throws: `StateDirectory.Fault`.
-    static func takeState(_ path: FilePath, _ start: StartPatience?) async throws -> StateDirectory {
+    static func takeState(_ path: FilePath, _ start: StartWait?) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
@@ -103,19 +104,8 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// The same without waiting.
-    static func takeStateNow(_ path: FilePath) throws -> StateDirectory {
-        do {
-            return try StateDirectory(path)
-        } catch {
-            throw refusal(error)
-        }
-    }
-
-    private static func refusal(_ fault: StateDirectory.Fault) -> ExitCode {
-        Console.printError("inlet: \(fault)")
-        return exitCode(fault)
-    }
+    /// Says why a command cannot have the state directory.
+    static func refusal(_ fault: StateDirectory.Fault) -> ExitCode { exitCode(fault).saying("\(fault)") }
 
     static func exitCode(_ fault: StateDirectory.Fault) -> ExitCode {
         switch fault {
@@ -124,14 +114,23 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130). With a
-    /// configuration file SIGHUP has that read again.
-    func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
-        let doors: [any Service] = [
-            ControlServer(path: socket, control: control, feed: feed) { [door] in door.raise() }
-        ]
-        let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
-        let group = ServiceGroup(quietly: services)
+    /// Runs until a signal; then stops in order. A second signal ends the process at once (130). With a configuration file
+    /// SIGHUP has that read again.
+    func run() async throws { try await serve(until: nil) }
+
+    /// Runs until a signal or until `body` returns. - Returns: what that returned; nil where a signal came first.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value? {
+        let value = Mutex<Value?>(nil)
+        try await serve {
+            let made = try await body()
+            value.withLock { $0 = made }
+        }
+        return value.withLock { $0 }
+    }
+
+    private func serve(until body: (@Sendable () async throws -> Void)?) async throws {
+        let server = ControlServer(path: socket, control: control, feed: feed) { [door] in door.raise() }
+        let group = ServiceGroup(quietly: agent.services + [server] + (dashboard.map { [$0] } ?? []))
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let hangups = agent.reload == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -157,12 +156,57 @@ struct AgentSession: Sendable {
                     try await Task.sleep(for: .seconds(86_400))
                 }
             }
-            try await tasks.next()
-            tasks.cancelAll()
-            // The first end has been thrown; the others were told to end.
-            while (try? await tasks.next()) != nil {}
+            try await tasks.endWithFirst()
         }
         factory.shutdown()
         journal.close()
+    }
+}
+
+/// What the start needs of the state directory is asked for again while its disk has no room, or another program has the
+/// journal locked: as the agent does when it runs, and said in the same lines. SIGTERM and Ctrl-C end that.
+final class StartWait: Sendable {
+    private let health: JournalHealth
+    private let manager = ServiceNotify()
+    /// What ends the waiting; nil until there is some.
+    private let state = Mutex((refusals: 0, leaving: ExitSignals?.none))
+
+    /// How long the service manager gives the start from each try on.
+    private static let grace = Duration.seconds(60)
+
+    init(_ log: EventLog) { health = JournalHealth(log: log) }
+
+    /// Waits a while after an error that passes, longer and longer.
+    ///
+    /// - Returns: false for another error.
+    func waits(after error: any Error, in directory: FilePath) async throws -> Bool {
+        guard let trouble = Self.passing(error, directory) else { return false }
+        health.fails(trouble)
+        let pause = state.withLock { state in
+            defer { state.refusals += 1 }
+            state.leaving = state.leaving ?? ExitSignals()
+            return Duration.seconds(1 << min(state.refusals, 3))
+        }
+        let extended = Self.grace.components.seconds * 1_000_000
+        manager?.send("EXTEND_TIMEOUT_USEC=\(extended)\nSTATUS=waiting: \(DisplayText.escape("\(trouble)"))")
+        try await Task.sleep(for: pause)
+        return true
+    }
+
+    /// Everything is there.
+    func ends() {
+        guard state.withLock({ $0.leaving.take() }) != nil else { return }
+        health.works()
+        manager?.send("STATUS=")
+    }
+
+    /// nil for what does not pass by itself.
+    static func passing(_ error: any Error, _ directory: FilePath) -> JournalError? {
+        switch error {
+        case let error as JournalError: error.isPassing ? error : nil
+        case StateDirectory.Fault.system(let error): error.isFull ? .full(directory) : nil
+        case let error as SystemError: error.isFull ? .full(directory) : nil
+        default: nil
+        }
     }
 }

@@ -1,4 +1,7 @@
+import ArgumentParser
+import InletConfig
 import InletCore
+import InletDashboard
 import InletPipelines
 
 /// One JSON object that a server answered with: printed as it is for programs, and read field by field for people.
@@ -42,36 +45,102 @@ struct Answer: Sendable {
 
 /// A list of answers, for people or for programs.
 struct AnswerTable: Sendable {
-    struct Column: Sendable {
-        let heading: String
-        /// The field below it, or several with `|` between them.
-        let field: String
-
-        init(_ heading: String, _ field: String) {
-            self.heading = heading
-            self.field = field
-        }
-    }
-
-    let columns: [Column]
+    /// A field below each heading, or several with `|` between them.
+    private let columns: [(heading: String, field: String)]
     /// What is said of an empty list.
-    let none: String
+    private let none: String
 
-    init(_ columns: Column..., none: String) {
+    init(_ columns: (String, String)..., none: String) {
         self.columns = columns
         self.none = none
     }
 
     /// - Parameter json: one object a line instead of the table.
-    func print(_ answers: [Answer], json: Bool) {
+    func print(_ values: some Sequence<JSONValue>, json: Bool) {
+        let answers = values.map { Answer($0) }
         if json {
             for answer in answers { Console.print(answer.line) }
         } else if answers.isEmpty {
             Console.print(none)
         } else {
-            let head = columns.map { Console.tint($0.heading, .faint) }
             let rows = answers.map { answer in columns.map { Console.tint(answer[$0.field], .plain) } }
-            Console.print(Console.table([head] + rows))
+            Console.print(Console.table(rows, headings: columns.map(\.heading)))
         }
+    }
+}
+
+/// What the command line says in text and a server wants as JSON.
+enum JSONArgument {
+    /// - Throws: `ValidationError` naming the option.
+    static func object(_ text: String, _ option: String) throws -> JSONValue {
+        do {
+            let value = try JSONValue(parsing: text.utf8)
+            if value.object != nil { return value }
+        } catch {
+            throw ValidationError("\(option) is no JSON: \(error)")
+        }
+        throw ValidationError("\(option) must be a JSON object, such as '{\"floor\": 2}'")
+    }
+
+    /// Three finite numbers, `x,y,z`.
+    static func point(_ text: String, _ option: String) throws -> JSONValue {
+        let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
+        guard numbers.count == 3, numbers.allSatisfy(\.isFinite) else {
+            throw ValidationError("\(option) is no point; write x,y,z in metres, such as 0,1.5,-2")
+        }
+        return .array(numbers.map { .number("\($0)") })
+    }
+
+    /// A moment, told the server in UTC and whole seconds.
+    static func time(_ text: String, _ option: String) throws -> JSONValue {
+        guard let time = WallTime(rfc3339: text) else {
+            throw ValidationError("\(option) is no time; write it as 2026-11-21T17:00:00Z")
+        }
+        return .string(time.rfc3339Seconds)
+    }
+
+    /// `#RRGGBB`
+    static func color(_ text: String) throws -> JSONValue {
+        guard text.wholeMatch(of: /#[0-9A-Fa-f]{6}/) != nil else {
+            throw ValidationError("--color is no colour; write #RRGGBB, such as '#FF8800'")
+        }
+        return .string(text)
+    }
+
+    /// One of `words`.
+    static func word(_ text: String, _ option: String, _ words: [String]) throws -> JSONValue {
+        guard words.contains(text) else {
+            let hint = Suggestion.nearest(to: text, in: words).map { "; did you mean '\($0)'?" } ?? ""
+            throw ValidationError("\(option) must be one of \(words.joined(separator: ", "))\(hint)")
+        }
+        return .string(text)
+    }
+}
+
+/// `--destination NAME` and `--config FILE`, for commands about the servers of one type.
+struct ServerOption: ParsableArguments {
+    @OptionGroup var options: ConfigOption
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The destination; needed where several are of this type.", valueName: "DEST"))
+    var destination: String?
+
+    /// The one destination of `type`, or the one of that name. Says what is wrong and exits otherwise.
+    func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
+        let all = config.settings.destinations
+        let some = all.filter { $0.type == type }
+        if let destination {
+            if let found = some.first(where: { $0.name == destination }) { return found }
+            let other = all.first { $0.name == destination }
+            let hint = Suggestion.nearest(to: destination, in: some.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
+            let why = other.map { "'\(destination)' is of type \($0.type), not \(type)" }
+            throw ExitStatus.configuration.saying(
+                "\(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")")
+        }
+        if some.count == 1 { return some[0] }
+        if some.isEmpty {
+            throw ExitStatus.configuration.saying("no destination of type \(type) in \(config.file.display)")
+        }
+        throw ValidationError("say which one with --destination: \(some.map(\.name).joined(separator: ", "))")
     }
 }

@@ -18,23 +18,25 @@ struct ConfigOption: ParsableArguments {
                 """, valueName: "FILE"), completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
+    private static var environment: [String: String] { ProcessInfo.processInfo.environment }
+
     /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.
     ///
     /// - Parameter warns: whether what is right but unwise is printed; `check` lists it, others would say it at every call.
     func load(warns: Bool = false) throws -> LoadedConfig {
-        let environment = ProcessInfo.processInfo.environment
-        guard let path = path(environment) else {
+        guard let path = path() else {
             Console.printError(
                 """
                 inlet: no configuration found; name one with --config FILE, or put it in one of
-                \(Self.places(environment).map { "  \($0.display)" }.joined(separator: "\n"))
+                \(Self.places.map { "  \($0.display)" }.joined(separator: "\n"))
                 'inlet demo' needs none.
                 """)
             throw ExitStatus.configuration
         }
         do {
             let loaded = try ConfigFile.load(
-                path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
+                path, types: DestinationKinds.types, environment: Self.environment,
+                defaults: Self.defaults(Self.environment))
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
@@ -45,8 +47,7 @@ struct ConfigOption: ParsableArguments {
 
     /// The configuration as it is now, silently; throws when it cannot be used.
     func reload() throws(ConfigErrors) -> LoadedConfig {
-        let environment = ProcessInfo.processInfo.environment
-        guard let path = path(environment) else {
+        guard let path = path() else {
             throw ConfigErrors(list: [
                 ConfigError(
                     file: config ?? "inlet.yaml", line: 1, column: 1, message: "there is no configuration any more",
@@ -54,57 +55,55 @@ struct ConfigOption: ParsableArguments {
             ])
         }
         return try ConfigFile.load(
-            path, types: DestinationKinds.types, environment: environment, defaults: Self.defaults(environment))
+            path, types: DestinationKinds.types, environment: Self.environment,
+            defaults: Self.defaults(Self.environment))
     }
 
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
     func newFile() -> FilePath {
-        let environment = ProcessInfo.processInfo.environment
-        let folder = FilePath(FileManager.default.currentDirectoryPath)
-        let named = config ?? environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let usual = ProcessSetup.userID == 0 ? nil : Self.places(environment).first
-        return folder.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml").lexicallyNormalized()
+        let named = config ?? Self.environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let usual = ProcessSetup.userID == 0 ? nil : Self.places.first
+        return FilePath.workingDirectory.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml")
+            .lexicallyNormalized()
     }
 
     /// Whether `file` is what commands take that are given none.
     func isUsual(_ file: FilePath) -> Bool {
-        let environment = ProcessInfo.processInfo.environment
-        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
-        return Self.places(environment).first(where: Self.isThere) == file
+        if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
+        return Self.places.first(where: Self.isThere) == file
     }
 
     /// The socket of the agent of this configuration, which may be wrong or gone by now.
     func socket() -> FilePath {
-        let environment = ProcessInfo.processInfo.environment
-        let defaults = Self.defaults(environment)
-        let state = path(environment).map {
+        let defaults = Self.defaults(Self.environment)
+        let state = path().map {
             ConfigFile.stateDirectory(
-                of: $0, types: DestinationKinds.types, environment: environment, defaults: defaults)
+                of: $0, types: DestinationKinds.types, environment: Self.environment, defaults: defaults)
         }
         return StateDirectory.controlSocket(in: state ?? defaults.stateDirectory)
     }
 
     /// Whether there is a configuration where it is looked for.
-    var isFound: Bool { path(ProcessInfo.processInfo.environment) != nil }
+    var isFound: Bool { path() != nil }
 
-    private func path(_ environment: [String: String]) -> FilePath? {
+    private func path() -> FilePath? {
         if let config { return FilePath(config) }
-        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
-        return Self.places(environment).first(where: Self.isThere)
+        if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
+        return Self.places.first(where: Self.isThere)
     }
 
     /// A symlink may lead to one, as dotfiles and secret stores have it.
     private static func isThere(_ file: FilePath) -> Bool {
         // Of a folder that is closed to this user another place is the right one.
-        switch try? FileLook.look(at: file) {
+        switch FileLook.glance(at: file) {
         case .regular?, .symlink?: true
         default: false
         }
     }
 
-    private static func places(_ environment: [String: String]) -> [FilePath] {
+    private static var places: [FilePath] {
         let home =
-            environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
+            Self.environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".config")
         return [home?.appending("inlet").appending("inlet.yaml"), "/etc/inlet/inlet.yaml"].compactMap(\.self)
     }
@@ -112,64 +111,65 @@ struct ConfigOption: ParsableArguments {
     static func defaults(_ environment: [String: String]) -> ConfigDefaults {
         var defaults = ConfigDefaults.standard(
             environment: environment, isRoot: ProcessSetup.userID == 0,
-            workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
+            workingDirectory: .workingDirectory)
         defaults.reader = FileTrust.Reader(user: ProcessSetup.userID, groups: ProcessSetup.groups)
         defaults.users = { FileOwner.user(named: $0) }
         return defaults
     }
 }
 
-extension LoadedConfig {
-    /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
-    func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
-        do throws(ConfigErrors) {
-            return try tryDestinations(factory)
-        } catch {
-            Console.printError("\(error)")
-            throw ExitStatus.configuration
+/// What shells offer where a name of the configuration is wanted: that of `--config` before it on the line, or the usual one.
+enum ConfiguredNames {
+    static let destinations = completion { $0.destinations.map(\.name) }
+    static let routes = completion { $0.routes.map(\.name) }
+    static let roots = completion { settings in settings.watch.filter { $0.pattern == nil }.map(\.path.string) }
+    static let receivers = completion { $0.notify.map(\.name) }
+
+    private static func completion(_ names: @escaping @Sendable (Settings) -> [String]) -> CompletionKind {
+        .custom { words, _, _ in
+            var options = ConfigOption()
+            options.config = config(words)
+            // While somebody types there is nobody to tell what is wrong with it.
+            guard let loaded = try? options.reload() else { return [] }
+            return names(loaded.settings).filter(isPlain)
         }
     }
 
-    /// The same, saying nothing.
-    func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
-        var destinations: [Destination] = []
-        var faults: [ConfigError] = []
-        for settings in settings.destinations {
-            do throws(SettingFault) {
-                destinations.append(try factory.make(settings))
-            } catch {
-                let position = settings.values.positions[error.key] ?? settings.values.position
-                faults.append(self.error(at: position, "'\(error.key)' \(error.message)"))
+    /// Whether a shell takes the name as it is: bash's script expands what it is offered, and a configuration may come from
+    /// anybody.
+    static func isPlain(_ name: String) -> Bool {
+        name.unicodeScalars.allSatisfy { scalar in
+            !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
+                && !"$`\\\"'".unicodeScalars.contains(scalar)
+        }
+    }
+
+    /// The value of `--config` among the words of a command line.
+    static func config(_ words: [String]) -> String? {
+        for (index, word) in words.enumerated() {
+            for name in ["--config", "-c"] {
+                if word == name, index + 1 < words.count { return words[index + 1] }
+                if word.hasPrefix(name + "=") { return String(word.dropFirst(name.count + 1)) }
             }
         }
-        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
-        return destinations
-    }
-
-    var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
-}
-
-extension LoadedConfig {
-    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
-    func checking<Made>(
-        _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
-    ) throws -> Made {
-        do {
-            return try make()
-        } catch {
-            let position = settings.values.positions[error.key] ?? settings.values.position
-            Console.printError("\(self.error(at: position, "'\(error.key)' \(error.message)"))")
-            throw ExitStatus.configuration
-        }
+        return nil
     }
 }
 
-extension PipelineFactory {
-    /// The factory of this process; hashing and copying have their own threads.
-    static func standard(_ config: LoadedConfig) -> PipelineFactory {
-        PipelineFactory(
-            pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
-            tokens: config.settings.stateDirectory.appending("tokens"),
-            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) }, proxy: config.settings.proxy)
+extension FilePath {
+    /// Where the command was called.
+    static var workingDirectory: FilePath { FilePath(FileManager.default.currentDirectoryPath) }
+
+    /// A path of the command line; a relative one begins in the working directory.
+    static func absolute(_ path: String) -> FilePath {
+        workingDirectory.pushing(FilePath(path)).lexicallyNormalized()
+    }
+
+    /// What commands keep for this user, below `XDG_STATE_HOME`.
+    static var userState: FilePath {
+        let base =
+            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
+            ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
+        return base.appending("inlet")
     }
 }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import InletAgent
 import InletConfig
 import InletCore
@@ -21,8 +22,7 @@ struct Confinement: Sendable {
             made = try confine(config)
         } catch {
             if config.settings.landlock == .required {
-                Console.printError("inlet: landlock: required, and it cannot be had: \(error)")
-                throw ExitStatus.configuration
+                throw ExitStatus.configuration.saying("landlock: required, and it cannot be had: \(error)")
             }
             return free("\(error)")
         }
@@ -30,8 +30,7 @@ struct Confinement: Sendable {
             try made.host.begin()
         } catch {
             // There is no way back: what has been given up is gone, and nothing is left that could start a program.
-            Console.printError("inlet: the agent could not begin: \(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.saying("the agent could not begin: \(error)")
         }
         return made.confinement
     }
@@ -139,4 +138,14 @@ struct Confinement: Sendable {
         let description: String
         init(_ text: String) { description = text }
     }
+}
+
+/// The process that `inlet run` starts for itself; no command for people.
+struct HostCommand: ParsableCommand {
+    static let name = "process-host"
+
+    static let configuration = CommandConfiguration(
+        commandName: name, abstract: "Starts programs for a confined 'inlet run'.", shouldDisplay: false)
+
+    func run() { ProcessHostServer.serve() }
 }

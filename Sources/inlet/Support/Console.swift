@@ -1,3 +1,4 @@
+import ArgumentParser
 import InletCore
 import InletDashboard
 import InletLinux
@@ -25,32 +26,17 @@ enum Console {
     /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
     static func draw(_ text: String) { _ = ProcessSetup.writeStandardOutput(Array(text.utf8)) }
 
-    /// The colours of single words; lines that are cut by their width are `TintedText`.
-    enum Tint {
-        case good
-        case bad
-        case warning
-        case faint
-        case strong
-        /// Looks like no tint, and is as long as one: columns stay aligned under a tinted heading.
-        case plain
+    /// A word in colour; lines that are cut by their width are `TintedText`.
+    static func tint(_ text: String, _ tint: Tint) -> String { hasColour ? tint.paint(text) : text }
 
-        fileprivate var tint: InletDashboard.Tint {
-            switch self {
-            case .good: .good
-            case .bad: .bad
-            case .warning: .warning
-            case .faint: .faint
-            case .strong: .strong
-            case .plain: .plain
-            }
-        }
+    /// For programs, and safe to be shown all the same.
+    static func json(_ value: some Encodable, isPretty: Bool = false) throws -> String {
+        String(decoding: JSONString.masked(try JSON.encode(value, isPretty: isPretty)), as: UTF8.self)
     }
 
-    static func tint(_ text: String, _ tint: Tint) -> String { hasColour ? tint.tint.paint(text) : text }
-
-    /// Rows with their columns aligned, two spaces apart; the last column is free.
-    static func table(_ rows: [[String]]) -> String {
+    /// Rows with their columns aligned, two spaces apart, below their headings; the last column is free.
+    static func table(_ rows: [[String]], headings: [String] = []) -> String {
+        let rows = (headings.isEmpty ? [] : [headings.map { tint($0, .faint) }]) + rows
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
             rows.map { $0.count > column ? DisplayWidth.of($0[column]) : 0 }.max() ?? 0
@@ -75,4 +61,42 @@ extension String {
 
     /// At most `width` columns, the middle left out.
     func shortened(_ width: Int) -> String { DisplayWidth.shorten(self, width) }
+}
+
+/// The exit codes, after sysexits(3).
+enum ExitStatus {
+    /// Some files failed, or a check found something.
+    static let failed = ExitCode(1)
+    /// A destination is unavailable (EX_UNAVAILABLE).
+    static let unavailable = ExitCode(69)
+    /// Try later: another instance holds the lock (EX_TEMPFAIL).
+    static let tryLater = ExitCode(75)
+    /// The configuration is wrong (EX_CONFIG).
+    static let configuration = ExitCode(78)
+    /// A signal came before the end.
+    static let interrupted = ExitCode(130)
+
+    /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not
+    /// this.
+    static func of(_ error: DeliveryError) -> ExitCode {
+        switch (error.verdict, error.code) {
+        // No better moment and no better server would help: it is this machine's disk, or what was asked for.
+        case (_, .destinationFull), (_, .destinationUnwritable), (_, .notFound), (_, .corrupted): failed
+        case (.outage, _), (.credentials, _), (.retry, _): unavailable
+        case (.giveUp, _), (.sourceChanged, _), (.sourceGone, _), (.cancelled, _): failed
+        }
+    }
+}
+
+extension ExitCode {
+    /// Says why on standard error: `throw ExitStatus.failed.saying("there is no job 17")`.
+    func saying(_ reason: String) -> ExitCode {
+        Console.printError("inlet: \(reason)")
+        return self
+    }
+}
+
+extension String {
+    /// `1 file`, `2 files`
+    init(_ count: Int, _ word: String) { self = "\(count) \(word)\(count == 1 ? "" : "s")" }
 }

@@ -30,7 +30,7 @@ enum ControlAccess {
 
     /// The agent that runs on this configuration's state directory; nil when none does. The caller shuts it down.
     static func runningAgent(_ config: LoadedConfig) async throws -> ControlClient? {
-        try await runningAgent(at: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+        try await runningAgent(at: config.controlSocket)
     }
 
     /// The same for the agent that listens at `socket`.
@@ -48,19 +48,32 @@ enum ControlAccess {
             return nil
         } catch {
             client.shutdown()
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.tryLater
+            throw ExitStatus.tryLater.saying("\(error)")
+        }
+    }
+
+    /// Calls `body` with the agent that listens at `socket`. Says why and exits with 75 when none does, or it does not answer.
+    ///
+    /// - Parameter absence: what is said where no agent runs.
+    static func useRunning<Value>(
+        at socket: FilePath, absence: () throws -> String, _ body: (ControlClient) async throws -> Value
+    ) async throws -> Value {
+        guard let agent = try await runningAgent(at: socket) else { throw ExitStatus.tryLater.saying(try absence()) }
+        defer { agent.shutdown() }
+        do {
+            return try await body(agent)
+        } catch let failure as ControlClient.Failure {
+            throw ExitStatus.tryLater.saying("\(failure)")
         }
     }
 
     /// What the agent of a state directory says of itself; nil when none answers within 5 s.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
-        // Whoever may not look, or is not answered, has no answer; who needs to know why asks by `runningAgent`.
-        guard let look = try? FileLook.look(at: socket), look != .missing else { return nil }
+        guard let look = FileLook.glance(at: socket), look != .missing else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        // As above.
+        // Who needs to know why there is no answer asks by `runningAgent`.
         return try? await client.status(within: .seconds(5))
     }
 
@@ -68,7 +81,7 @@ enum ControlAccess {
     private static func askAgent<Value>(
         _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
     ) async throws -> Value? {
-        let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
+        let socket = config.controlSocket
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         do {
@@ -88,14 +101,11 @@ enum ControlAccess {
         do throws(StateDirectory.Fault) {
             return try StateDirectory(config.settings.stateDirectory)
         } catch {
-            if case .held(let path) = error {
-                if mayWait { return nil }
-                Console.printError(
-                    "inlet: \(path.display): an inlet has this state_dir and does not answer yet: it starts or stops, or waits "
-                        + "for its journal; its log says which")
-                throw ExitStatus.tryLater
-            }
-            return try AgentSession.takeStateNow(config.settings.stateDirectory)
+            guard case .held(let path) = error else { throw AgentSession.refusal(error) }
+            if mayWait { return nil }
+            throw ExitStatus.tryLater.saying(
+                "\(path.display): an inlet has this state_dir and does not answer yet: it starts or stops, or waits "
+                    + "for its journal; its log says which")
         }
     }
 
@@ -106,20 +116,26 @@ enum ControlAccess {
         do {
             journal = try state.openJournal(now: .now)
         } catch {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error)")
         }
         defer { journal.close() }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let agent = AgentControl(journal: journal, configured: config.configuredDestinations) { name in
             // Work that needs a destination which cannot be made waits for an agent, as for one that is not configured.
-            config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+            config.destination(name, factory)
         }
         let control = LocalControl(agent)
         let value = try await body(control)
         // The lock is held until here.
         _ = state.path
         return value
+    }
+}
+
+extension ConfigOption {
+    /// Calls `body` with the API of this configuration's agent, or of its journal.
+    func use<Value>(_ body: (any ControlAPI) async throws -> Value) async throws -> Value {
+        try await ControlAccess.use(try load(), body)
     }
 }

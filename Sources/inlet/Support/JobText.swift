@@ -1,30 +1,20 @@
-import Foundation
 import InletCore
 import InletDashboard
 
-/// Jobs for people and for programs.
+/// Jobs for people.
 enum JobText {
-    static func json(_ job: some Encodable) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: JSONString.masked(Array(try encoder.encode(job))), as: UTF8.self)
-    }
-
     static func table(_ jobs: [JobReport]) -> String {
-        let head = ["JOB", "STATE", "SIZE", "TO", "PATH"].map { Console.tint($0, .faint) }
-        return Console.table(
-            [head]
-                + jobs.map { job in
-                    let tint: Console.Tint? =
-                        ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good][job.state]
-                    return [
-                        Console.tint("\(job.job)", .strong), tint.map { Console.tint(job.state, $0) } ?? job.state,
-                        Console.tint(ByteText.format(job.size), .strong),
-                        job.deliveries.map(\.destination).joined(separator: ","),
-                        plain(job.path) + (job.labels.map { "  " + pairs($0) } ?? "")
-                            + (job.reason.map { "\n        \(plain($0))" } ?? ""),
-                    ]
-                })
+        Console.table(
+            jobs.map { job in
+                let tint: Tint? = ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good][job.state]
+                return [
+                    Console.tint("\(job.job)", .strong), tint.map { Console.tint(job.state, $0) } ?? job.state,
+                    Console.tint(ByteText.format(job.size), .strong),
+                    job.deliveries.map(\.destination).joined(separator: ","),
+                    plain(job.path) + (job.labels.map { "  " + pairs($0) } ?? "")
+                        + (job.reason.map { "\n        \(plain($0))" } ?? ""),
+                ]
+            }, headings: ["JOB", "STATE", "SIZE", "TO", "PATH"])
     }
 
     /// `name=value name=value`
@@ -70,5 +60,13 @@ enum JobText {
             }
         }
         return lines.joined(separator: "\n")
+    }
+}
+
+extension CommandReport {
+    /// Prints what came of an order; exits with 1 where it was not carried out.
+    func show() throws {
+        guard done else { throw ExitStatus.failed.saying(message) }
+        Console.print(message)
     }
 }

@@ -1,7 +1,7 @@
-import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletDashboard
 import InletJournal
 import InletLinux
 import InletPipelines
@@ -20,32 +20,26 @@ enum Rehearsal {
             var dryRun = DryRun(config.settings.routes, destinations, journal: journal, on: pool)
             var tally = RehearsalTally()
             for watch in config.settings.watch {
-                if watch.pattern == nil, !isFolder(watch.path) {
+                let isFolder = if case .directory? = FileLook.glance(at: watch.path) { true } else { false }
+                if watch.pattern == nil, !isFolder {
                     Console.printError("\(watch.path.display): \(RootInspection.reason(watch.path))")
                     continue
                 }
                 try await dryRun.run(watch) { finding in
                     tally.add(finding)
-                    let text = json ? try RehearsalLine.json(finding) : RehearsalLine.text(finding)
+                    let text = json ? Self.json(finding) : Self.text(finding)
                     if let text { Console.print(text) }
                 }
             }
             // Programs count for themselves.
             if !json { Console.print(tally.text(ignored: dryRun.ignored)) }
         } catch let error as JournalError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.saying("\(error)")
         }
     }
 
-    private static func isFolder(_ path: FilePath) -> Bool {
-        // `RootInspection` says why it cannot be looked at.
-        if case .directory? = try? FileLook.look(at: path) { true } else { false }
-    }
-}
+    // MARK: - One file
 
-/// One file of a dry run.
-enum RehearsalLine {
     /// For people; nil for what is only counted.
     static func text(_ finding: DryRun.Finding) -> String? {
         let path = finding.path.display
@@ -86,98 +80,87 @@ enum RehearsalLine {
     }
 
     /// For programs: every file, whatever is done with it.
-    private struct Record: Encodable {
-        var path: String
-        var size: Int64
-        var verdict: String
-        var route: String?
-        var destinations: [String]?
-        var key: String?
-        var on_success: String?
-        var reason: String?
-        var job: Int64?
-        var unit: String?
-    }
-
-    static func json(_ finding: DryRun.Finding) throws -> String {
-        var record = Record(path: finding.path.display, size: finding.size, verdict: "")
-        record.unit = finding.unit?.display
+    private static func json(_ finding: DryRun.Finding) -> String {
+        var object: JSONObject = [
+            "path": .string(finding.path.display), "size": .number("\(finding.size)"),
+            "verdict": .string(RehearsalTally.name(finding.verdict)),
+        ]
+        object["unit"] = finding.unit.map { .string($0.display) }
         switch finding.verdict {
         case .planned(let plan, let steps):
-            (record.verdict, record.route, record.key) = ("planned", plan.route, plan.key)
-            (record.destinations, record.on_success) = (steps.destinations, plan.onSuccess.rawValue)
+            object["route"] = .string(plan.route)
+            object["destinations"] = .array(steps.destinations.map { .string($0) })
+            object["key"] = .string(plan.key)
+            object["on_success"] = .string(plan.onSuccess.rawValue)
         case .rejected(let route, let reason):
-            (record.verdict, record.route, record.reason) = ("rejected", route, reason)
-        case .unmatched: record.verdict = "unmatched"
+            object["route"] = .string(route)
+            object["reason"] = .string(reason)
         case .known(let job, let state):
-            (record.verdict, record.job, record.reason) = ("known", job, state.rawValue)
-        case .skipped: record.verdict = "skipped"
-        case .adopted: record.verdict = "adopted"
-        case .along(let main): (record.verdict, record.reason) = ("along", main.display)
-        case .awaited(let marker): (record.verdict, record.reason) = ("awaited", marker.display)
-        case .irregular: record.verdict = "irregular"
-        case .unreadable(let reason): (record.verdict, record.reason) = ("unreadable", reason)
+            object["job"] = .number("\(job)")
+            object["reason"] = .string(state.rawValue)
+        case .along(let path), .awaited(let path): object["reason"] = .string(path.display)
+        case .unreadable(let reason): object["reason"] = .string(reason)
+        case .unmatched, .skipped, .adopted, .irregular: break
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: JSONString.masked(Array(try encoder.encode(record))), as: UTF8.self)
+        return JSONValue.object(object).text
     }
 }
 
 /// What a dry run found, all together. As many entries as there are routes.
-struct RehearsalTally {
+private struct RehearsalTally {
     private var routes: [(name: String, files: Int, bytes: Int64)] = []
-    private var rejected = 0
-    private var along = 0
-    private var awaited = 0
-    private var known = 0
-    private var adopted = 0
-    private var unreadable = 0
-    private var unmatched = 0
-    private var skipped = 0
-    private var irregular = 0
+    private var others: [String: Int] = [:]
+
+    /// What is said of the files that would not be sent, by their verdicts.
+    private static let words: KeyValuePairs = [
+        "along": "with another file", "awaited": "waiting for a marker", "rejected": "rejected",
+        "unreadable": "that cannot be read", "known": "known already, and not sent again",
+        "adopted": "known as delivered from the first start (existing: adopt)",
+        "unmatched": "ignored: no route takes it",
+        "skipped": "ignored: there before the first start (existing: skip)",
+        "irregular": "ignored: a symlink, pipe, socket or device",
+        "ignored": "ignored: its name is on the list of names that are never a user's file",
+    ]
+
+    static func name(_ verdict: DryRun.Verdict) -> String {
+        switch verdict {
+        case .planned: "planned"
+        case .rejected: "rejected"
+        case .along: "along"
+        case .awaited: "awaited"
+        case .known: "known"
+        case .adopted: "adopted"
+        case .unreadable: "unreadable"
+        case .unmatched: "unmatched"
+        case .skipped: "skipped"
+        case .irregular: "irregular"
+        }
+    }
 
     mutating func add(_ finding: DryRun.Finding) {
-        switch finding.verdict {
-        case .planned(let plan, _):
-            let index = routes.firstIndex { $0.name == plan.route } ?? routes.endIndex
-            if index == routes.endIndex { routes.append((plan.route, 0, 0)) }
-            routes[index].files += 1
-            routes[index].bytes += finding.size
-        case .rejected: rejected += 1
-        case .along: along += 1
-        case .awaited: awaited += 1
-        case .known: known += 1
-        case .adopted: adopted += 1
-        case .unreadable: unreadable += 1
-        case .unmatched: unmatched += 1
-        case .skipped: skipped += 1
-        case .irregular: irregular += 1
+        guard case .planned(let plan, _) = finding.verdict else {
+            return others[Self.name(finding.verdict), default: 0] += 1
         }
+        let index = routes.firstIndex { $0.name == plan.route } ?? routes.endIndex
+        if index == routes.endIndex { routes.append((plan.route, 0, 0)) }
+        routes[index].files += 1
+        routes[index].bytes += finding.size
     }
 
     func text(ignored: (files: Int, folders: Int)) -> String {
         let files = routes.reduce(0) { $0 + $1.files }
         let bytes = routes.reduce(0) { $0 + $1.bytes }
-        let rows = routes.map { ["  \($0.name)", Self.count($0.files, "file"), ByteText.format($0.bytes)] }
-        let others = [
-            (along, "with another file"), (awaited, "waiting for a marker"), (rejected, "rejected"),
-            (unreadable, "that cannot be read"), (known, "known already, and not sent again"),
-            (adopted, "known as delivered from the first start (existing: adopt)"),
-            (unmatched, "ignored: no route takes it"),
-            (skipped, "ignored: there before the first start (existing: skip)"),
-            (irregular, "ignored: a symlink, pipe, socket or device"),
-            (ignored.files, "ignored: its name is on the list of names that are never a user's file"),
-        ]
-        var said = others.filter { $0.0 > 0 }.map { "\(Self.count($0.0, "file")) \($0.1)" }
+        let rows = routes.map { ["  \($0.name)", String($0.files, "file"), ByteText.format($0.bytes)] }
+        let counts = others.merging(["ignored": ignored.files]) { $1 }
+        var said = Self.words.compactMap { verdict, words in
+            counts[verdict].flatMap { $0 > 0 ? "\(String($0, "file")) \(words)" : nil }
+        }
         if ignored.folders > 0 {
-            said.append("\(Self.count(ignored.folders, "folder")) of such names, with what is in them")
+            said.append("\(String(ignored.folders, "folder")) of such names, with what is in them")
         }
         let table = rows.isEmpty ? [] : [Console.table(rows)]
         return
-            (["\(Self.count(files, "file")) would be sent, \(ByteText.format(bytes))"] + table + said
+            (["\(String(files, "file")) would be sent, \(ByteText.format(bytes))"] + table + said
             + ["Nothing was sent, and nothing was written."]).joined(separator: "\n")
     }
-
-    private static func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
 }

@@ -40,7 +40,7 @@ struct Sending: Sendable {
         _ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }
     ) async throws -> Outcome {
         var names = NameReader(files, from: folder, where: takes)
-        var tale = SendTale()
+        var progress = SendProgress()
         let line = ProgressLine()
         let start = ContinuousClock.now
         defer { line.erase() }
@@ -52,58 +52,57 @@ struct Sending: Sendable {
                 let (answers, bytes) = try await handIn(some)
                 let known = answers.filter { $0.known == true }.map { "\(Console.tint("✓", .good)) \($0.message)" }
                 if !known.isEmpty { line.end(known.joined(separator: "\n")) }
-                for refusal in tale.take(answers, bytes: bytes) {
+                for refusal in progress.add(answers, bytes: bytes) {
                     Console.printError("inlet: \(DisplayText.escape(refusal))")
                 }
-                try await tellEnded(&tale, line)
+                try await tellEnded(&progress, line)
             }
-            try await follow(&tale, line)
-            if Console.isCanvas, tale.jobs.count > 1, tale.outcome == .delivered {
-                line.end(SendLine.end(tale.sum, after: start.duration(to: .now)))
+            try await follow(&progress, line)
+            if Console.isCanvas, progress.sum.files > 1, progress.outcome == .delivered {
+                line.end(SendLine.end(progress.sum, after: start.duration(to: .now)))
             }
         } catch {
-            guard Self.isSilent(error), let failure = error as? ControlClient.Failure ?? Self.gone(error) else {
-                throw error
-            }
+            guard Self.isSilent(error) else { throw error }
             line.erase()
-            Console.printError("inlet: \(failure)")
-            if !tale.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
+            let hasStopped = error is ControlClient.NotRunning
+            Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
+            if progress.sum.files > 0 { Console.printError("What the agent has taken goes on when it runs again.") }
             return .agentGone
         }
-        return tale.outcome
+        return progress.outcome
     }
 
     /// All that has ended, without waiting for what has not.
-    private func tellEnded(_ tale: inout SendTale, _ line: ProgressLine) async throws {
-        while !tale.isOver, try await ask(&tale, line).next == nil {}
+    private func tellEnded(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
+        while !progress.isOver, try await ask(&progress, line).next == nil {}
     }
 
     /// Asks one question about the first that are left, until none is.
-    private func follow(_ tale: inout SendTale, _ line: ProgressLine) async throws {
+    private func follow(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
         var drawing = SendLine()
         let start = ContinuousClock.now
-        while !tale.isOver {
-            let report = try await ask(&tale, line)
+        while !progress.isOver {
+            let report = try await ask(&progress, line)
             // All that was asked about has ended.
             guard let next = report.next else { continue }
             if pause == Self.pauses.last {
                 let time = Double(start.duration(to: .now).milliseconds) / 1000
-                line.draw(drawing.text(next, report.moving, tale.sum, at: time, columns: ProgressLine.columns))
+                line.draw(drawing.text(next, report.moving, progress.sum, at: time, columns: ProgressLine.columns))
             }
             try await Task.sleep(for: pause)
             pause = min(pause * 2, Self.pauses.last)
         }
     }
 
-    private func ask(_ tale: inout SendTale, _ line: ProgressLine) async throws -> FollowReport {
-        let jobs = tale.next(FollowReport.most)
+    private func ask(_ progress: inout SendProgress, _ line: ProgressLine) async throws -> FollowReport {
+        let jobs = progress.next(FollowReport.most)
         let control = control
         let report = try await patiently { try await control.ask(Endpoints.follow, body: jobs) }
         tell(report.ends, line)
-        tale.tell(
+        progress.end(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
-        if report.ends.isEmpty, report.next == nil { tale.giveUp() }
+        if report.ends.isEmpty, report.next == nil { progress.giveUp() }
         if !isAlone { for _ in report.ends { warmUp.step() } }
         return report
     }
@@ -116,8 +115,7 @@ struct Sending: Sendable {
         let answers = try await patiently { try await control.send(once, to: to, again: again) }
         guard Console.isCanvas else { return (answers, 0) }
         let taken = zip(once, answers).filter { $0.1.job != nil && $0.1.known != true }
-        // For the bar of a terminal only.
-        return (answers, taken.reduce(0) { $0 + ((try? FileLook.look(at: $1.0))?.identity?.size ?? 0) })
+        return (answers, taken.reduce(0) { $0 + (FileLook.glance(at: $1.0)?.identity?.size ?? 0) })
     }
 
     /// What the agent answers, also when it is started again meanwhile: it knows what it has taken, and takes nothing twice.
@@ -140,11 +138,6 @@ struct Sending: Sendable {
 
     private static func isSilent(_ error: any Error) -> Bool {
         (error as? ControlClient.Failure)?.isSilence ?? (error is ControlClient.NotRunning)
-    }
-
-    private static func gone(_ error: any Error) -> ControlClient.Failure? {
-        error is ControlClient.NotRunning
-            ? ControlClient.Failure("the agent has stopped, and was not started again") : nil
     }
 
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
@@ -180,5 +173,53 @@ struct Sending: Sendable {
                 "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(DisplayText.escape(job.reason ?? "no reason given"))"
         }
         return "\(Console.tint("✓", .good)) \(job.path) → \(places)"
+    }
+}
+
+/// The jobs of one `send`, in their order, and what came of them.
+private struct SendProgress {
+    private var jobs: [Int64] = []
+    private var known: Set<Int64> = []
+    /// Of `jobs`; bytes as far as somebody wants to know.
+    private(set) var sum = SendLine.Sum()
+    private(set) var outcome = Sending.Outcome.delivered
+
+    /// Whether all that was handed in has ended.
+    var isOver: Bool { sum.ended >= sum.files }
+
+    /// The first `most` that have not ended.
+    func next(_ most: Int) -> [Int64] { Array(jobs[sum.ended...].prefix(most)) }
+
+    /// Files that were handed in. - Returns: why some are not taken.
+    ///
+    /// - Parameter bytes: of those that were taken.
+    mutating func add(_ answers: [CommandReport], bytes: Int64) -> [String] {
+        sum.bytes += bytes
+        var refusals: [String] = []
+        for answer in answers {
+            guard let job = answer.job else {
+                refusals.append(answer.message)
+                if outcome == .delivered { outcome = .failed }
+                continue
+            }
+            if answer.known != true, known.insert(job).inserted { jobs.append(job) }
+        }
+        sum.files = jobs.count
+        return refusals
+    }
+
+    /// The next of them have ended.
+    ///
+    /// - Parameter bytes: of them all.
+    mutating func end(_ outcomes: [Sending.Outcome], bytes: Int64) {
+        sum.ended += outcomes.count
+        sum.endedBytes += bytes
+        if let last = outcomes.last(where: { $0 != .delivered }) { outcome = last }
+    }
+
+    /// Nothing can be learned of those that are left.
+    mutating func giveUp() {
+        sum.ended = sum.files
+        outcome = .failed
     }
 }

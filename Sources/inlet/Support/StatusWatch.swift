@@ -18,7 +18,7 @@ struct StatusWatch: Sendable {
     private static let start = ContinuousClock.now
 
     init(_ config: LoadedConfig, interval: Duration) {
-        client = ControlClient(socket: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+        client = ControlClient(socket: config.controlSocket)
         self.interval = interval
     }
 
@@ -61,8 +61,7 @@ struct StatusWatch: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for await signal in signals { source.yield(.signal(signal)) } }
             group.addTask {
-                // It fails only when the watching ends.
-                while (try? await Task.sleep(for: interval)) != nil { source.yield(.look(await look())) }
+                while await Task.rest(for: interval) { source.yield(.look(await look())) }
             }
             for await event in events {
                 if leaving.isSet { return group.cancelAll() }
@@ -93,41 +92,24 @@ struct StatusWatch: Sendable {
 
     // MARK: - Looks
 
-    private enum Look: Sendable {
-        case report(StatusReport)
-        case silence
-        case stopped
-    }
+    /// What an agent said when it was looked at; without a report whether it has stopped, or is silent.
+    private typealias Look = (report: StatusReport?, hasStopped: Bool)
 
     private func look() async -> Look {
-        await withTaskGroup(of: Look?.self) { group in
-            group.addTask {
-                do {
-                    return .report(try await client.ask(Endpoints.status))
-                } catch is ControlClient.NotRunning {
-                    return .stopped
-                } catch {
-                    // The screen says that what it shows is old.
-                    return .silence
-                }
-            }
-            group.addTask {
-                // It fails only when there is an answer.
-                try? await Task.sleep(for: Self.patience)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first ?? .silence
+        do {
+            return (try await client.status(within: Self.patience), false)
+        } catch {
+            // The screen says that what it shows is old.
+            return (nil, error is ControlClient.NotRunning)
         }
     }
 
     private static func note(_ look: Look, in status: inout WatchedStatus) {
         let clock = WallTime.now.clock()
-        switch look {
-        case .report(let report): status.take(report, at: seconds, clock: clock)
-        case .silence: status.lose(hasStopped: false, clock: clock)
-        case .stopped: status.lose(hasStopped: true, clock: clock)
+        if let report = look.report {
+            status.take(report, at: seconds, clock: clock)
+        } else {
+            status.lose(hasStopped: look.hasStopped, clock: clock)
         }
     }
 

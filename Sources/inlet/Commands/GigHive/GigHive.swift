@@ -22,14 +22,7 @@ struct GigHive: AsyncParsableCommand {
         @Argument(help: "The job's number; 'inlet queue list' shows it.") var job: Int64
 
         func run() async throws {
-            let report = try await ControlAccess.use(try options.load()) {
-                try await $0.ask(Endpoints.undo, [.id: "\(job)", .type: "gighive"])
-            }
-            guard report.done else {
-                Console.printError("inlet: \(report.message)")
-                throw ExitStatus.failed
-            }
-            Console.print(report.message)
+            try await options.use { try await $0.ask(Endpoints.undo, [.id: "\(job)", .type: "gighive"]) }.show()
         }
     }
 }

@@ -29,10 +29,10 @@ extension Roboscope {
             func run() async throws {
                 try await Roboscope.use(server) { admin in
                     let query = session.map { [("work_session_id", $0)] } ?? []
-                    let markers = try await admin.list(.markers, query: query).map { Answer($0) }
+                    let markers = try await admin.list(.markers, query: query)
                     AnswerTable(
-                        .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
-                        .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no such markers."
+                        ("ID", "id"), ("COLOR", "color"), ("VERSION", "version"),
+                        ("SESSION", "work_session_id"), ("LABEL", "label"), none: "There are no such markers."
                     ).print(markers, json: json)
                 }
             }
@@ -48,12 +48,12 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
+                try await Roboscope.show(server, json: json, first: Markers.first) { admin in
                     var fields = try await admin.get(.markers, marker).object ?? [:]
                     if fields["details"]?.object == nil, let details = try await admin.details(ofMarker: marker) {
                         fields["details"] = details
                     }
-                    Roboscope.show(.object(fields), json: json, first: Markers.first)
+                    return .object(fields)
                 }
             }
         }
@@ -79,10 +79,9 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { admin in
+                try await Roboscope.show(server, json: json, first: Markers.first) { admin in
                     let place: JSONObject = ["work_session_id": .string(session)]
-                    let marker = try await admin.create(.markers, object.merging(place) { $1 })
-                    Roboscope.show(marker, json: json, first: Markers.first)
+                    return try await admin.create(.markers, object.merging(place) { $1 })
                 }
             }
         }
@@ -107,9 +106,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { admin in
-                    let changed = try await admin.update(.markers, marker, object)
-                    Roboscope.show(changed, json: json, first: Markers.first)
+                try await Roboscope.show(server, json: json, first: Markers.first) { admin in
+                    try await admin.update(.markers, marker, object)
                 }
             }
         }
@@ -126,10 +124,7 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "marker \(DisplayText.escape(marker))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
-                    try await admin.delete(.markers, marker)
-                    Console.print("marker \(DisplayText.escape(marker)) is deleted")
-                }
+                try await Roboscope.delete(server, .markers, marker, "marker")
             }
         }
     }

@@ -39,10 +39,10 @@ extension Roboscope {
                     if let type { query.append(("session_type", type)) }
                     let sessions = try await admin.list(.sessions, query: query)
                     AnswerTable(
-                        .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
-                        .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
-                        .init("SPACE", "space_id"), none: "There are no such work sessions."
-                    ).print(sessions.map { Answer($0) }, json: json)
+                        ("ID", "id"), ("TYPE", "session_type"), ("STATUS", "status"),
+                        ("VERSION", "version"), ("STARTED", "started_at"), ("COMPLETED", "completed_at"),
+                        ("SPACE", "space_id"), none: "There are no such work sessions."
+                    ).print(sessions, json: json)
                 }
             }
         }
@@ -57,7 +57,7 @@ extension Roboscope {
             @Flag(help: "Print the JSON object.") var json = false
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
+                try await Roboscope.show(server, json: json, first: Sessions.first) { admin in
                     var fields = try await admin.get(.sessions, session).object ?? [:]
                     // Older servers have neither.
                     if !json, let present = try await admin.presence(inSession: session) {
@@ -66,7 +66,7 @@ extension Roboscope {
                     if !json, let isLocked = try await admin.isLocked(session: session) {
                         fields["locked"] = .boolean(isLocked)
                     }
-                    Roboscope.show(.object(fields), json: json, first: Sessions.first)
+                    return .object(fields)
                 }
             }
         }
@@ -86,10 +86,9 @@ extension Roboscope {
             func run() async throws {
                 let given = try fields.object()
                 let object = given.merging(["session_type": .string("inspection")]) { given, _ in given }
-                try await Roboscope.use(server) { admin in
+                try await Roboscope.show(server, json: json, first: Sessions.first) { admin in
                     let place: JSONObject = ["space_id": .string(try await admin.space(space))]
-                    let session = try await admin.create(.sessions, object.merging(place) { $1 })
-                    Roboscope.show(session, json: json, first: Sessions.first)
+                    return try await admin.create(.sessions, object.merging(place) { $1 })
                 }
             }
         }
@@ -114,9 +113,8 @@ extension Roboscope {
 
             func run() async throws {
                 let object = try fields.object()
-                try await Roboscope.use(server) { admin in
-                    let changed = try await admin.update(.sessions, session, object)
-                    Roboscope.show(changed, json: json, first: Sessions.first)
+                try await Roboscope.show(server, json: json, first: Sessions.first) { admin in
+                    try await admin.update(.sessions, session, object)
                 }
             }
         }
@@ -133,10 +131,7 @@ extension Roboscope {
             func validate() throws { try Roboscope.confirm(yes, "session \(DisplayText.escape(session))") }
 
             func run() async throws {
-                try await Roboscope.use(server) { admin in
-                    try await admin.delete(.sessions, session)
-                    Console.print("session \(DisplayText.escape(session)) is deleted")
-                }
+                try await Roboscope.delete(server, .sessions, session, "session")
             }
         }
     }

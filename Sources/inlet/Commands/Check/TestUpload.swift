@@ -8,12 +8,10 @@ import SystemPackage
 /// `inlet check --upload`: one small object through the real pipeline, where files go in parts too one that is composed, and
 /// away again where the destination allows it.
 struct TestUpload {
-    private let destination: Destination
+    let destination: Destination
 
     /// How long the destination may work on the object.
     private static let patience = Duration.seconds(60)
-
-    init(_ destination: Destination) { self.destination = destination }
 
     /// Why nothing is sent just to try it; nil where a test object is.
     private var untried: String? {
@@ -33,8 +31,7 @@ struct TestUpload {
         } catch {
             throw DeliveryError(.giveUp, .sourceUnreadable, "\(error)")
         }
-        // A line of text among temporary files.
-        defer { try? DurableFile.remove(file) }
+        defer { DurableFile.discard(file) }
         let source: SourceFile
         do {
             source = try SourceFile(opening: file)
@@ -116,10 +113,7 @@ struct TestUpload {
             case .waiting(let time, _): until = time
             }
             let wait = max(until - .now, .milliseconds(100))
-            // It fails only when the command is cancelled.
-            guard ContinuousClock.now.advanced(by: wait) < end, (try? await Task.sleep(for: wait)) != nil else {
-                return nil
-            }
+            guard ContinuousClock.now.advanced(by: wait) < end, await Task.rest(for: wait) else { return nil }
         }
     }
 

@@ -1,24 +1,76 @@
 import ArgumentParser
-import Foundation
+import InletConfig
 import InletCore
+import InletDashboard
 import InletLinux
+import InletPipelines
+
+struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract:
+            "Checks the configuration, the folders and the destinations, and says what to do about what it finds.",
+        discussion: """
+            Exits with 0 when all is fine, 1 on warnings, 69 when a destination is unavailable, 78 when the
+            configuration or a folder is wrong.
+
+            Examples:
+              inlet check --config inlet.yaml
+              inlet check --upload
+              inlet check --json | jq -r '.checks[] | select(.grade != "ok") | .text'
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @Flag(help: "Also deliver a small test object to every destination, and remove it where that is possible.")
+    var upload = false
+    @Flag(help: "Print one JSON object.") var json = false
+
+    func run() async throws {
+        let config = try options.load()
+        let settings = config.settings
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        let destinations = try config.makeDestinations(factory)
+        let outlets = try config.makeOutlets(factory)
+        var findings = Findings(isJSON: json)
+        findings.add(.fine, "configuration", "\(config.file.display) is correct")
+        for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
+        findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
+        findings.checkLimits(settings)
+        findings.checkAdoption(settings, destinations)
+        findings.begin(.folders)
+        findings.checkState(settings.stateDirectory)
+        for destination in destinations {
+            guard let results = destination.results else { continue }
+            findings.checkResults(results, of: destination.name, settings.watch)
+        }
+        findings.begin(.watch)
+        for watch in settings.watch { findings.checkRoot(watch, settings) }
+        findings.begin(.destinations)
+        await findings.checkProxies(config, factory)
+        for destination in destinations { await findings.check(destination, upload: upload) }
+        for destination in destinations { findings.checkStorage(of: destination, settings.destinations) }
+        findings.checkKinds(settings)
+        findings.checkReceivers(settings.notify, outlets)
+        findings.begin(.system)
+        await findings.checkDashboard(config)
+        await findings.checkConfinement(config)
+        findings.checkMediaTypes(settings.routes)
+        findings.checkDerivations(settings.routes)
+        findings.checkWatchLimits(settings.watch)
+        try findings.finish()
+    }
+}
 
 /// The checklist that `check` prints as it comes, and the exit code that comes of it.
 struct Findings {
-    enum Grade: String, Encodable {
+    /// From the best to the worst.
+    enum Grade: String, Encodable, CaseIterable {
         case fine = "ok"
         case warning
         case unavailable
         case wrong
 
-        fileprivate var rank: Int {
-            switch self {
-            case .fine: 0
-            case .warning: 1
-            case .unavailable: 2
-            case .wrong: 3
-            }
-        }
+        fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
     enum Group: String, Encodable {
@@ -89,11 +141,9 @@ struct Findings {
     func finish() throws {
         let code = exitCode
         if isJSON {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
             let report = Report(
                 checks: all, warnings: count(.warning), errors: errors, exit_code: code?.rawValue ?? 0)
-            Console.print(String(decoding: JSONString.masked(Array(try encoder.encode(report))), as: UTF8.self))
+            Console.print(try Console.json(report, isPretty: true))
         } else {
             Console.print("\n" + sum)
         }
@@ -116,7 +166,7 @@ struct Findings {
     private var sum: String {
         let warnings = count(.warning)
         if warnings + errors == 0 { return Console.tint("All \(all.count) checks are fine.", .good) }
-        let counts = [Self.number(warnings, "warning"), Self.number(errors, "error")].compactMap(\.self)
+        let counts = [(warnings, "warning"), (errors, "error")].filter { $0.0 > 0 }.map { String($0.0, $0.1) }
         let worst = all.filter { $0.grade.rank > 1 } + all.filter { $0.grade == .warning }
         var names: [String] = []
         for finding in worst where !names.contains(finding.check) { names.append(finding.check) }
@@ -127,34 +177,8 @@ struct Findings {
     }
 
     private static let mostNames = 5
-
-    private static func number(_ count: Int, _ word: String) -> String? {
-        count == 0 ? nil : "\(count) \(word)\(count == 1 ? "" : "s")"
-    }
 }
 
 extension String {
     fileprivate var nilIfEmpty: String? { isEmpty ? nil : self }
-}
-
-/// What to do about a destination that cannot be reached or used.
-enum ProbeRemedy {
-    /// nil where the reason says it all.
-    static func text(_ error: DeliveryError, destination: String) -> String? {
-        if case .credentials = error.verdict {
-            return
-                "put right credentials where the configuration reads those of '\(destination)'; a running agent tries them "
-                + "by itself"
-        }
-        switch error.code {
-        case .connectFailed, .timedOut, .stalled, .connectionLost:
-            return "is the server up, the address of '\(destination)' right, and no firewall or proxy between?"
-        case .nameNotFound:
-            return "is the address of '\(destination)' spelt right, and does this machine have a name server?"
-        case .tlsFailed: return "is this machine's clock right? A server's own certificate needs 'pin:'"
-        case .clockSkewed: return "set this machine's clock (timedatectl set-ntp true)"
-        case .serverError, .badAnswer: return "is the address of '\(destination)' that of the service, and is it well?"
-        default: return nil
-        }
-    }
 }

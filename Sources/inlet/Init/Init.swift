@@ -184,10 +184,9 @@ struct InitFlags: ParsableArguments {
         ]
         given.values = texts.compactMapValues { $0.map { .text($0) } }
         for word in env { try Self.split(word, "--env KEY=VARIABLE", &given) { .variable($0) } }
-        let folder = FilePath(FileManager.default.currentDirectoryPath)
         for word in secretFile {
             try Self.split(word, "--secret-file KEY=FILE", &given) { path in
-                .file(path.hasPrefix("~") ? path : folder.pushing(FilePath(path)).lexicallyNormalized().string)
+                .file(path.hasPrefix("~") ? path : FilePath.absolute(path).string)
             }
         }
         if let onSuccess {
@@ -209,5 +208,54 @@ struct InitFlags: ParsableArguments {
                 description: "\(flag): '\(DisplayText.escape(word))' has no KEY and value with = between them")
         }
         given.values[String(parts[0])] = value(String(parts[1]))
+    }
+}
+
+/// Puts what `inlet init` made on the disk: whole, private, and over nothing that was not meant.
+struct InitFiles {
+    let configuration: FilePath
+    /// Whether what is there may be replaced.
+    let replaces: Bool
+
+    var folder: FilePath { configuration.removingLastComponent() }
+
+    /// The configuration, after the files of the secrets that were typed. When it throws, none of these is left in the way of
+    /// the next try, unless it may replace them.
+    func write(_ text: String, secrets: [(file: String, secret: Secret)]) throws(SystemError) {
+        try DurableFile.makeDirectories(folder, mode: 0o755)
+        let mode = mode
+        var made: [FilePath] = []
+        do throws(SystemError) {
+            for (name, secret) in secrets {
+                try put(Array((secret.reveal() + "\n").utf8), folder.appending(name), mode)
+                made.append(folder.appending(name))
+            }
+            try put(Array(text.utf8), configuration, mode)
+        } catch {
+            if !replaces { for file in made { DurableFile.discard(file) } }
+            throw error
+        }
+    }
+
+    /// In a folder that hands its group on, as a package makes /etc/inlet, the agent's group reads what is in it.
+    private var mode: UInt32 { handsGroupOn ? 0o640 : 0o600 }
+
+    var handsGroupOn: Bool {
+        do {
+            let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+            return try descriptor.closeAfter { try descriptor.stat().permissions.contains(.setGroupID) }
+        } catch {
+            // A folder that cannot be opened hands nothing on; writing there says why.
+            return false
+        }
+    }
+
+    private func put(_ bytes: [UInt8], _ path: FilePath, _ mode: UInt32) throws(SystemError) {
+        if replaces {
+            try DurableFile.write(bytes, to: path, mode: mode)
+        } else {
+            // Fails for a name that is taken, also when it was taken just now.
+            try DurableFile.create(bytes, at: path, mode: mode)
+        }
     }
 }

@@ -1,0 +1,286 @@
+import InletAgent
+import InletConfig
+import InletCore
+import InletDashboard
+import InletLinux
+import InletMedia
+import InletPipelines
+import SystemPackage
+
+// The checks of `inlet check`, one function each; those of folders are in FolderChecks.swift.
+
+extension Findings {
+    // MARK: - Configuration
+
+    /// How fast may be sent, and when big files are: what the configuration says, in words.
+    mutating func checkLimits(_ settings: Settings) {
+        let limits = settings.bandwidth
+        checkLimit(limits.all, "limits", "all destinations together")
+        for destination in settings.destinations {
+            guard let table = limits.destinations[destination.name] else { continue }
+            checkLimit(table, "destination \(destination.name)", "sends")
+        }
+        for route in settings.routes {
+            guard let window = route.window else { continue }
+            add(.fine, "route \(route.name)", "deliveries begin \(window.text), at any time below")
+        }
+    }
+
+    private mutating func checkLimit(_ table: Timetable, _ what: String, _ who: String) {
+        for entry in table.hidden {
+            add(.warning, what, "the entry of its schedule from \(entry.span.text) never holds: others come before it")
+        }
+        guard table.isLimited else { return }
+        for line in table.lines { add(.fine, what, "\(who): \(line)") }
+        if table.isClosed {
+            add(
+                .warning, what, "bandwidth is 0 at all times: nothing is ever sent", remedy: "write 'off' for no limit")
+        }
+    }
+
+    /// Whether `adopt_check` can find anything: by keys that say the same every time, at destinations that can be asked.
+    mutating func checkAdoption(_ settings: Settings, _ destinations: [Destination]) {
+        guard settings.watch.contains(where: \.adoptCheck) else { return }
+        let asked = destinations.filter { ($0.pipeline as? any DeliveryVerifying)?.findsByKey == true }.map(\.name)
+        for route in settings.routes {
+            let name = "adopt_check, route \(route.name)"
+            if !Self.isLasting(route.key) {
+                add(
+                    .warning, name,
+                    "the key '\(route.key.text)' is another one each time, so that no destination has a file under it: all "
+                        + "are sent")
+            }
+            if !route.to.contains(where: asked.contains) {
+                add(
+                    .warning, name,
+                    "none of its destinations can be asked what others have sent: all its files are taken to be there")
+            }
+        }
+    }
+
+    /// Whether a file has the same key another day, at another hour, minute and second.
+    private static func isLasting(_ key: KeyTemplate) -> Bool {
+        let days: [Int64] = [0, 400 * 86_400_000 + 3_661_001]
+        let keys = days.enumerated().map { number, time in
+            key.key(
+                KeyFields(
+                    path: "a/b", modified: 0, category: "c", admitted: WallTime(milliseconds: time),
+                    sequence: Int64(number), zone: "UTC"))
+        }
+        return keys[0] == keys[1]
+    }
+
+    // MARK: - Destinations
+
+    /// Through which proxy each destination is reached, why, and whether that lets us through.
+    mutating func checkProxies(_ config: LoadedConfig, _ factory: PipelineFactory) async {
+        var uses: [(name: String, use: ProxyUse)] = []
+        for destination in config.settings.destinations {
+            // What is wrong with it, its destination's own check says.
+            guard let use = (try? factory.proxyUse(destination)).flatMap({ $0 }) else { continue }
+            uses.append((destination.name, use))
+        }
+        let isNotable = uses.contains { if case .direct = $0.use.choice { config.settings.proxy != nil } else { true } }
+        // Where nobody has set any, one word is enough.
+        guard isNotable else {
+            if !uses.isEmpty { add(.fine, "proxy", "none is set; every destination is reached directly") }
+            return
+        }
+        for (name, use) in uses {
+            let name = "destination \(name)"
+            switch use.choice {
+            case .direct(let why): add(.fine, name, "is reached directly (\(why))")
+            case .unusable(let why): add(.wrong, name, why)
+            case .by(let proxy, let why):
+                do throws(DeliveryError) {
+                    try await use.connect()
+                    add(.fine, name, "is reached through the proxy \(proxy) (\(why)), which answers")
+                } catch {
+                    add(.unavailable, name, "is to be reached through the proxy \(proxy) (\(why)): \(error)")
+                }
+            }
+        }
+    }
+
+    /// Whether a destination can be reached and used, and with `upload` whether it takes a test object.
+    mutating func check(_ destination: Destination, upload: Bool) async {
+        let name = "destination \(destination.name)"
+        // The public key of a server whose key can be pinned: what to write where its certificate is self-signed. Whether it is
+        // the right one, only its owner can tell. An unreachable server is the probe's to report.
+        if let pin = try? await destination.serverPin?() {
+            add(.fine, name, "the server's public key now is \(pin) (for 'pin:')")
+        }
+        do {
+            add(.fine, name, try await destination.pipeline.probe())
+            if upload {
+                for line in try await TestUpload(destination: destination).run() { add(line.0, name, line.1) }
+            }
+        } catch {
+            add(.unavailable, name, "\(error)", remedy: Self.remedy(for: error, at: destination.name))
+        }
+        if let warning = await destination.renewal?()?.warning(now: .now) { add(.warning, name, warning) }
+    }
+
+    /// What to do about a destination that cannot be reached or used; nil where the reason says it all.
+    private static func remedy(for error: DeliveryError, at destination: String) -> String? {
+        if case .credentials = error.verdict {
+            return
+                "put right credentials where the configuration reads those of '\(destination)'; a running agent tries them "
+                + "by itself"
+        }
+        switch error.code {
+        case .connectFailed, .timedOut, .stalled, .connectionLost:
+            return "is the server up, the address of '\(destination)' right, and no firewall or proxy between?"
+        case .nameNotFound:
+            return "is the address of '\(destination)' spelt right, and does this machine have a name server?"
+        case .tlsFailed: return "is this machine's clock right? A server's own certificate needs 'pin:'"
+        case .clockSkewed: return "set this machine's clock (timedatectl set-ntp true)"
+        case .serverError, .badAnswer: return "is the address of '\(destination)' that of the service, and is it well?"
+        default: return nil
+        }
+    }
+
+    /// Whether what a destination registers can be found by those who look there.
+    mutating func checkStorage(of destination: Destination, _ all: [DestinationSettings]) {
+        guard let name = destination.storage?.destination, let storage = all.first(where: { $0.name == name }),
+            storage.values.string(DestinationSetup.publicURL.key) == nil
+        else { return }
+        add(
+            .warning, "destination \(destination.name)",
+            "'\(name)' has no public_url: what is registered would refer to addresses that cannot be read without a login, "
+                + "or to none",
+            remedy: "give '\(name)' the address under which its files can be read: public_url")
+    }
+
+    /// What the kinds themselves say of settings and routes.
+    mutating func checkKinds(_ settings: Settings) {
+        for destination in settings.destinations {
+            guard let kind = DestinationKinds.named(destination.type) else { continue }
+            for remark in kind.remarks(on: destination, settings.routes) {
+                add(remark.isFine ? .fine : .warning, "destination \(destination.name)", remark.text)
+            }
+        }
+    }
+
+    /// Who is notified. Nobody is: a test notification is sent only when asked for.
+    mutating func checkReceivers(_ receivers: [NotifySettings], _ outlets: Outlets) {
+        for receiver in receivers {
+            let what = "notify \(receiver.name)"
+            switch receiver.receiver {
+            case .webhook:
+                let host = outlets.webhooks[receiver.name]?.host ?? ""
+                add(.fine, what, "\(host) is told by POST; not tried, 'inlet notify test \(receiver.name)' does that")
+            case .exec(let words):
+                let program = FilePath(words.first ?? "")
+                if ChildProcess.isExecutable(program) {
+                    add(.fine, what, "\(program.display) can be run")
+                } else {
+                    add(
+                        .wrong, what,
+                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it",
+                        remedy: "put it there, and: chmod +x \(program.display)")
+                }
+            }
+        }
+    }
+
+    // MARK: - System
+
+    /// The dashboard's port: whether it can be had, and who gets in.
+    mutating func checkDashboard(_ config: LoadedConfig) async {
+        guard let dashboard = config.settings.dashboard else {
+            return add(.fine, "dashboard", "none, as there is no dashboard.listen")
+        }
+        let access =
+            (dashboard.listen.isLoopback ? "for this machine only" : "for other machines too")
+            + (dashboard.isOpen ? ", without a login" : ", with a login")
+        let url = DashboardServer.url(dashboard.listen)
+        let held = await ControlAccess.status(at: config.settings.stateDirectory)?.dashboard
+        if let held, held.state == .listening, held.url == url {
+            return add(.fine, "dashboard", "\(url), served by the running agent, \(access)")
+        }
+        if let fault = await ListenFault.of(dashboard.listen) {
+            return add(
+                .warning, "dashboard", "cannot listen at \(dashboard.listen.text): \(fault.reason)",
+                remedy: fault.remedy)
+        }
+        add(.fine, "dashboard", "\(url) is free, \(access)")
+    }
+
+    /// What an agent gives up when it starts, and what the running one has given up.
+    mutating func checkConfinement(_ config: LoadedConfig) async {
+        let name = "landlock"
+        let running = await ControlAccess.status(at: config.settings.stateDirectory)?.confinement
+        if let running { add(.fine, name, "the running agent is \(Self.text(running))") }
+        if config.settings.landlock == .off {
+            return add(.fine, name, "off: an agent may use whatever its user may")
+        }
+        let preview = Confinement.preview(config)
+        if preview.landlock != nil {
+            if running == nil { add(.fine, name, "an agent that starts is \(Self.text(preview))") }
+            for path in Confinement.exposed(config, preview) {
+                add(
+                    .warning, name,
+                    "\(path.display) lies where the agent may write: who took the agent over could change it",
+                    remedy: "keep it in a folder of its own")
+            }
+            return
+        }
+        if config.settings.landlock == .required {
+            return add(
+                .wrong, name, "an agent does not start: \(preview.reason ?? "")", remedy: "write 'landlock: auto'")
+        }
+        // A kernel without it is no fault of who reads this.
+        add(Landlock.version == nil ? .fine : .warning, name, "an agent that starts is \(Self.text(preview))")
+    }
+
+    private static func text(_ report: ConfinementReport) -> String {
+        guard let version = report.landlock else { return "not confined: \(report.reason ?? "")" }
+        return "confined (version \(version)): reads below \(report.readable.count) places, writes below "
+            + "\(report.writable.count), starts only the programs of the configuration, "
+            + (report.denied_calls.map { "has given up \($0) system calls" }
+                ?? "has all system calls (\(report.calls_reason ?? "an agent of a version before this one"))")
+    }
+
+    /// Whether what files hold can be told, where a route asks for it.
+    mutating func checkMediaTypes(_ routes: [Route]) {
+        guard let route = Self.asksForMediaTypes(routes) else { return }
+        let trouble = Self.mediaTypeTrouble(route)
+        add(trouble == nil ? .fine : .wrong, "media types", trouble ?? "libmagic tells what files hold")
+    }
+
+    /// Why routes cannot do what they are asked to; nil where they can, or none asks. Loads libmagic where one does.
+    static func mediaTypeTrouble(_ routes: [Route]) -> String? {
+        asksForMediaTypes(routes).flatMap { mediaTypeTrouble($0) }
+    }
+
+    private static func mediaTypeTrouble(_ route: Route) -> String? {
+        do {
+            try ContentType.check()
+            return nil
+        } catch {
+            return "route '\(route.name)' asks for them, but \(error)"
+        }
+    }
+
+    private static func asksForMediaTypes(_ routes: [Route]) -> Route? {
+        routes.first { !$0.match.mediaTypes.isEmpty || !$0.validate.mediaTypes.isEmpty }
+    }
+
+    /// Whether the programs of `derive:` are there.
+    mutating func checkDerivations(_ routes: [Route]) {
+        for route in routes {
+            for rule in route.derive {
+                guard let word = rule.command.first else { continue }
+                let name = "derive \(rule.name) of route \(route.name)"
+                if let path = ProgramSearch.find(word) {
+                    add(.fine, name, "made by \(path.display)")
+                } else {
+                    add(
+                        .warning, name, "there is no program '\(word)'; files go without it",
+                        remedy: "install it, or name it with its path")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import InletAgent
+import InletCore
+import InletLinux
+import SystemPackage
+
+// The checks of folders: the state directory, what is watched, and where results go.
+
+extension Findings {
+    /// The state directory: there or makeable, local, ours.
+    mutating func checkState(_ path: FilePath) {
+        do {
+            let state = try StateDirectory(path)
+            add(.fine, "state_dir", "\(state.path.display) is ours to use")
+        } catch {
+            if case .held = error {
+                add(.fine, "state_dir", "\(path.display) is in use by a running agent")
+            } else {
+                add(.wrong, "state_dir", "\(error)")
+            }
+        }
+    }
+
+    /// The folder for what a destination gives back: makeable, writable, and not one whose files are taken.
+    mutating func checkResults(_ path: FilePath, of name: String, _ watched: [WatchSettings]) {
+        let what = "destination \(name)"
+        let test = path.appending(".inlet-check.tmp")
+        do {
+            try DurableFile.makeDirectories(path, mode: 0o755)
+            try DurableFile.write([], to: test, mode: 0o600)
+            try DurableFile.remove(test)
+        } catch {
+            DurableFile.discard(test)
+            return add(.wrong, what, error, because: "What it gives back is written there (results)")
+        }
+        if let watch = watched.first(where: { $0.root(of: path) != nil }) {
+            add(
+                .warning, what,
+                "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
+                    + "matches them",
+                remedy: "choose another folder for 'results'")
+        } else {
+            add(.fine, what, "results go to \(path.display)")
+        }
+    }
+
+    // MARK: - Watched folders
+
+    /// One watched folder: there, readable, and writable where files are to be moved or deleted.
+    mutating func checkRoot(_ watch: WatchSettings, _ settings: Settings) {
+        let name = "watch \(watch.path.display)"
+        if let pattern = watch.pattern {
+            let word = watch.volumeWrites ? "written to" : "never written to"
+            let folders = RootInspection.folders(of: pattern)
+            add(
+                .fine, name,
+                "a pattern: its folders are watched as they come, and \(word), so that agents do not know of each other "
+                    + "there; now: \(folders.isEmpty ? "none" : folders.map(\.display).joined(separator: ", "))")
+            for folder in folders { checkMode(watch.at(folder)) }
+            return
+        }
+        do {
+            guard case .directory = try FileLook.look(at: watch.path) else {
+                return add(
+                    .warning, name, RootInspection.reason(watch.path),
+                    remedy: RootInspection.isBlocked(watch.path)
+                        ? nil : "make it or mount its disk, if it should be there")
+            }
+            if RootInspection.pseudo(watch.path) != nil {
+                return add(
+                    .wrong, name, RootInspection.reason(watch.path), remedy: "name another folder in 'path'")
+            }
+            var listing = try DirectoryStream(watch.path)
+            _ = try listing.next()
+            add(.fine, name, "readable; writer check: \(RootInspection.writerCheck(watch.path))")
+            try checkLock(watch, RootHold(watch, stateDirectory: settings.stateDirectory), name)
+            checkMode(watch)
+            if let caution = RootInspection.linkCaution(watch.sources, at: watch.path) {
+                add(.warning, name, caution, remedy: RootInspection.linkRemedy)
+            }
+        } catch {
+            return add(.wrong, name, error)
+        }
+        if settings.routes.contains(where: { $0.onSuccess != .keep || $0.onFailure != .keep }) {
+            checkMoves(in: watch.path, name)
+        }
+    }
+
+    private mutating func checkLock(_ watch: WatchSettings, _ hold: RootHold, _ name: String) throws(SystemError) {
+        guard RootHold.isLocked(watch) else {
+            return add(.fine, name, "other agents may watch it too (shared)")
+        }
+        if let holder = try hold.stranger() {
+            add(
+                .warning, name, "another agent watches it: \(holder)",
+                remedy: "let one of them watch it; if both are meant to, say 'shared: true' in both")
+        }
+        do throws(SystemError) {
+            let own = try FileLook.look(at: watch.path.pushing(WatchLock.folder))
+            try DurableFile.requireWritable(own == .missing ? watch.path : watch.path.pushing(WatchLock.folder))
+        } catch {
+            add(
+                .fine, name,
+                "it cannot be written, so that another agent that watches it too would not be noticed (\(error))")
+        }
+    }
+
+    /// Makes, renames and removes a file, as the finisher would.
+    private mutating func checkMoves(in folder: FilePath, _ name: String) {
+        let test = folder.appending(".inlet-check.tmp")
+        let moved = folder.appending(".inlet-check-moved.tmp")
+        do {
+            try DurableFile.write([], to: test, mode: 0o600)
+            try DurableFile.rename(test, to: moved)
+            try DurableFile.remove(moved)
+        } catch {
+            // A file of this name is never taken.
+            for file in [test, moved] { DurableFile.discard(file) }
+            add(
+                .wrong, name, error,
+                because: "Files here are to be archived, deleted or quarantined, so user "
+                    + "\(ProcessSetup.userID) must be able to write to the folder")
+        }
+    }
+
+    /// How the mounts of a watched folder are watched, and why.
+    private mutating func checkMode(_ watch: WatchSettings) {
+        for (place, way) in WatchModes(of: watch).sorted {
+            let name = "watch \(watch.path.pushing(place).display)"
+            if watch.mode == .fanotify, !way.isPolled {
+                // Of a mount below it is known once it is listed.
+                guard place.isEmpty else { continue }
+                if let reason = RootInspection.fanotifyRefusal(watch) {
+                    add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
+                } else {
+                    add(.fine, name, "fanotify: one mark for its file system")
+                }
+                continue
+            }
+            let how = way.isPolled ? "polled, every \(DurationText.format(watch.poll)) or less often" : "inotify"
+            add(.fine, name, "\(how) (\(way.reason))")
+        }
+    }
+
+    // MARK: - inotify
+
+    /// Whether inotify has room for every folder that is not polled, and for every entry of `watch`.
+    mutating func checkWatchLimits(_ entries: [WatchSettings]) {
+        let roots = entries.flatMap { watch in
+            watch.pattern.map { RootInspection.folders(of: $0).map { watch.at($0) } } ?? [watch]
+        }
+        // A pattern has one of its own, for the folders that it may find.
+        let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
+        let need = WatchNeed(directories: roots.reduce(0) { $0 + Self.watches(for: $1) })
+        for (isMet, text) in need.findings(instances: instances) {
+            add(isMet ? .fine : .warning, "watches", text)
+        }
+    }
+
+    /// Folders that need a watch.
+    private static func watches(for watch: WatchSettings) -> Int {
+        guard watch.mode != .poll, watch.mode != .fanotify || RootInspection.fanotifyRefusal(watch) != nil,
+            // A watched folder that cannot be looked at has a finding of its own.
+            case .directory? = FileLook.glance(at: watch.path)
+        else { return 0 }
+        let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
+        var count = 0
+        var waiting: [FilePath] = [""]
+        while let folder = waiting.popLast() {
+            // Other machines may be slow to list their folders, and a polled place seldom has a local one below it.
+            guard !modes.way(for: folder).way.isPolled || modes.isMixed(below: folder) else { continue }
+            if !modes.way(for: folder).way.isPolled { count += 1 }
+            guard watch.recursive else { continue }
+            do throws(SystemError) {
+                var listing = try DirectoryStream(watch.path.pushing(folder))
+                while let entry = try listing.next() {
+                    let child = folder.appending(entry.name)
+                    guard entry.kind == .directory, !ignore.ignoresName(child, isDirectory: true) else { continue }
+                    waiting.append(child)
+                }
+            } catch {
+                // The count is for the kernel's limit: what cannot be listed needs one watch at most.
+            }
+        }
+        return count
+    }
+}

@@ -1,0 +1,126 @@
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+extension LoadedConfig {
+    /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
+    func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
+        try orExit { () throws(ConfigErrors) in try tryDestinations(factory) }
+    }
+
+    /// The same, saying nothing.
+    func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
+        var destinations: [Destination] = []
+        var faults: [ConfigError] = []
+        for settings in settings.destinations {
+            do throws(SettingFault) {
+                destinations.append(try factory.make(settings))
+            } catch {
+                faults.append(located(error, settings.values.positions, settings.values.position))
+            }
+        }
+        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
+        return destinations
+    }
+
+    /// The receivers of notifications, ready to be used. Prints what cannot be used, with its place, and exits with 78.
+    func makeOutlets(_ factory: PipelineFactory) throws -> Outlets {
+        try orExit { () throws(ConfigErrors) in try tryOutlets(factory) }
+    }
+
+    /// The same, saying nothing.
+    func tryOutlets(_ factory: PipelineFactory) throws(ConfigErrors) -> Outlets {
+        var outlets = Outlets()
+        var faults: [ConfigError] = []
+        for receiver in settings.notify {
+            do throws(SettingFault) {
+                outlets.webhooks[receiver.name] = try factory.webhook(receiver)
+            } catch {
+                faults.append(located(error, receiver.positions, receiver.position))
+            }
+        }
+        if let ping = settings.ping {
+            do throws(SettingFault) {
+                outlets.ping = try factory.ping(ping)
+            } catch {
+                faults.append(located(error, [:], ping.position))
+            }
+        }
+        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
+        return outlets
+    }
+
+    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
+    func checking<Made>(
+        _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
+    ) throws -> Made {
+        try orExit { () throws(ConfigErrors) in
+            do throws(SettingFault) {
+                return try make()
+            } catch {
+                throw ConfigErrors(list: [located(error, settings.values.positions, settings.values.position)])
+            }
+        }
+    }
+
+    private func orExit<Made>(_ make: () throws(ConfigErrors) -> Made) throws -> Made {
+        do throws(ConfigErrors) {
+            return try make()
+        } catch {
+            Console.printError("\(error)")
+            throw ExitStatus.configuration
+        }
+    }
+
+    private func located(
+        _ fault: SettingFault, _ positions: [String: SourcePosition], _ position: SourcePosition
+    ) -> ConfigError {
+        error(at: positions[fault.key] ?? position, "'\(fault.key)' \(fault.message)")
+    }
+
+    var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
+
+    /// Of the agent of this configuration.
+    var controlSocket: FilePath { StateDirectory.controlSocket(in: settings.stateDirectory) }
+}
+
+extension PipelineFactory {
+    /// The factory of this process; hashing and copying have their own threads.
+    static func standard(_ config: LoadedConfig) -> PipelineFactory {
+        PipelineFactory(
+            pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
+            tokens: config.settings.stateDirectory.appending("tokens"),
+            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) }, proxy: config.settings.proxy)
+    }
+}
+
+// What is tried by commands whose failure is somebody else's to tell.
+
+extension FileLook {
+    /// What is at `path`; nil where it cannot be looked at, which whoever opens it next finds out and says.
+    static func glance(at path: FilePath) -> FileLook? {
+        // As said above.
+        try? look(at: path)
+    }
+}
+
+extension LoadedConfig {
+    /// The destination of this name; nil where there is none, or it cannot be made: 'inlet check' says why.
+    func destination(_ name: String, _ factory: PipelineFactory) -> Destination? {
+        // As said above.
+        settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+    }
+}
+
+extension ThrowingTaskGroup where ChildTaskResult == Void, Failure == any Error {
+    /// Waits for the first task to end, and then for the others, which are cancelled. Throws what the first one threw.
+    mutating func endWithFirst() async throws {
+        try await next()
+        cancelAll()
+        // The first end has been told; the others were told to end.
+        while (try? await next()) != nil {}
+    }
+}
