@@ -82,6 +82,7 @@ import Testing
     @Test(arguments: [
         (#"{"upload_id":"u","parts":[{"part_number":1,"url":"a"},{"part_number":2.0,"url":"b"}]}"#, "u - 1a 2b"),
         (#"{"upload_id":"u","key":"k","part_urls":[{"part_number":1,"url":"a"}],"parts":null}"#, "u k 1a"),
+        (#"{"upload_id":"u","part_urls":[{"part_number":1,"url":"a"}],"parts":1}"#, "u - 1a"),
         (#"{"upload_id":"u","key":null}"#, "u -"), (#"{"key":"k"}"#, nil), (#"{"upload_id":1}"#, nil),
         (#"{"upload_id":"u","key":1}"#, nil), (#"{"upload_id":"u","parts":{}}"#, nil),
         (#"{"upload_id":"u","parts":[{"part_number":"1","url":"a"}]}"#, nil),
@@ -93,7 +94,7 @@ import Testing
         // Of another kind or missing: neither is an upload.
         let created = JSON.message(text.utf8, as: SpiralAPI.Created.self)
         let words = created.map {
-            [$0.uploadId, $0.key ?? "-"] + ($0.partUrls ?? $0.parts ?? []).map { "\($0.partNumber)\($0.url)" }
+            [$0.uploadId, $0.key ?? "-"] + $0.parts.map { "\($0.partNumber)\($0.url)" }
         }
         #expect(words?.joined(separator: " ") == wanted)
     }

@@ -20,7 +20,8 @@ package enum JSON {
     }
 
     /// What a server says, whose `member_names` are `memberNames` here. nil where a member that is needed is missing, or one is
-    /// of another kind than declared: nothing of such an answer is used.
+    /// of another kind than declared: nothing of such an answer is used. What no member is declared for is passed over. Of two
+    /// members of one name the first counts; half of a surrogate pair makes the answer unreadable.
     package static func message<Value: Decodable>(
         _ bytes: some Sequence<UInt8>, as type: Value.Type = Value.self
     ) -> Value? {

@@ -30,7 +30,7 @@ struct SpiralAPI: Sendable {
         let what = "creating the upload at \(settings.api.redacted)"
         let response = try await post("\(base)/create", message, what, limit: 64 << 10 + count * 4096)
         let created = try read(Created.self, response, what)
-        let parts = (created.partUrls ?? created.parts ?? []).sorted { $0.partNumber < $1.partNumber }
+        let parts = created.parts.sorted { $0.partNumber < $1.partNumber }
         // No store has longer ones.
         let key = created.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
         guard parts.map({ Int($0.partNumber) }) == Array(1...count), !created.uploadId.isEmpty else {
@@ -52,10 +52,20 @@ struct SpiralAPI: Sendable {
             var url: String
         }
 
+        enum CodingKeys: CodingKey { case uploadId, key, parts, partUrls }
+
         var uploadId: String
         var key: String?
-        var parts: [Part]?
-        var partUrls: [Part]?
+        var parts: [Part]
+
+        init(from decoder: any Decoder) throws {
+            let said = try decoder.container(keyedBy: CodingKeys.self)
+            uploadId = try said.decode(String.self, forKey: .uploadId)
+            key = try said.decodeIfPresent(String.self, forKey: .key)
+            // Beside `part_urls` a member called `parts` may be anything, their number for one.
+            let urls = try said.decodeIfPresent([Part].self, forKey: .partUrls)
+            parts = try urls ?? said.decodeIfPresent([Part].self, forKey: .parts) ?? []
+        }
     }
 
     /// Where an object is, in the words of each dialect.
@@ -143,9 +153,10 @@ struct SpiralAPI: Sendable {
     }
 
     private func location(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> String {
-        guard let url = try read(Place.self, response, what).url else { throw Self.unreadable(response, what) }
-        return url
+        try read(Location.self, response, what).url
     }
+
+    private struct Location: Decodable { var url: String }
 
     private func read<Message: Decodable>(
         _ type: Message.Type, _ response: HTTPResponse, _ what: String
