@@ -110,7 +110,7 @@ final class Bucket: Sendable {
             }
         }
         let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = try S3Settings(section, .init(environment: { _ in nil }, home: nil))
+        let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
         pipeline = S3Pipeline(
             settings: settings, client: client, hashing: BlockingPool(name: "interop", threads: 2))
     }
