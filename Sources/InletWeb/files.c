@@ -10,6 +10,7 @@
 
 #define FILE(name, type) name, type, (const unsigned char[])
 
+// Text only: a file is read up to its first zero byte, which is the one that `suffix` puts behind it.
 static const struct InletWebFile files[] = {
     {FILE("index.html", HTML) {
 #embed "page/index.html" suffix(, 0)

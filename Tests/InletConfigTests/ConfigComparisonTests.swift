@@ -100,9 +100,24 @@ import Testing
 
     @Test func `what needs a restart stays as it was, also for the next comparison`() throws {
         let running = try Self.load(Self.plain)
-        let next = try Self.load("workers: 8\nstate_dir: /other\n" + Self.plain.replacing("/one", with: "/1"))
-            .taking(over: running)
-        #expect(next.settings.workers == 4 && next.settings.stateDirectory == "/state")
+        let changed = """
+            state_dir: /other
+            workers: 8
+            landlock: required
+            tls_key_log: /keys
+            dashboard: { listen: "127.0.0.1:8844" }
+            proxy: "http://proxy.example:3128"
+
+            """
+        let loaded = try Self.load(changed + Self.plain.replacing("/one", with: "/1"))
+        let next = loaded.taking(over: running)
+        func isKept(_ value: (Settings) -> some Equatable) -> Bool {
+            let was = value(running.settings)
+            return value(loaded.settings) != was && value(next.settings) == was
+        }
+        #expect(isKept(\.stateDirectory) && isKept(\.workers))
+        #expect(isKept(\.landlock) && isKept(\.tlsKeyLog))
+        #expect(isKept(\.dashboard) && isKept(\.proxy))
         let changes = ConfigComparison.changes(from: running, to: next, types: Self.types)
         #expect(changes.map(\.path) == ["destinations.one.path"])
     }

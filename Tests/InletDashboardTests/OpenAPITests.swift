@@ -163,6 +163,15 @@ import Testing
         }
     }
 
+    /// Without them, a key that is misspelt in an order would be passed over.
+    @Test func `the keys of every body are known, except of a list`() throws {
+        for endpoint in Endpoints.all {
+            guard let body = endpoint.body else { continue }
+            #expect((body.names?.isEmpty ?? true) == (endpoint.path == Endpoints.follow.row.path), "\(endpoint.path)")
+        }
+        #expect(try #require(Endpoints.send.row.body?.names) == ["paths", "to", "again"])
+    }
+
     @Test func `members are required unless their type is an optional, and nested types are described whole`() {
         struct Inner: Codable { var flag: Bool }
         struct Sample: Codable, Described {

@@ -54,14 +54,15 @@ final class YAMLEvents {
             let place = SourceText.position(after: bytes.prefix(offset))
             throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
         }
-        parser = .allocate(capacity: 1)
-        input = .allocate(capacity: bytes.count)
-        _ = input.initialize(from: bytes)
+        // Not yet the member: once all members are set, a throw runs the deinit, which would free it again.
+        let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
         guard yaml_parser_initialize(parser) == 1 else {
             parser.deallocate()
-            input.deallocate()
             throw Problem(.start, "not enough memory to read the file")
         }
+        self.parser = parser
+        input = .allocate(capacity: bytes.count)
+        _ = input.initialize(from: bytes)
         yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
         yaml_parser_set_input_string(parser, input.baseAddress, bytes.count)
     }

@@ -23,7 +23,7 @@ package struct Key<Value: Sendable>: Sendable {
 }
 
 /// All keys of one section, as members, in the order in which they are shown. A member that is a table itself lends its keys to
-/// several sections.
+/// several sections. Each key has to be a stored member of its table: `Mirror`, which finds them, sees no computed or static ones.
 package protocol KeyTable: Sendable {
     /// The keys in their order; those of a section stand in it.
     var specs: [KeySpec] { get }
@@ -91,30 +91,17 @@ package struct KeyType<Value: Sendable>: Sendable {
 // MARK: - Keys
 
 extension Key {
-    /// A key with a default, written as a person would write it.
+    /// A key with a default, written as a person would write it: a text, a number or a flag.
     package init(
-        _ name: String, _ type: KeyType<Value>, default text: String,
+        _ name: String, _ type: KeyType<Value>, default written: some LosslessStringConvertible,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
     ) {
+        let text = String(written)
         let value = type.kind.value(of: text).flatMap(type.value)
         guard let value else { preconditionFailure("the default of \(name) is no value of it: \(text)") }
         let spec = KeySpec(name, type.kind, default: text, untilRestart: untilRestart, summary)
         self.spec = spec
         read = { $0.values[spec.name].flatMap(type.value) ?? value }
-    }
-
-    package init(
-        _ name: String, _ type: KeyType<Value>, default value: Value,
-        untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
-    ) where Value == Int {
-        self.init(name, type, default: "\(value)", untilRestart: untilRestart, summary)
-    }
-
-    package init(
-        _ name: String, _ type: KeyType<Value>, default value: Value,
-        untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
-    ) where Value == Bool {
-        self.init(name, type, default: "\(value)", untilRestart: untilRestart, summary)
     }
 
     package init(

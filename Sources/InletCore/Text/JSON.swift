@@ -207,6 +207,21 @@ extension JSONValue: Equatable {
     }
 }
 
+/// A member of a report that was made piece by piece, or is passed on as it came.
+extension JSONValue: Encodable {
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .boolean(let value): try container.encode(value)
+        case .number: if let integer { try container.encode(integer) } else { try container.encode(double) }
+        case .string(let text): try container.encode(text)
+        case .array(let items): try container.encode(items)
+        case .object(let members): try container.encode(members)
+        }
+    }
+}
+
 package typealias JSONObject = [String: JSONValue]
 
 /// JSON without an encoder: log lines and receipts are written for every file.

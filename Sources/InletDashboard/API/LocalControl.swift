@@ -68,9 +68,9 @@ package struct LocalControl: ControlAPI {
     package func ask<Body, Answer: Decodable>(
         _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
     ) async throws -> Answer {
-        let texts = parameters.compactMap { parameter, text in text.map { (parameter.name, $0) } }
         let call = APICall(
-            context: APIContext(control: self), principal: Principal(access: .full, name: by), parameters: texts)
+            context: APIContext(control: self), principal: Principal(access: .full, name: by),
+            parameters: endpoint.row.given(parameters))
         return try await endpoint.answer(call, body)
     }
 

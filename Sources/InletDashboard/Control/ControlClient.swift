@@ -59,11 +59,11 @@ package struct ControlClient: ControlAPI {
         body: [UInt8]? = nil, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
     ) async throws -> HTTPResponse {
         var (path, query) = (endpoint.path, [(String, String)]())
-        for case (let parameter, let value?) in parameters {
-            if let place = path.firstRange(of: "{\(parameter.name)}") {
+        for (name, value) in endpoint.given(parameters) {
+            if let place = path.firstRange(of: "{\(name)}") {
                 path.replaceSubrange(place, with: value)
             } else {
-                query.append((parameter.name, parameter.schema.clamped(value)))
+                query.append((name, value))
             }
         }
         var url = try HTTPURL("http://localhost", rules: .configured(allowHTTP: false)).appending(path: path)

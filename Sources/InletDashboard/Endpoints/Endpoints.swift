@@ -65,10 +65,16 @@ struct Endpoint: Sendable {
     }
 
     struct Body: Sendable {
-        var schema: Schema
+        let schema: Schema
+        /// The keys that an object has; nil where others are passed over, or it is no object.
+        let names: [String]?
         /// Bytes; a larger one is refused.
-        var limit = Endpoint.usualBody
-        var isRequired = true
+        let limit: Int
+        let isRequired: Bool
+
+        init(schema: Schema, limit: Int = Endpoint.usualBody, isRequired: Bool = true) {
+            (self.schema, names, self.limit, self.isRequired) = (schema, schema.names, limit, isRequired)
+        }
     }
 
     enum Answer: Sendable {
@@ -128,6 +134,16 @@ struct Endpoint: Sendable {
         }
     }
 
+    /// What `parameters` give, as the API takes it: numbers of the query as close to what is wanted as their bounds let them be.
+    /// What stands in the path names one thing, so that no other may be asked for in its place.
+    func given(_ parameters: KeyValuePairs<Parameter, String?>) -> [(name: String, value: String)] {
+        parameters.compactMap { parameter, text in
+            guard let text else { return nil }
+            let isPlace = path.contains("{\(parameter.name)}")
+            return (parameter.name, isPlace ? text : parameter.schema.clamped(text))
+        }
+    }
+
     /// Why a query is not understood. What is passed over could be what keeps an order from being carried out.
     func fault(in query: [(name: String, value: String)]) -> APIFault? {
         var given: Set<String> = []
@@ -145,7 +161,7 @@ struct Endpoint: Sendable {
 
     /// Why the body of an order is not understood: a key that it does not have, or any where it needs none.
     func fault(inBody bytes: [UInt8]) -> APIFault? {
-        guard method == .post, !bytes.isEmpty, let known = body?.schema.names ?? (body == nil ? [] : nil) else {
+        guard method == .post, !bytes.isEmpty, let known = body == nil ? [] : body?.names else {
             return nil
         }
         // Decoding it says what is wrong with one that is no object.
@@ -257,21 +273,6 @@ extension TypedEndpoint {
 extension JSON {
     /// One line that a terminal may show as it is, members in the order of their names.
     static func answer(_ value: some Encodable) throws -> [UInt8] { JSONString.masked(try encode(value)) }
-}
-
-/// A member of a report that was made piece by piece, or is passed on as it came.
-extension JSONValue: Encodable {
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .boolean(let value): try container.encode(value)
-        case .number: if let integer { try container.encode(integer) } else { try container.encode(double) }
-        case .string(let text): try container.encode(text)
-        case .array(let items): try container.encode(items)
-        case .object(let members): try container.encode(members)
-        }
-    }
 }
 
 extension Response {

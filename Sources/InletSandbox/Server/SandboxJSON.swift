@@ -1,4 +1,6 @@
-/// A JSON value of any shape (RFC 8259), for the parts of messages that a sandbox keeps as they came.
+/// A JSON value of any shape (RFC 8259), for the parts of messages that a sandbox keeps as they came. Unlike `JSONValue`, it tells
+/// a field that is null from one that is absent, as the real servers do, and it does not read with our own reader what our own
+/// writer has written.
 package enum SandboxJSON: Sendable, Hashable {
     case null
     case bool(Bool)
