@@ -34,7 +34,7 @@ package final class Waker: Sendable {
 
     /// The same for loops that look again afterwards. Where the machine has no memory for a wait, it is a short pause.
     package func rest(until deadline: ContinuousClock.Instant?) {
-        do throws(SystemError) { _ = try wait(until: deadline) } catch { usleep(100_000) }
+        do throws(SystemError) { _ = try wait(until: deadline) } catch { poll(nil, 0, 100) }
     }
 }
 
