@@ -69,13 +69,15 @@ package final class WakeSignal: Sendable {
 
     /// Wakes up to `count` of the waiting loops; those not waiting yet will not wait next time.
     package func raise(_ count: Int = 1) {
-        state.withLock { state in
-            var left = count
-            while left > 0, !state.waiting.isEmpty {
-                if state.waiting.removeFirst().resume(with: ()) { left -= 1 }
+        let woken = state.withLock { state in
+            var woken: [@Sendable () -> Void] = []
+            while woken.count < count, !state.waiting.isEmpty {
+                if let goOn = state.waiting.removeFirst().take(()) { woken.append(goOn) }
             }
-            state.kept = min(mostKept, state.kept + left)
+            state.kept = min(mostKept, state.kept + count - woken.count)
+            return woken
         }
+        for goOn in woken { goOn() }
     }
 
     package func raiseAll() { raise(mostKept) }

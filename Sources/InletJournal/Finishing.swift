@@ -110,9 +110,11 @@ extension Journal {
         }
     }
 
-    /// The file is pending again (`queue retry`), or no longer in the journal.
-    private static let backInQueue = DatabaseError(
-        message: "the file was put back in the queue; it is left where it is")
+    /// The file is pending again (`queue retry`), or no longer in the journal: no trouble of the database.
+    private var backInQueue: JournalError {
+        .failed(path, "the file was put back in the queue; it is left where it is")
+    }
+
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await change(
@@ -126,7 +128,7 @@ extension Journal {
         try await commit { database in
             let noted = try database.change(
                 "UPDATE file SET intent = ?1 WHERE id = ?2 AND (?1 IS NULL OR state <> 'pending')", intent, file)
-            guard noted > 0 else { throw Self.backInQueue }
+            guard noted > 0 else { throw self.backInQueue }
         }
     }
 
@@ -139,7 +141,7 @@ extension Journal {
             if let other = try Self.needing(file, database) { return other }
             let changed = try database.change(
                 "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", intent, file.id)
-            guard changed > 0 else { throw Self.backInQueue }
+            guard changed > 0 else { throw self.backInQueue }
             return nil
         }
     }

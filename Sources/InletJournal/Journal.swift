@@ -206,10 +206,10 @@ package final class Journal: Sendable {
 
     /// Checkpoints the WAL and closes the connection; closing twice is harmless, and later calls throw.
     package func close() {
-        // As SQL: `Database.checkpoint` does not look whether the connection is still there. What stays in the log, also where the
-        // connection does not close, is read from it at the next start.
+        // As SQL: `Database.checkpoint` does not look whether the connection is still there. What stays in the log is read from
+        // it at the next start.
         try? database.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
-        // As said above.
+        // What is in the log of a connection that does not close is read from it at the next start.
         try? database.close()
     }
 }

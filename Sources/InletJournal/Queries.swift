@@ -350,10 +350,3 @@ extension DeliveryRow {
         }
     }
 }
-
-extension Array {
-    /// The elements in their order, `size` together; the last group may be smaller.
-    package func groups(of size: Int) -> [[Element]] {
-        stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
-    }
-}

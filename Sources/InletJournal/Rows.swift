@@ -337,7 +337,7 @@ extension FilePolicy {
 
     /// nil for one that cannot be read, which is said when its file's turn comes: until then it holds nothing else up.
     static func readable(_ note: [UInt8]) -> FilePolicy? {
-        // As said above.
+        // It is read again, and what is wrong is said, when its file's turn comes.
         try? FilePolicy(note: note)
     }
 }

@@ -118,9 +118,9 @@ final class ThrottleLimits: Sendable {
                 state.isLimited = rate != nil
             }
             state.refreshFlags()
-            for (_, waiter) in state.watchers { waiter.resume(with: ()) }
+            let watching = state.watchers.compactMap { $0.waiter.take(()) }
             state.watchers = []
-            return Array(state.wakes.values)
+            return watching + state.wakes.values
         }
         for wake in wakes { wake() }
     }

@@ -57,6 +57,20 @@ import Testing
         await WakeSignal().wait(until: .now.advanced(by: .seconds(-1)))
     }
 
+    @Test func `whoever is raised goes on even where the system gives it no thread`() async {
+        let (signal, woken) = (WakeSignal(loops: 2), Count())
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask(executorPreference: ImmediateExecutor.shared) {
+                    await signal.wait(until: nil)
+                    woken.add()
+                }
+            }
+            signal.raiseAll()
+            #expect(woken.value == 2)
+        }
+    }
+
     @Test func `a wait that was ended keeps nothing until its deadline`() async {
         let signal = WakeSignal()
         for _ in 0..<1000 {

@@ -43,6 +43,11 @@ struct SourceFileTests {
         #expect(error?.code == .fileTooLarge && error?.refusal == .tooLarge(limit: 10))
     }
 
+    @Test func `a small content keeps no room for a large one`() throws {
+        let content = try SourceFile(opening: folder.write([7, 8], to: "a")).content(limit: 1 << 20)
+        #expect(content == [7, 8] && content.capacity < 4096)
+    }
+
     @Test func `reads by offset and stops at the end`() throws {
         let source = try SourceFile(opening: folder.write(0..<100, to: "a"))
         var bytes = [UInt8](repeating: 0, count: 30)

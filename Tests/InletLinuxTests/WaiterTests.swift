@@ -30,6 +30,21 @@ import Testing
                 }()) && !isMade)
     }
 
+    @Test func `who is taken goes on when that is called, and no sooner`() async {
+        let (waiter, line) = (Waiter<Int>(), Line())
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask(executorPreference: ImmediateExecutor.shared) {
+                let told = await waiter.wait()
+                line.seen.withLock { $0.append(told ?? 0) }
+            }
+            let goOn = waiter.take(1)
+            #expect(line.seen.withLock { $0 }.isEmpty)
+            #expect(waiter.take(2) == nil && !waiter.resume(with: 3))
+            goOn?()
+            #expect(line.seen.withLock { $0 } == [1])
+        }
+    }
+
     // MARK: - Turns
 
     private final class Line: Sendable {
@@ -73,5 +88,21 @@ import Testing
         }
         await turns.holding("b") {}
         #expect(await turns.holding("a") { true } == true)
+    }
+
+    @Test func `the next one has its turn even where the system gives it no thread`() async {
+        let turns = KeyedMutex()
+        await withTaskGroup(of: Bool.self) { group in
+            await turns.holding("a") {
+                for _ in 0..<2 {
+                    group.addTask(executorPreference: ImmediateExecutor.shared) {
+                        await turns.holding("a") { turns.isTaken("a") } == true
+                    }
+                }
+                #expect(turns.waiting(for: "a") == 2)
+            }
+            for await isTaken in group { #expect(isTaken) }
+        }
+        #expect(!turns.isTaken("a"))
     }
 }

@@ -125,6 +125,20 @@ import Testing
         }
     }
 
+    @Test func `a body begins even where the system gives it no thread`() async throws {
+        let (lane, waiting) = (UploadLane(), Yard())
+        waiting.letGo(1)
+        try await whileFull(lane) { yard in
+            await withTaskGroup(of: ErrorCode?.self) { group in
+                group.addTask(executorPreference: ImmediateExecutor.shared) { await Self.carry(lane, waiting) }
+                #expect(lane.wanted == UploadPace.start + 1)
+                yard.letGo(1)
+                for await code in group { #expect(code == nil) }
+            }
+            #expect(waiting.ended == 1)
+        }
+    }
+
     @Test func `a small body waits for no large one`() async throws {
         let (lane, small) = (UploadLane(), Yard())
         small.letGo(1)

@@ -177,6 +177,21 @@ import Testing
         place.throttle.set(1 << 20, for: "a")
         await patient.value
     }
+
+    @Test func `a change of a limit lets go on even who has no thread`() async {
+        let (throttle, passed) = (Throttle(), Seen<Int>())
+        throttle.set(0, for: "a")
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask(executorPreference: ImmediateExecutor.shared) {
+                await throttle.lane("a").untilOpen()
+                passed.append(1)
+            }
+            #expect(throttle.isHolding("a"))
+            throttle.set(nil, for: "a")
+            #expect(passed.all == [1])
+        }
+        #expect(!throttle.isHolding("a"))
+    }
 }
 
 /// What servers do with bodies that are paused.

@@ -173,7 +173,6 @@ final class Deriver: Sendable {
 /// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
 /// pattern to it. It gives way to others, and its time and what it writes are bounded.
 struct DerivingRun: Sendable {
-
     let rule: DeriveRule
     let source: RootedPath
     /// The original's, when it was found complete.
@@ -222,9 +221,9 @@ struct DerivingRun: Sendable {
     private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
         [
             ("PATH", Array(ProgramSearch.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
-            ("LANG", Array("C.UTF-8".utf8)),
+            (ChildVariable.language.rawValue, Array("C.UTF-8".utf8)),
             // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
-            ("VIPS_BLOCK_UNTRUSTED", Array("1".utf8)),
+            (ChildVariable.blockUntrusted.rawValue, Array("1".utf8)),
         ]
     }
 

@@ -68,14 +68,14 @@ extension Journal {
     /// How much waits in the queue; nil when the journal does not answer. A limit then refuses nothing, as such a journal takes no
     /// file either, and says so there; a warning is given without figures.
     func pendingIfKnown() async -> (files: Int, bytes: Int64)? {
-        // As said above.
+        // Such a journal takes no file either, and says so there.
         try? await pending()
     }
 
     /// A file as the journal has it now; nil also when the journal does not answer: for lines of the log, and where what was known
     /// before serves as well.
     func fileIfKnown(_ id: Int64) async -> FileRow? {
-        // As said above.
+        // Nothing is decided by it: a line of the log lacks the file, or what was known before serves.
         try? await job(id)?.file
     }
 }

@@ -97,6 +97,7 @@ final class DeliveryStage: Service {
             return clock.nextLook(busy, at: now)
         }
     }
+
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()

@@ -9,7 +9,6 @@ internal import ServiceLifecycle
 /// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
 /// Runs outside the scope that was cancelled.
 struct Leftovers: Service {
-
     let shared: Shared
 
     /// Before a journal that could not be read is asked again.

@@ -64,8 +64,10 @@ struct OpenName: Sendable {
         }
         return probe
     }
+
     /// Never overwrites; durable after `synchronize` of both folders.
     func rename(to other: OpenName) throws(SystemError) { try folder.rename(name, to: other.folder, other.name) }
+
     func remove() throws(SystemError) { try folder.remove(name) }
 
     func removeIfThere() throws(SystemError) {

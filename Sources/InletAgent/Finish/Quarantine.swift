@@ -64,7 +64,6 @@ struct QuarantineReason: Sendable {
 
 /// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent. Blocks.
 struct QuarantineReturn: Sendable {
-
     let file: FileRow
 
     private var shown: String { Disposition.quarantine(file.disposition) ?? "" }

@@ -210,13 +210,14 @@ struct NotificationDetails: Sendable, Equatable {
 
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
     func environment(_ event: String) -> [(name: String, value: [UInt8])] {
-        let own: [(String, String?)] = [
-            ("PATH", ProgramSearch.path),
-            ("HOME", ProcessSetup.homeDirectory?.string), ("LANG", ProcessSetup.environment("LANG") ?? "C.UTF-8"),
-            ("INLET_EVENT", event), ("INLET_STATE", state), ("INLET_ROUTE", route), ("INLET_KEY", key),
-            ("INLET_URL", url), ("INLET_DESTINATION", destination), ("INLET_VOLUME", volume),
+        let places: [(String, String?)] = [("PATH", ProgramSearch.path), ("HOME", ProcessSetup.homeDirectory?.string)]
+        let own: [(ChildVariable, String?)] = [
+            (.language, ProcessSetup.environment("LANG") ?? "C.UTF-8"), (.event, event), (.state, state),
+            (.route, route), (.key, key), (.url, url), (.destination, destination), (.volume, volume),
         ]
-        let texts = own.compactMap { name, value in value.map { (name, Array($0.utf8)) } }
-        return texts + (path.map { [("INLET_PATH", $0)] } ?? [])
+        let texts = (places + own.map { ($0.rawValue, $1) }).compactMap { name, value in
+            value.map { (name, Array($0.utf8)) }
+        }
+        return texts + (path.map { [(ChildVariable.path.rawValue, $0)] } ?? [])
     }
 }

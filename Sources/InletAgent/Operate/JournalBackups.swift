@@ -118,7 +118,7 @@ package struct JournalBackups: Sendable {
                     WallTime(milliseconds: $0.modified / 1_000_000)
                 }
             } catch {
-                // As said above.
+                // One more is made then, which says what is wrong.
                 return nil
             }
         }

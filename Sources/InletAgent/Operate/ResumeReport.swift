@@ -23,7 +23,6 @@ package struct ResumeSummary: Sendable, Equatable, Codable {
 
 /// Follows the files that waited at the start until each has ended, or was tried and waits again; then says so once.
 final class ResumeReport: Sendable {
-
     /// Of more files than this, only the oldest are followed.
     static let most = 50_000
 

@@ -102,8 +102,7 @@ final class LogWriter: Sendable {
             }
             if isDone { return true }
             if ContinuousClock.now >= end || since.map({ $0.advanced(by: bound) <= start }) == true { return false }
-            // It throws for want of memory only, and is asked again until the end.
-            _ = try? idle.wait(until: end)
+            idle.rest(until: end)
         }
     }
 
@@ -157,8 +156,7 @@ final class LogWriter: Sendable {
             }
             if let work { return work }
             if isOver { return nil }
-            // It throws for want of memory only, and then looks again.
-            _ = try? waker.wait(until: nil)
+            waker.rest(until: nil)
         }
     }
 

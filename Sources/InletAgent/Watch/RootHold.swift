@@ -123,7 +123,7 @@ struct RootCaution: Sendable {
             _ = try inotify.wait(until: end, waker: waker)
         } catch {
             // Silence is right: it is looked at again, which says what is wrong.
-            _ = try? waker.wait(until: min(end, .now.advanced(by: untold)))
+            waker.rest(until: min(end, .now.advanced(by: untold)))
         }
     }
 
@@ -224,10 +224,10 @@ package struct RootHold: Sendable {
             // What was let go of before the watch was set would wake nobody.
             if try WatchLock.holder(in: settings.path) != nil { _ = try inotify.wait(until: end, waker: waker) }
             guard try WatchLock.holder(in: settings.path) == nil else { return }
-            _ = try waker.wait(until: .now.advanced(by: Self.grace))
+            waker.rest(until: .now.advanced(by: Self.grace))
         } catch {
             // Silence is right: the next try tells what is wrong.
-            _ = try? waker.wait(until: end)
+            waker.rest(until: end)
         }
     }
 }

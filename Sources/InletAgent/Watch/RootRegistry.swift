@@ -78,8 +78,9 @@ final class RootRegistry: Sendable {
         return Self.isGone(file)
     }
 
-    /// True when the root is no directory now, or an empty one that is on another device than the file was admitted from (the
-    /// folder under a mount), or whose changes nobody tells of (a server that has lost its disk).
+    /// True when the root is no directory now, or nobody can tell what it is: its files wait then. True also for an empty one that
+    /// is on another device than the file was admitted from (the folder under a mount), or whose changes nobody tells of (a server
+    /// that has lost its disk).
     private static func isGone(_ file: FileRow) -> Bool {
         guard let identity = FileLook.folder(at: file.root) else { return true }
         // Where others' symlinks lead is not the root, and its files have not gone from there.

@@ -72,8 +72,7 @@ final class RootRunner: Sendable {
                     mailbox.publish(RootStatus(root: settings.path, state: state))
                     log.emit(.watchLost(root: settings.path, reason: RootInspection.reason(settings.path)))
                 }
-                // Ends early only when it is woken, or for want of memory: then it is looked at once more.
-                _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+                mailbox.waker.rest(until: .now.advanced(by: Self.missingPause))
                 continue
             }
             absence = nil
@@ -157,8 +156,7 @@ final class RootRunner: Sendable {
             let trouble = "\(error)"
             if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
             mailbox.publish(RootStatus(root: settings.path, state: .failing("\(error)")))
-            // Ends early only when it is woken, or for want of memory: then it is tried at once.
-            _ = try? mailbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+            mailbox.waker.rest(until: .now.advanced(by: Self.missingPause))
             return trouble
         }
     }

@@ -8,7 +8,6 @@ internal import SystemPackage
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
 /// other is touched.
 final class RootSupervisor: Service {
-
     private let shared: Shared
     /// How much is remembered of each root.
     private let places: Settler.Places

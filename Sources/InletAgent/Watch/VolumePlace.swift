@@ -20,50 +20,6 @@ struct FolderPlace: Equatable {
     private init(_ device: UInt64, _ inode: UInt64) { (self.device, self.inode) = (device, inode) }
 }
 
-/// Looks by which nothing is concluded from a failure: what cannot be looked at is neither there nor gone.
-extension FileLook {
-    /// What a folder is; nil where there is none, or nobody can tell: neither is taken for the folder that was known.
-    static func folder(at path: FilePath) -> FileIdentity? {
-        // As said above.
-        if case .directory(let identity)? = try? look(at: path) { identity } else { nil }
-    }
-
-    /// What a file is; nil where there is none, or nobody can tell: whoever opens it later is told why.
-    static func file(at path: RootedPath) -> FileIdentity? {
-        // As said above.
-        (try? look(at: path))?.identity
-    }
-
-    /// False only where it is sure that nothing has the name.
-    static func mayBeThere(_ path: RootedPath) -> Bool {
-        // As said above.
-        (try? look(at: path)) != .missing
-    }
-}
-
-extension FolderCache {
-    /// As `FileLook.file(at:)`.
-    mutating func file(at path: FilePath) -> FileIdentity? {
-        // As said there.
-        (try? look(path))?.identity
-    }
-}
-
-extension VolumeIdentity {
-    /// nil where that cannot be asked now: whoever asks goes on with what was known before.
-    static func known(at path: FilePath) -> VolumeIdentity? {
-        // As said above.
-        try? VolumeFinder().identity(of: path)
-    }
-}
-extension FileSystemKind {
-    /// nil where that cannot be asked: nothing is then said of it.
-    static func known(of path: FilePath) -> FileSystemKind? {
-        // As said above.
-        try? of(path)
-    }
-}
-
 /// What a folder of a pattern was on when it was taken up. Something may be mounted there, or unmounted, at any time.
 struct VolumePlace: Sendable {
     let place: FolderPlace

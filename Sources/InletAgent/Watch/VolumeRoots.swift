@@ -64,8 +64,7 @@ final class VolumeRoots: Sendable {
                     let trouble = "\(error)"
                     if trouble != lastTrouble { shared.log.emit(.watchLost(root: settings.path, reason: trouble)) }
                     lastTrouble = trouble
-                    // Ends early only when it is woken, or for want of memory: then it is tried at once.
-                    _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
+                    waker.rest(until: .now.advanced(by: Self.retryPause))
                 }
             }
             for runner in runners { runner.mailbox.stop() }

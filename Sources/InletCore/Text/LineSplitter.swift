@@ -28,3 +28,10 @@ package struct LineSplitter: Sendable {
         return rest.isEmpty ? nil : rest
     }
 }
+
+extension Array {
+    /// The elements in their order, `size` together; the last group may be smaller.
+    package func groups(of size: Int) -> [[Element]] {
+        stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
+    }
+}

@@ -18,12 +18,7 @@ package final class ProcessHostServer: Sendable {
     private let sending = Mutex(())
     private let state = Mutex(State())
 
-    /// What a program may find in its environment: not what would have the dynamic linker load something else.
     /// The agent says where the folder of a run is; hooks have the home that this process has.
-    private static let variables: Set = [
-        "LANG", "VIPS_BLOCK_UNTRUSTED", "INLET_EVENT", "INLET_STATE", "INLET_ROUTE", "INLET_KEY", "INLET_URL",
-        "INLET_DESTINATION", "INLET_VOLUME", "INLET_PATH",
-    ]
     private static let places: Set = ["HOME", "TMPDIR"]
 
     private init(_ number: CInt) { self.number = number }
@@ -98,7 +93,7 @@ package final class ProcessHostServer: Sendable {
         if !hasPlaces, let home = ProcessSetup.homeDirectory { own.append((name: "HOME", value: home.bytes)) }
         return own
             + given.filter { name, _ in
-                variables.contains(name) || hasPlaces && places.contains(name)
+                ChildVariable(rawValue: name) != nil || hasPlaces && places.contains(name)
             }
     }
 
@@ -157,4 +152,19 @@ private struct RunFolders: Sendable {
         let name = named.components.dropFirst(place.components.count)
         return (rest.pushing(FilePath(root: nil, name)), base)
     }
+}
+
+/// What the agent may put into the environment of a program, beside where programs, its home and its folder are: nothing that would
+/// have the dynamic linker load something else.
+package enum ChildVariable: String {
+    case language = "LANG"
+    case blockUntrusted = "VIPS_BLOCK_UNTRUSTED"
+    case event = "INLET_EVENT"
+    case state = "INLET_STATE"
+    case route = "INLET_ROUTE"
+    case key = "INLET_KEY"
+    case url = "INLET_URL"
+    case destination = "INLET_DESTINATION"
+    case volume = "INLET_VOLUME"
+    case path = "INLET_PATH"
 }

@@ -26,6 +26,12 @@ package struct FileSystemKind: Sendable, Hashable {
         FileSystemKind(magic: try FreeSpace.statistics(path).f_type)
     }
 
+    /// The same; nil where that cannot be asked.
+    package static func known(of path: FilePath) -> FileSystemKind? {
+        // Nothing is then said of it: whoever needs its files is told what is wrong.
+        try? of(path)
+    }
+
     /// nil where the kernel does not say.
     init?(of descriptor: CInt) {
         var statistics = statfs()
@@ -40,7 +46,7 @@ package struct FileSystemKind: Sendable, Hashable {
             self.init(name: name)
             isPseudo = true
         } else {
-            self = Self.known[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
+            self = Self.kinds[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
         }
     }
 
@@ -58,7 +64,7 @@ package struct FileSystemKind: Sendable, Hashable {
     ]
 
     // linux/magic.h, and the sources of the file systems that are not in it.
-    private static let known: [UInt32: FileSystemKind] = [
+    private static let kinds: [UInt32: FileSystemKind] = [
         0xEF53: .init(name: "ext4"), 0x5846_5342: .init(name: "xfs"), 0x9123_683E: .init(name: "btrfs"),
         0xCA45_1A4E: .init(name: "bcachefs"), 0x2FC1_2FC1: .init(name: "zfs"), 0xF2F5_2010: .init(name: "f2fs"),
         0x0102_1994: .init(name: "tmpfs"), 0x8584_58F6: .init(name: "ramfs"), 0x794C_7630: .init(name: "overlay"),

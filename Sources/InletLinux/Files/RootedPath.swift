@@ -134,6 +134,36 @@ package enum FileLook: Sendable, Hashable {
     }
 }
 
+/// Looks of callers who do the same where nothing is there as where nobody can tell: no descriptor is left, a disk or a server does
+/// not answer. None of them takes that alone for the end of a file.
+extension FileLook {
+    /// What a folder is; nil where there is none, or nobody can tell. Blocks.
+    package static func folder(at path: FilePath) -> FileIdentity? {
+        // Such a folder is not the one that was known: its files wait, and who opens it is told why.
+        if case .directory(let identity)? = try? look(at: path) { identity } else { nil }
+    }
+
+    /// What a file is; nil where there is none, or nobody can tell. Blocks.
+    package static func file(at path: RootedPath) -> FileIdentity? {
+        // Whoever opens it later is told why.
+        (try? look(at: path))?.identity
+    }
+
+    /// False only where it is sure that nothing has the name. Blocks.
+    package static func mayBeThere(_ path: RootedPath) -> Bool {
+        // What cannot be looked at may be there.
+        (try? look(at: path)) != .missing
+    }
+}
+
+extension FolderCache {
+    /// As `FileLook.file(at:)`.
+    package mutating func file(at path: FilePath) -> FileIdentity? {
+        // Whoever opens it later is told why.
+        (try? look(path))?.identity
+    }
+}
+
 extension stat {
     var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
     var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }

@@ -96,7 +96,8 @@ package final class SourceFile: Sendable {
             }
         }
         if let failure { throw failure }
-        return bytes
+        // Whoever keeps a short content keeps no room for all of `length` with it.
+        return bytes.count < length ? bytes.withUnsafeBytes { Array($0) } : bytes
     }
 
     /// What the opened file is now, under whatever name it has.

@@ -199,3 +199,11 @@ extension VolumeFinder {
         (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }
 }
+
+extension VolumeIdentity {
+    /// The file system of `path`; nil where that cannot be asked now. Blocks.
+    package static func known(at path: FilePath) -> VolumeIdentity? {
+        // Whoever asks goes on with what was known before.
+        try? VolumeFinder().identity(of: path)
+    }
+}

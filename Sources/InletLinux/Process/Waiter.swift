@@ -2,8 +2,10 @@ internal import Synchronization
 
 /// One wait of one task: it ends when it is resumed, or when the task is cancelled, whichever comes first.
 ///
-/// Whoever has tasks wait keeps their waiters in a `Mutex` with what they wait for, and resumes them while holding it: a place in
-/// a line is then given to somebody who takes it, or to the next. No cancellation takes that lock.
+/// Whoever has tasks wait keeps their waiters in a `Mutex` with what they wait for. While it holds that, it decides with `take`
+/// who goes on: a place in a line is then given to somebody who takes it, or to the next. Once it has let go, it calls what `take`
+/// returned: an executor that gets no thread runs the task at once on the thread of who resumes it, and the task may want the
+/// same lock.
 package final class Waiter<Value: Sendable>: Sendable {
     private enum State {
         case expected
@@ -27,31 +29,38 @@ package final class Waiter<Value: Sendable>: Sendable {
                 if case .ended(let value) = before { continuation.resume(returning: value) }
             }
         } onCancel: {
-            _ = end(nil)
+            end(nil)?()
         }
     }
 
+    /// Ends the wait and lets the task go on: not to be called while a lock is held that the task may want.
+    ///
     /// - Parameter value: made only where it is taken.
     /// - Returns: false where the wait has ended already.
     @discardableResult
-    package func resume(with value: @autoclosure () -> Value) -> Bool { end(value()) }
-
-    private func end(_ value: @autoclosure () -> Value?) -> Bool {
-        var told: Value?
-        let before = state.withLock { state in
-            let before = state
-            if case .ended = before { return before }
-            told = value()
-            state = .ended(told)
-            return before
-        }
-        switch before {
-        case .expected: return true
-        // Not under the lock, which a cancellation takes while it holds the task's own.
-        case .waiting(let continuation): continuation.resume(returning: told)
-        case .ended: return false
-        }
+    package func resume(with value: @autoclosure () -> Value) -> Bool {
+        guard let goOn = end(value()) else { return false }
+        goOn()
         return true
+    }
+
+    /// Ends the wait with `value`; the task stays where it is until what is returned is called, which has to be done once no lock
+    /// is held.
+    ///
+    /// - Parameter value: made only where it is taken.
+    /// - Returns: nil where the wait has ended already.
+    package func take(_ value: @autoclosure () -> Value) -> (@Sendable () -> Void)? { end(value()) }
+
+    /// Resumes nothing itself: a cancellation takes the lock here while it holds the task's own.
+    private func end(_ value: @autoclosure () -> Value?) -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            let before = state
+            if case .ended = before { return nil }
+            let told = value()
+            state = .ended(told)
+            guard case .waiting(let continuation) = before else { return {} }
+            return { continuation.resume(returning: told) }
+        }
     }
 }
 
@@ -109,11 +118,13 @@ package final class KeyedMutex: Sendable {
     }
 
     private func leave(_ name: String) {
-        lines.withLock { lines in
+        let goOn: (@Sendable () -> Void)? = lines.withLock { lines in
             while lines[name]?.isEmpty == false {
-                if lines[name]?.removeFirst().resume(with: ()) == true { return }
+                if let goOn = lines[name]?.removeFirst().take(()) { return goOn }
             }
             lines[name] = nil
+            return nil
         }
+        goOn?()
     }
 }

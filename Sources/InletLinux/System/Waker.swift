@@ -31,6 +31,11 @@ package final class Waker: Sendable {
         if isWoken { drain() }
         return isWoken
     }
+
+    /// The same for loops that look again afterwards. Where the machine has no memory for a wait, it is a short pause.
+    package func rest(until deadline: ContinuousClock.Instant?) {
+        do throws(SystemError) { _ = try wait(until: deadline) } catch { poll(nil, 0, 100) }
+    }
 }
 
 /// Something that a wait may end for, besides its own reasons. Not the owner: valid as long as what it was taken from.

@@ -31,16 +31,20 @@ final class UploadLane: Sendable {
             return pace.begin(at: now)
         }
 
-        /// Lets those begin that may now.
-        mutating func end(_ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration) {
+        /// - Returns: what lets those begin that may now, to be called once the lock is given back.
+        mutating func end(
+            _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
+        ) -> [@Sendable () -> Void] {
             pace.end(body, bytes: bytes, wanted: wanted, at: now)
             running -= 1
             let left = shares[delivery, default: 1] - 1
             shares[delivery] = left > 0 ? left : nil
+            var begun: [@Sendable () -> Void] = []
             while running < pace.limit, let index = next {
                 let (delivery, waiter) = waiting.remove(at: index)
-                waiter.resume(with: begin(delivery, at: now))
+                if let goOn = waiter.take(begin(delivery, at: now)) { begun.append(goOn) }
             }
+            return begun
         }
 
         /// Of equal ones `min` takes the first.
@@ -108,6 +112,7 @@ final class UploadLane: Sendable {
     }
 
     private func leave(_ body: UploadPace.Body, _ delivery: Int64, _ bytes: Int64?) {
-        state.withLock { $0.end(body, of: delivery, bytes, at: now) }
+        let begun = state.withLock { $0.end(body, of: delivery, bytes, at: now) }
+        for goOn in begun { goOn() }
     }
 }
