@@ -125,7 +125,8 @@ static const char *complete(char *body, bool is_xml, const char *id, const char 
 /* An upload that is not open is not found; any other fault is the request's, which would fail again. */
 static void refuse(struct connection *c, const char *code, bool is_xml) {
     char body[128];
-    snprintf(body, sizeof body, is_xml ? "<Error><Code>%s</Code><Message>refused</Message></Error>" : "{\"error\": \"%s\"}", code);
+    const char *const form = is_xml ? "<Error><Code>%s</Code><Message>refused</Message></Error>" : "{\"error\": \"%s\"}";
+    snprintf(body, sizeof body, form, code);
     reply(c, strcmp(code, "NoSuchUpload") ? 400 : 404, is_xml ? XML : JSON, body);
 }
 
