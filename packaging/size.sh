@@ -12,7 +12,7 @@ declare -A counts=(
     [files]="find \$1 -name '*.swift' | wc -l"
     [types]="find \$1 -name '*.swift' -exec cat {} + | grep -cE '^ *((package|private|fileprivate|final|indirect) )*(struct|enum|class|actor|protocol) [A-Z]'"
     [X+Y]="find \$1 -name '*+*.swift' | wc -l"
-    [try?]="find \$1 -name '*.swift' -exec cat {} + | grep -c 'try?'"
+    [try?]="find \$1 -name '*.swift' -exec cat {} + | grep -cE 'try[?]|await bestEffort[(]'"
     [closures]="find \$1 -name '*.swift' -exec cat {} + | grep -cE '^ *((package|private|fileprivate|static) )*(let|var) [a-zA-Z]+: (@escaping )?\(?(@Sendable )?\([^)]*\) (async )?(throws(\([A-Za-z]+\))? )?->'"
 )
 readonly ORDER=(lines files types X+Y try? closures)

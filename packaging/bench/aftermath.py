@@ -111,8 +111,7 @@ def left_open(folder: Path, report: dict[str, Any], other: Sink) -> Iterator[tup
         held = folder / "sandbox" / "gighive" / "tus" / upload
         if held.exists() and held.stat().st_size:
             yield f"stage: {held.stat().st_size} bytes", upload
-    if count := other.stats()["begun_uploads"]:
-        yield "other", f"{count} uploads"
+    yield from (("other", f"{upload} of {key}") for upload, key in other.stats()["begun_uploads"])
 
 
 def read_receipt(path: Path) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import agent
-from report import Failed, conclude
+from report import MISSED, Failed, conclude
 
 
 def some_of(allowed: list[str]) -> Callable[[str], list[str]]:
@@ -47,15 +47,18 @@ def main() -> int:
     given = parse(scenario, words)
     if "seed" in given:
         print(f"seed {given.seed}", flush=True)
+    # What a run with a seed leaves is kept, however it ends, to be looked at: only a good one takes that back.
+    keeps = "seed" in given and "INLET_KEEP" not in os.environ
+    if keeps:
+        os.environ["INLET_KEEP"] = "1"
     with agent.workspace() as folder:
         try:
             code = conclude(*scenario.run(folder, given), given.report)
         except Failed as failure:
             print(failure, file=sys.stderr)
-            code = 1
-        # What a run with a seed leaves is looked at when something is wrong with it.
-        if code == 1 and "seed" in given:
-            os.environ["INLET_KEEP"] = "1"
+            code = MISSED
+        if keeps and code != MISSED:
+            del os.environ["INLET_KEEP"]
     return code
 
 

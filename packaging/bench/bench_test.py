@@ -45,7 +45,8 @@ def outcome() -> None:
     failed = Row("d", "", "x", False, is_failure=True)
     for rows, is_report, code in (
             ([good], False, 0), ([good, bad], False, 1), ([good, open_], False, 3), ([open_, bad], False, 1),
-            ([good, bad, open_], True, 0), ([good, failed], True, 1), ([], False, 0)):
+            ([good, bad, open_], True, 0), ([good, failed], True, 1), ([report.none("lost", 1)], True, 1),
+            ([report.none("lost", 0), bad], True, 0), ([], False, 0)):
         expect(f"exit code of {rows}", report.exit_code(rows, is_report), code)
     with contextlib.redirect_stdout(io.StringIO()) as said:
         report.conclude("targets", [good, bad, open_])
@@ -131,8 +132,9 @@ def books() -> None:
     for asked, rows, files, count in (
             ({"/r/a"}, [row], {"/s/1.json": row}, 0), ({"/r/a"}, [row], {}, 1), ({"/r/a"}, [row], {"/s/1.json": None}, 1),
             ({"/r/a"}, [row], {"/s/1.json": good}, 1), ({"/r/a"}, [row], {"/s/1.json": row, "/s/2.json": row}, 1),
+            ({"/r/a", "/r/b"}, [row, row | {"path": "/r/b"}], {"/s/1.json": row}, 1),
             ({"/r/a"}, [good], {}, 1), (set(), [row], {"/s/1.json": row}, 2)):
-        expect(f"receipt files {files}", kinds(judge.receipt_files, asked, rows, files).get("receipts", 0), count)
+        expect(f"receipt files of {rows} in {files}", kinds(judge.receipt_files, asked, rows, files).get("receipts", 0), count)
     status = {"seen": 3, "ignored": 1, "pending": 0, "files": {"delivered": 2, "failed": 0, "pending": 0}}
     failed = status | {"files": {"delivered": 1, "failed": 1, "pending": 0}}
     for said, files, count in ((status, 2, 0), (status | {"seen": 4}, 2, 1), (status, 3, 1), (failed, 1, 1)):

@@ -114,11 +114,17 @@ def receipts(found: Findings, root: Path, names: Iterable[str], rows: list[dict[
 def receipt_files(found: Findings, asked: set[str], rows: list[dict[str, Any]], files: dict[str, Any]) -> None:
     """One file for each receipt whose route asks for it, which says what the journal says. `asked`: paths of sources;
     `files`: {path: what it says, None for one that is not whole}."""
-    by_key(found, "files of receipts", {row.get("receipt_file"): row for row in rows if row["path"] in asked}, files.items(),
-           "receipts")
+    left = dict(files)
     for row in rows:
-        if row.get("receipt_file") and row["path"] not in asked:
-            found.note("receipts", row["path"], f"a file that nobody asked for: {row['receipt_file']}")
+        name = row.get("receipt_file")
+        if row["path"] not in asked:
+            if name:
+                found.note("receipts", row["path"], f"a file that nobody asked for: {name}")
+        # Taken out, so that two receipts cannot name one file.
+        elif left.pop(name, None) != row:
+            found.note("receipts", row["path"], f"its file {name} is not there once, or says otherwise")
+    for name in left:
+        found.note("receipts", name, "a file of no receipt, or a second one")
 
 
 def balance_problem(status: dict[str, Any]) -> str:

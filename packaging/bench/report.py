@@ -53,8 +53,8 @@ def bounded(what: str, value: float | list[float] | None, bound: float | None, u
 
 
 def none(what: str, count: int) -> Row:
-    """What must not be."""
-    return Row(what, str(count), "0", count == 0)
+    """What must not be: a failure, no missed target."""
+    return Row(what, str(count), "0", count == 0, is_failure=True)
 
 
 def percentile(values: Iterable[float], share: float) -> float:

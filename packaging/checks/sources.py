@@ -73,7 +73,7 @@ KIND_COMMAND = re.compile(r"^ *\w+\.self,$")
 FORBIDDEN = re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{|\bTask\.detached\b|\btry!"
                        r"|\bfatalError\s*\(|\bThread\.sleep\b|\busleep\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
-SWALLOWED = re.compile(r"\btry\?")
+SWALLOWED = re.compile(r"\btry\?|(?<!func )\bbestEffort\(")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
@@ -172,10 +172,10 @@ def is_explained(lines, number):
 
 
 def passed_over():
-    """(file, line, what) of each `try?`, and of each `catch` for all errors that neither throws nor speaks of the error."""
+    """(file, line, what) of each `try?` and best effort, and of each `catch` for all errors that neither throws nor speaks of the error."""
     for name in SOURCES:
         for match in SWALLOWED.finditer(CODE[name]):
-            yield name, line_of(CODE[name], match.start()), "try?"
+            yield name, line_of(CODE[name], match.start()), match[0].rstrip("(")
         for match in CATCH_ALL.finditer(CODE[name]):
             end = closing(CODE[name], match.end() - 1, "{", "}")
             # Not in the blanked text: what is said of an error stands in a string.
@@ -247,6 +247,15 @@ def debug_only():
         yield f"{missing} is read nowhere: has it another name now?"
 
 
+def one_version():
+    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
+    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
+    package = re.match(r"inlet \((?:\d+:)?([^)]+?)(?:-[^-)]*)?\)", TEXT.get(Path("packaging/deb/changelog"), ""))
+    if not program or not package or program[1] != package[1]:
+        yield (f"Sources/inlet/Inlet.swift: version {program and program[1]}; "
+               f"packaging/deb/changelog begins with {package and package[1]}")
+
+
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
     if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
@@ -270,6 +279,7 @@ CHECKS = [
     ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
     ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
+    ("the package has the program's version", one_version),
     ("what tests arm is in debug builds only", debug_only),
 ]
 

@@ -80,10 +80,60 @@ static void json_field(const char *json, const char *name, char *value, size_t r
     value[used] = 0;
 }
 
-/* With quotes. Of what is not hashed it is no MD5, and does not look like one. */
+/* The text of an element without children; "" when it is not there. */
+static void xml_field(const char *xml, const char *name, char *value, size_t room) {
+    char tag[64];
+    snprintf(tag, sizeof tag, "<%s>", name);
+    const char *at = strstr(xml, tag);
+    const char *from = at ? at + strlen(tag) : "";
+    snprintf(value, room, "%.*s", (int)strcspn(from, "<"), from);
+}
+
+static void remove_quotes(char *etag) {
+    const char *const ways[] = {"&quot;", "&#34;", "\""};
+    for (size_t way = 0; way < 3; way++) {
+        size_t length = strlen(ways[way]);
+        for (char *at; (at = strstr(etag, ways[way]));) memmove(at, at + length, strlen(at + length) + 1);
+    }
+}
+
+/* Ends an upload with the parts that the body names, one `<Part>` each or one object each of the array `parts`; cuts the body
+ * up. - Returns: what is wrong, as store_complete does. */
+static const char *complete(char *body, bool is_xml, const char *id, const char *key, struct object *object) {
+    const char *open = is_xml ? "<Part>" : "{", *close = is_xml ? "</Part>" : "}";
+    char *at = !body || is_xml ? body : strstr(body, "\"parts\""), *end = at && !is_xml ? strchr(at, ']') : NULL;
+    /* One more than may be, so that too many are seen. */
+    struct claim *claims = calloc(MOST_PARTS + 1, sizeof *claims);
+    int count = 0;
+    if (!claims) abort();
+    if (end) *end = 0;
+    while (at && count <= MOST_PARTS && (at = strstr(at, open)) && (end = strstr(at, close))) {
+        char number[16];
+        struct claim *claim = &claims[count++];
+        *end = 0;
+        (is_xml ? xml_field : json_field)(at, is_xml ? "PartNumber" : "part_number", number, sizeof number);
+        (is_xml ? xml_field : json_field)(at, is_xml ? "ETag" : "etag", claim->etag, sizeof claim->etag);
+        claim->number = atoi(number);
+        remove_quotes(claim->etag);
+        at = end + 1;
+    }
+    const char *wrong = store_complete(id, key, claims, count, object);
+    free(claims);
+    return wrong;
+}
+
+/* An upload that is not open is not found; any other fault is the request's, which would fail again. */
+static void refuse(struct connection *c, const char *code, bool is_xml) {
+    char body[128];
+    const char *const form = is_xml ? "<Error><Code>%s</Code><Message>refused</Message></Error>" : "{\"error\": \"%s\"}";
+    snprintf(body, sizeof body, form, code);
+    reply(c, strcmp(code, "NoSuchUpload") ? 400 : 404, is_xml ? XML : JSON, body);
+}
+
+/* With quotes. */
 static void write_etag(char *into, size_t room, const struct object *object) {
-    char hex[2 * MD5_BYTES + 1] = "discarded", tail[16] = "";
-    for (int at = 0; settings.has_md5 && at < MD5_BYTES; at++) snprintf(hex + 2 * at, 3, "%02x", object->md5[at]);
+    char hex[ETAG_ROOM], tail[16] = "";
+    write_hex(hex, object->md5);
     if (object->parts) snprintf(tail, sizeof tail, "-%d", object->parts);
     snprintf(into, room, "\"%s%s\"", hex, tail);
 }
@@ -103,13 +153,14 @@ static void tell(struct connection *c, const struct request *r) {
         if (field(r, "key", key, sizeof key)) store_get(key, &object);
         text_append(&body, "{\"ns\": %lld}", (long long)object.first_ns);
     } else {
-        int64_t objects, bytes, uploads, begun;
+        int64_t objects, bytes, uploads;
         struct counts counts = counts_now();
-        store_totals(&objects, &bytes, &uploads, true);
-        store_totals(&objects, &bytes, &begun, false);
+        store_totals(&objects, &bytes, &uploads);
         text_append(&body, "{\"objects\": %lld, \"object_bytes\": %lld, \"open_uploads\": %lld, ", (long long)objects,
                     (long long)bytes, (long long)uploads);
-        text_append(&body, "\"begun_uploads\": %lld, \"part_bytes\": %lld, ", (long long)begun, (long long)counts.part_bytes);
+        text_append(&body, "\"begun_uploads\": [");
+        store_list_begun(&body);
+        text_append(&body, "], \"part_bytes\": %lld, ", (long long)counts.part_bytes);
         text_append(&body, "\"bytes\": %lld, \"puts\": %lld, \"connections\": %lld, ", (long long)counts.bytes,
                     (long long)counts.puts, (long long)counts.connections);
         text_append(&body, "\"sending\": %lld, \"cut\": %lld, ", (long long)sending, (long long)counts.cut);
@@ -131,8 +182,8 @@ static void put(struct connection *c, const struct request *r) {
     if (is_part) {
         struct part part = {.size = object.size};
         memcpy(part.md5, object.md5, MD5_BYTES);
-        if (!store_part(id, atoi(number), &part))
-            return reply(c, 404, XML, "<Error><Code>NoSuchUpload</Code><Message>not open</Message></Error>");
+        const char *wrong = store_part(id, atoi(number), &part);
+        if (wrong) return refuse(c, wrong, true);
         add(&counted.part_bytes, part.size);
     } else {
         store_put(r->key, &object);
@@ -150,18 +201,19 @@ static void put(struct connection *c, const struct request *r) {
 
 /* POST of S3: begins or ends an upload. */
 static void post(struct connection *c, const struct request *r) {
-    char id[64], etag[64], key[NAME_ROOM], body[3 * NAME_ROOM];
+    char id[64] = "", etag[64], body[3 * NAME_ROOM];
     struct object object;
     if (field(r, "uploads", id, sizeof id)) {
-        store_begin(r->key, id);
+        store_begin(r->key, 0, id);
         snprintf(body, sizeof body, "<InitiateMultipartUploadResult><Bucket>bench</Bucket><Key>%s</Key>"
                  "<UploadId>%s</UploadId></InitiateMultipartUploadResult>", r->key, id);
-    } else if (field(r, "uploadId", id, sizeof id) && store_complete(id, &object, key)) {
+    } else {
+        field(r, "uploadId", id, sizeof id);
+        const char *wrong = complete(c->kept, true, id, r->key, &object);
+        if (wrong) return refuse(c, wrong, true);
         write_etag(etag, sizeof etag, &object);
         snprintf(body, sizeof body, "<CompleteMultipartUploadResult><Location>%s%s</Location><Bucket>bench</Bucket>"
-                 "<Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>", settings.origin, key, key, etag);
-    } else {
-        return reply(c, 404, XML, "<Error><Code>NoSuchUpload</Code><Message>not open</Message></Error>");
+                 "<Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>", settings.origin, r->key, r->key, etag);
     }
     reply(c, 200, XML, body);
 }
@@ -171,14 +223,16 @@ static void spiral(struct connection *c, const struct request *r) {
     char name[NAME_ROOM], key[NAME_ROOM + 16], id[64], count[16];
     struct text body = {0};
     struct object object;
-    const char *call = r->target + strlen("/v1/");
+    const char *call = r->target + strlen("/v1/"), *wrong = NULL;
+    header_value(c->head, "x-api-key", name, sizeof name);
+    if (strcmp(name, "bench")) return reply(c, 401, JSON, "{\"error\": \"unknown API key\"}");
     json_field(c->kept, "key", name, sizeof name);
     json_field(c->kept, "upload_id", id, sizeof id);
     if (!strncmp(call, "objects/url/", 12)) snprintf(name, sizeof name, "%s", r->key + strlen("/v1/objects/url/"));
     snprintf(key, sizeof key, "/object/%s", name);
     if (!strcmp(call, "multipart/create")) {
         json_field(c->kept, "parts", count, sizeof count);
-        store_begin(key, id);
+        store_begin(key, atoi(count), id);
         text_append(&body, "{\"upload_id\": \"%s\", \"part_urls\": [", id);
         for (int part = 1; part <= atoi(count); part++)
             text_append(&body, "%s{\"part_number\": %d, \"url\": \"%s%s?partNumber=%d&uploadId=%s\"}", part > 1 ? ", " : "",
@@ -187,7 +241,9 @@ static void spiral(struct connection *c, const struct request *r) {
     } else if (!strcmp(call, "multipart/abort")) {
         store_abort(id);
         text_append(&body, "{}");
-    } else if (!strcmp(call, "presign/upload") || (!strcmp(call, "multipart/complete") && store_complete(id, &object, key))
+    } else if (!strcmp(call, "multipart/complete") && (wrong = complete(c->kept, false, id, key, &object))) {
+        return refuse(c, wrong, false);
+    } else if (!strcmp(call, "presign/upload") || !strcmp(call, "multipart/complete")
                || (!strncmp(call, "objects/url/", 12) && store_get(key, &object))) {
         text_append(&body, "{\"url\": \"%s%s\", \"key\": \"%s\"}", settings.origin, key, key + strlen("/object/"));
     } else {

@@ -3,9 +3,9 @@
  *     cc -O2 -o s3_sink *.c -lssl -lcrypto -lpthread
  *     ./s3_sink [--port N] [--delay MS] [--etag size|md5] [--threads N] [--cert FILE --key FILE]   prints "listening PORT"
  *
- * PUT, POST ?uploads, POST ?uploadId, DELETE, HEAD and ranged GET as S3 has them; POST /v1/… as the Spiral Storage API.
- * GET /_/stats tells what came since POST /_/reset, GET /_/objects lists it, GET /_/first?key=KEY tells when the first byte of a
- * PUT came (CLOCK_MONOTONIC ns; 0: it has not come whole).
+ * PUT, POST ?uploads, POST ?uploadId, DELETE, HEAD and ranged GET as S3 has them; POST /v1/… as the Spiral Storage API, whose
+ * key is `bench`. GET /_/stats tells what came since POST /_/reset, GET /_/objects lists it, GET /_/first?key=KEY tells when the
+ * first byte of a PUT came (CLOCK_MONOTONIC ns; 0: it has not come whole).
  *
  * --etag md5   ETags are the bodies' MD5. Without it they are not hashed, and over plain TCP never leave the kernel.
  * --delay      holds back every answer, as a far-away store does.

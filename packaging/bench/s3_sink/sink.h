@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 enum { HEAD_ROOM = 16 << 10, KEPT_ROOM = 1 << 20, PIECE = 1 << 20, MD5_BYTES = 16, NAME_ROOM = 2048 };
+enum { ETAG_ROOM = 2 * MD5_BYTES + 1, MOST_PARTS = 10000 };
 
 /* Text that grows; `bytes` is freed by whoever owns it. */
 struct text {
@@ -84,16 +85,24 @@ struct object {
 };
 void store_put(const char *key, const struct object *object);
 bool store_get(const char *key, struct object *object);
-/* Writes an id that fits in 32 bytes. */
-void store_begin(const char *key, char *id);
-bool store_part(const char *id, int number, const struct part *part);
-/* Makes an object of the parts. False when there is no such upload. */
-bool store_complete(const char *id, struct object *object, char *key);
+/* Writes an id that fits in 32 bytes. `count`: how many parts are announced; 0: any number. */
+void store_begin(const char *key, int count, char *id);
+/* What a client says of a part when it ends the upload. */
+struct claim {
+    int number;
+    char etag[64]; /* without quotes */
+};
+/* These two return the S3 code of what is wrong, or NULL. The second makes an object of the parts that are claimed. */
+const char *store_part(const char *id, int number, const struct part *part);
+const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object);
 void store_abort(const char *id);
 void store_reset(void);
 /* One line an object: SIZE MD5 KEY. MD5 is the ETag's, `-` where bodies are not hashed. */
 void store_list(struct text *into);
-/* `open_uploads`: all of them, or those that have parts. */
-void store_totals(int64_t *objects, int64_t *bytes, int64_t *open_uploads, bool is_all);
+void store_totals(int64_t *objects, int64_t *bytes, int64_t *open_uploads);
+/* Of the open uploads that have parts, as members of a JSON array: ["ID", "KEY"]. */
+void store_list_begun(struct text *into);
+/* Without quotes. Of what is not hashed it is no MD5, and does not look like one. */
+void write_hex(char hex[ETAG_ROOM], const unsigned char *md5);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "sink.h"
 
-enum { BUCKETS = 1 << 16, MOST_PARTS = 10000, LEAST_PART = 5 << 20 };
+enum { BUCKETS = 1 << 16, LEAST_PART = 5 << 20 };
 
 struct entry {
     struct entry *next;
@@ -18,6 +18,7 @@ struct entry {
 struct upload {
     struct upload *next;
     char id[32];
+    int count; /* as announced; 0: not */
     int room;
     struct part *parts; /* index 0 is part 1 */
     char key[];
@@ -86,10 +87,11 @@ bool store_get(const char *key, struct object *object) {
     return entry != NULL;
 }
 
-void store_begin(const char *key, char *id) {
+void store_begin(const char *key, int count, char *id) {
     struct upload *upload = calloc(1, sizeof *upload + strlen(key) + 1);
     if (!upload) abort();
     strcpy(upload->key, key);
+    upload->count = count;
     pthread_mutex_lock(&lock);
     snprintf(upload->id, sizeof upload->id, "upload-%lld", (long long)++next_id);
     strcpy(id, upload->id);
@@ -112,53 +114,65 @@ static void drop(struct upload **link) {
     free(upload);
 }
 
-bool store_part(const char *id, int number, const struct part *part) {
-    if (number < 1 || number > MOST_PARTS) return false;
+const char *store_part(const char *id, int number, const struct part *part) {
     pthread_mutex_lock(&lock);
     struct upload *upload = *find(id);
-    if (upload && number > upload->room) {
+    int most = upload && upload->count ? upload->count : MOST_PARTS;
+    const char *wrong = !upload ? "NoSuchUpload" : number < 1 || number > most ? "InvalidPart" : NULL;
+    if (!wrong && number > upload->room) {
         int room = number * 2;
         upload->parts = realloc(upload->parts, (size_t)room * sizeof *upload->parts);
         if (!upload->parts) abort();
         for (int at = upload->room; at < room; at++) upload->parts[at].size = -1;
         upload->room = room;
     }
-    if (upload) upload->parts[number - 1] = *part;
+    if (!wrong) upload->parts[number - 1] = *part;
     pthread_mutex_unlock(&lock);
-    return upload != NULL;
+    return wrong;
 }
 
-/* Of the parts in their order. False against R2's rules: parts 1..N, all but the last of one size and of at least 5 MiB. */
-static bool compose(const struct upload *upload, struct object *object) {
+void write_hex(char hex[ETAG_ROOM], const unsigned char *md5) {
+    strcpy(hex, "discarded");
+    for (int at = 0; settings.has_md5 && at < MD5_BYTES; at++) snprintf(hex + 2 * at, 3, "%02x", md5[at]);
+}
+
+/* By R2's rules: parts 1..N in this order, all but the last of one size and of at least 5 MiB. */
+static const char *wrong_part(const struct upload *upload, const struct claim *claims, int at) {
+    const struct part *parts = upload->parts;
+    char hex[ETAG_ROOM];
+    if (claims[at].number != at + 1) return "InvalidPartOrder";
+    if (at >= upload->room || parts[at].size < 0) return "InvalidPart";
+    write_hex(hex, parts[at].md5);
+    if (strcmp(claims[at].etag, hex)) return "InvalidPart";
+    bool is_small = at > 0 && (parts[0].size < LEAST_PART || parts[at - 1].size != parts[0].size);
+    return is_small ? "EntityTooSmall" : NULL;
+}
+
+static const char *compose(const struct upload *upload, const struct claim *claims, int count, struct object *object) {
     EVP_MD_CTX *sum = EVP_MD_CTX_new();
     EVP_DigestInit_ex(sum, EVP_md5(), NULL);
-    *object = (struct object){0};
-    bool is_right = true;
-    for (int at = 0; at < upload->room; at++) {
-        int64_t size = upload->parts[at].size;
-        if (size < 0) continue;
-        is_right = is_right && object->parts == at && (at == 0 || upload->parts[at - 1].size == upload->parts[0].size);
-        is_right = is_right && (at == 0 || upload->parts[0].size >= LEAST_PART);
-        object->size += size;
-        object->parts++;
+    *object = (struct object){.parts = count};
+    const char *wrong = count == 0 || (upload->count && count != upload->count) ? "InvalidPart" : NULL;
+    for (int at = 0; !wrong && at < count; at++) {
+        if ((wrong = wrong_part(upload, claims, at))) break;
+        object->size += upload->parts[at].size;
         EVP_DigestUpdate(sum, upload->parts[at].md5, MD5_BYTES);
     }
     EVP_DigestFinal_ex(sum, object->md5, NULL);
     EVP_MD_CTX_free(sum);
-    return is_right && object->parts > 0;
+    return wrong;
 }
 
-bool store_complete(const char *id, struct object *object, char *key) {
+const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object) {
     pthread_mutex_lock(&lock);
     struct upload **link = find(id);
-    bool found = *link && compose(*link, object);
-    if (found) {
-        snprintf(key, NAME_ROOM, "%s", (*link)->key);
+    const char *wrong = !*link || strcmp((*link)->key, key) ? "NoSuchUpload" : compose(*link, claims, count, object);
+    if (!wrong) {
         put_locked(key, object);
         drop(link);
     }
     pthread_mutex_unlock(&lock);
-    return found;
+    return wrong;
 }
 
 void store_abort(const char *id) {
@@ -196,11 +210,24 @@ void store_list(struct text *into) {
     pthread_mutex_unlock(&lock);
 }
 
-void store_totals(int64_t *count, int64_t *bytes, int64_t *open, bool is_all) {
+void store_list_begun(struct text *into) {
+    const char *between = "";
+    pthread_mutex_lock(&lock);
+    for (struct upload *upload = uploads; upload; upload = upload->next) {
+        if (upload->room == 0) continue;
+        text_append(into, "%s[\"%s\", \"", between, upload->id);
+        for (const char *at = upload->key; *at; at++) text_append(into, strchr("\"\\", *at) ? "\\%c" : "%c", *at);
+        text_append(into, "\"]");
+        between = ", ";
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void store_totals(int64_t *count, int64_t *bytes, int64_t *open) {
     pthread_mutex_lock(&lock);
     *count = objects;
     *bytes = object_bytes;
     *open = 0;
-    for (struct upload *upload = uploads; upload; upload = upload->next) *open += is_all || upload->room > 0;
+    for (struct upload *upload = uploads; upload; upload = upload->next) *open += 1;
     pthread_mutex_unlock(&lock);
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent import Agent, configure, spiral
 from process import cpu_seconds, field, peak_mib
-from report import Given, Row, bounded, figure, none, table
+from report import Given, Row, bounded, figure, table
 from servers import Sink
 
 OPTIONS = {"seconds": 30, "--directories": 1000}
@@ -47,5 +47,5 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     return f"idle for {given.seconds} s, {given.directories:,} watched directories", [
         bounded("CPU", 100 * cpu / given.seconds, 0.05, " %", 2), figure("peak RSS", peak, " MiB"),
         bounded("busiest thread's wake-ups per second", max(rates.values()), 1, digits=2),
-        *(none(name, moved[name]) for name in ("read_bytes", "write_bytes")),
+        *(bounded(name, moved[name], 0, " B", 0) for name in ("read_bytes", "write_bytes")),
         *(Row(name, str(moved[name])) for name in ("rchar", "wchar"))]
