@@ -40,12 +40,15 @@ python_scripts() {
         xargs -0 python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]'
 }
 
-# As the modules that they are; the one that is none, theme.js, would do as one.
+# As the modules that they are, which node tells by the name; the one that is none, theme.js, would do as one.
 page_scripts() {
-    local file ended=0
+    local folder file ended=0
+    folder="$(mktemp -d)"
     for file in Sources/InletWeb/page/*.js; do
-        node --input-type=module --check <"$file" || { printf 'in %s\n' "$file" && ended=1; }
+        cp -- "$file" "$folder/$(basename -- "$file" .js).mjs"
+        node --check "$folder/$(basename -- "$file" .js).mjs" || ended=1
     done
+    rm -rf -- "$folder"
     return "$ended"
 }
 
