@@ -23,8 +23,7 @@ import Testing
 
     private func text(_ outcome: ChildProcess.Outcome) -> String { String(decoding: outcome.errors, as: UTF8.self) }
 
-    @Test(arguments: [0, 1, 75, 255] as [Int32])
-    func `a program's exit code comes back`(_ code: Int32) async throws {
+    @Test(arguments: [0, 1, 75, 255] as [Int32]) func `a program's exit code comes back`(_ code: Int32) async throws {
         #expect(try await run("exit $1", String(code)).end == .exited(code))
     }
 

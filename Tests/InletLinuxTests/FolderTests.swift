@@ -44,9 +44,8 @@ struct FolderTests {
     }
 
     /// Such paths cost a debug build dearly: as few of them are made as can be.
-    @Test(arguments: ways) func `a folder deeper than a path can be long is opened, and no link in it leads out`(
-        way: PathResolver
-    ) throws {
+    @Test(arguments: ways)
+    func `a folder deeper than a path can be long is opened, and no link in it leads out`(way: PathResolver) throws {
         let name = String(repeating: "d", count: 250)
         var deepest = open(root.string, O_RDONLY | O_DIRECTORY)
         for _ in 0..<17 {
@@ -69,9 +68,8 @@ struct FolderTests {
         #expect(error.isLinked)
     }
 
-    @Test(arguments: ways, ["sub", "sub/deep"]) func `a symlink at any level is not followed, wherever it leads`(
-        way: PathResolver, level: FilePath
-    ) throws {
+    @Test(arguments: ways, ["sub", "sub/deep"])
+    func `a symlink at any level is not followed, wherever it leads`(way: PathResolver, level: FilePath) throws {
         let path = root.pushing(level)
         let moved = place.path.appending("moved")
         try FileManager.default.moveItem(atPath: path.string, toPath: moved.string)
@@ -101,9 +99,8 @@ struct FolderTests {
         #expect(error.isLinked)
     }
 
-    @Test(arguments: ways) func `an administrator's symlink is followed on the way to a root, nobody else's is`(
-        way: PathResolver
-    ) throws {
+    @Test(arguments: ways)
+    func `an administrator's symlink is followed on the way to a root, nobody else's is`(way: PathResolver) throws {
         let links = try place.makeDirectory("links")
         try link(links.appending("own"), to: "../root")
         try link(links.appending("again"), to: links.appending("own"))

@@ -75,8 +75,7 @@ import Testing
         #expect(table.mount(of: "/elsewhere") == nil)
     }
 
-    @Test(arguments: 0..<200)
-    func `no bytes harm the reader, and no table holds up the search`(_ seed: UInt64) {
+    @Test(arguments: 0..<200) func `no bytes harm the reader, and no table holds up the search`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var bytes = Array(Self.text.utf8)
         for _ in 0..<Int.random(in: 1...40, using: &random) {

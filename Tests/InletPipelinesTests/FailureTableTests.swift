@@ -15,9 +15,8 @@ import Testing
         #expect(Set(FailureTable.rows.map(\.name)).count == FailureTable.rows.count)
     }
 
-    @Test(arguments: FailureTable.rows) func `each answer means one thing at each destination`(
-        _ row: FailureTable.Row
-    ) throws {
+    @Test(arguments: FailureTable.rows)
+    func `each answer means one thing at each destination`(_ row: FailureTable.Row) throws {
         for (kind, cell) in zip(FailureTable.kinds, row.cells) where cell != "-" {
             let error = try Self.error(row, at: kind)
             let ruling =

@@ -11,8 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(8))) struct FolderPipelineTests {
     static let both: [Implementation] = [.folder("read-back"), .folder("size")]
 
-    @Test(arguments: both)
-    func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
+    @Test(arguments: both) func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
             let path = try place.write(content(1000))
             #expect(chmod(path.string, 0o640) == 0)
@@ -37,9 +36,7 @@ import Testing
                 let taken = place.target.pushing("taken.bin")
                 try other.write(to: URL(fileURLWithPath: taken.string))
                 let (path, order) = try place.file(1000, key: "taken.bin")
-                let error = try await place.failure(path, order)
-                #expect(error?.code == .destinationExists)
-                #expect(error?.verdict == .giveUp)
+                expectError(try await place.failure(path, order), .giveUp, code: .destinationExists)
                 #expect(try place.visible() == ["taken.bin": other])
                 #expect(try place.leftovers() == [])
             }
@@ -112,9 +109,7 @@ import Testing
         let missing = directory.path.appending("unmounted")
         try await withPlace(.folder("read-back"), settings: ["path": .string(missing.string)]) { place in
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationUnwritable)
+            expectError(try await place.failure(path, order), .outage(after: nil), code: .destinationUnwritable)
             let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
             #expect(probed?.verdict == .outage(after: nil))
             // What lies on it is still there.
@@ -129,9 +124,7 @@ import Testing
     @Test func `min_free is kept, but for what is there already`() async throws {
         try await withPlace(.folder("size"), settings: ["min_free": .bytes(1 << 60)]) { place in
             let (path, order) = try place.file(1000, key: "a/b.bin")
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationFull)
+            let error = expectError(try await place.failure(path, order), .outage(after: nil), code: .destinationFull)
             #expect(error?.reason.contains("min_free") == true)
             let copy = place.target.pushing("a")
             try FileManager.default.createDirectory(atPath: copy.string, withIntermediateDirectories: true)
@@ -165,9 +158,7 @@ import Testing
             let (path, order) = try place.file(4 << 20)
             let filler = disk.path.appending("filler").string
             let attempt = Notes().attempt { _ in try? content(6 << 20).write(to: URL(fileURLWithPath: filler)) }
-            let error = try await place.failure(path, order, attempt)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationFull)
+            expectError(try await place.failure(path, order, attempt), .outage(after: nil), code: .destinationFull)
             #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path.appending("videos").string) == [])
             try FileManager.default.removeItem(atPath: filler)
             _ = try await place.deliver(path, order).get()
@@ -293,8 +284,7 @@ private enum Attribute {
         #expect(symlink(outside.string, link.string) == 0 && lchown(link.string, 65_534, 65_534) == 0)
         try await withPlace(.folder("read-back"), settings: ["path": .string(folder.string)]) { place in
             let (path, order) = try place.file(1000, key: "sub/a.bin")
-            let error = try await place.failure(path, order)
-            #expect(error?.code == .destinationUnwritable)
+            let error = expectError(try await place.failure(path, order), code: .destinationUnwritable)
             // The whole destination is out of order, or only what goes there.
             #expect((error?.verdict == .outage(after: nil)) == level.isEmpty)
             #expect(error?.reason.contains("a symlink is on the way") == true, "\(error?.reason ?? "")")

@@ -60,8 +60,7 @@ import Testing
         (501, "Not Implemented", "", .form, .giveUp(.badRequest)),
     ]
 
-    @Test(arguments: jsonAnswers)
-    func `the application's answers`(
+    @Test(arguments: jsonAnswers) func `the application's answers`(
         _ status: Int, _ error: String, _ message: String, _ endpoint: GigHiveEndpoint, _ verdict: GigHiveVerdict
     ) {
         #expect(GigHiveVerdict(Self.answer(status, Self.json(error, message)), at: endpoint) == verdict)

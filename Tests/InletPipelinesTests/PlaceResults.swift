@@ -7,6 +7,7 @@ import InletTestSupport
 import InletTransfer
 import Synchronization
 import SystemPackage
+import Testing
 
 /// What counts as delivered where no object of the file's own stays: VOPI keeps pictures, Roboscope a URL.
 extension Place {
@@ -40,6 +41,36 @@ extension Place {
             found[found[key] == nil ? key : "\(key), job \(job.id)"] = Data((video?.sha256.hex ?? "no video").utf8)
         }
         return found
+    }
+}
+
+/// Expects an attempt to have failed like this, and gives the error back for what else it should say.
+@discardableResult
+func expectError(
+    _ error: DeliveryError?, _ verdict: DeliveryError.Verdict? = nil, code: ErrorCode? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) -> DeliveryError? {
+    if let verdict { #expect(error?.verdict == verdict, sourceLocation: sourceLocation) }
+    if let code { #expect(error?.code == code, sourceLocation: sourceLocation) }
+    return error
+}
+
+extension DeliveryOutcome {
+    /// What a delivery that must have ended has proved.
+    @discardableResult
+    func proof(sourceLocation: SourceLocation = #_sourceLocation) throws -> Proof {
+        let proof: Proof? = if case .delivered(let proof) = self { proof } else { nil }
+        return try #require(proof, "\(self)", sourceLocation: sourceLocation)
+    }
+
+    /// Until when a delivery waits that must wait, and what it says.
+    @discardableResult
+    func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> (until: WallTime, saying: String?) {
+        guard case .waiting(let until, let saying) = self else {
+            let none: WallTime? = nil
+            return (try #require(none, "does not wait: \(self)", sourceLocation: sourceLocation), nil)
+        }
+        return (until, saying)
     }
 }
 

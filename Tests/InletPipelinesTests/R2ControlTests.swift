@@ -61,9 +61,7 @@ import Testing
         for dialect in ["seed", "r2", "v1"] {
             try await withPlace(.r2(dialect), faults: Fault(.partURLs(list), at: .create)) { place in
                 let (path, order) = try place.file(Self.whole)
-                let error = try await place.failure(path, order)
-                #expect(error?.code == .badPartList)
-                #expect(error?.verdict == .giveUp)
+                expectError(try await place.failure(path, order), .giveUp, code: .badPartList)
                 #expect(place.count(.part) == 0)
                 #expect(try place.leftovers() == [])
             }
@@ -96,15 +94,12 @@ import Testing
         (.reset(afterBytes: 0), .outage(after: nil), .connectionLost),
     ]
 
-    @Test(arguments: verdicts)
-    func `every answer to create has its verdict`(
+    @Test(arguments: verdicts) func `every answer to create has its verdict`(
         _ action: FaultAction, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
     ) async throws {
         try await withPlace(.r2("v1"), faults: Fault(action, at: .create)) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == verdict)
-            #expect(error?.code == code)
+            expectError(try await place.failure(path, order), verdict, code: code)
             _ = try await place.deliver(path, order).get()
         }
     }
@@ -112,9 +107,7 @@ import Testing
     @Test func `a port where nobody listens is an outage, for the probe too`() async throws {
         try await withPlace(.r2("v1"), settings: ["api": .string("http://127.0.0.1:1")]) { place in
             let (path, order) = try place.file(10)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .connectFailed)
+            expectError(try await place.failure(path, order), .outage(after: nil), code: .connectFailed)
             let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
             #expect(probed?.verdict == .outage(after: nil))
         }
@@ -164,8 +157,7 @@ import Testing
         try await withPlace(.r2("v1"), settings: ["api_key": key]) { place in
             for count in [10, Self.whole] {
                 let (path, order) = try place.file(count)
-                let error = try await place.failure(path, order)
-                #expect(error?.verdict == .credentials)
+                let error = expectError(try await place.failure(path, order), .credentials)
                 #expect("\(String(describing: error))".contains("canary") == false)
             }
             let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
@@ -205,9 +197,9 @@ import Testing
     private static let whole = Place.part + 1
 
     @Test(arguments: [("v1", false), ("r2", true), ("seed", true)])
-    func `an answer that is lost is found out without sending a part again`(
-        _ dialect: String, _ isPublic: Bool
-    ) async throws {
+    func `an answer that is lost is found out without sending a part again`(_ dialect: String, _ isPublic: Bool)
+        async throws
+    {
         try await withPlace(.r2(dialect), faults: Fault(.loseAnswer, at: .complete), isPublic: isPublic) { place in
             let (path, order) = try place.file(Self.whole, key: "a b/100%+ü.bin")
             let proof = try await place.deliver(path, order).get()
@@ -219,9 +211,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func `what was composed counts, although the source is gone since`(
-        _ isComposed: Bool
-    ) async throws {
+    @Test(arguments: [true, false])
+    func `what was composed counts, although the source is gone since`(_ isComposed: Bool) async throws {
         try await withPlace(.r2("v1"), faults: Fault(.loseAnswer, at: .complete)) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
@@ -244,8 +235,7 @@ import Testing
         try await withPlace(.r2("r2"), faults: Fault(.loseAnswer, at: .complete)) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .uploadGone)
+            expectError(try await place.failure(path, order, notes.attempt()), code: .uploadGone)
             #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(try place.visible() == [order.key: content(Self.whole)])
@@ -256,9 +246,7 @@ import Testing
         try await withPlace(.r2("v1"), faults: Fault(.status(404), at: .complete)) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .uploadGone)
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .uploadGone)
             #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
             _ = try await place.deliver(path, order, notes.attempt()).get()
         }
@@ -294,8 +282,7 @@ import Testing
         try await withPlace(.r2("v1"), faults: Fault(action, at: .complete, times: 3)) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil))
             #expect(notes.provedParts == 2)
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.part) == 2)
@@ -310,9 +297,7 @@ import Testing
         }
         try await withPlace(.r2("v1"), faults: Fault(.status(400), at: .complete, times: 2)) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.code == .badRequest)
-            #expect(error?.verdict == .giveUp)
+            expectError(try await place.failure(path, order), .giveUp, code: .badRequest)
         }
     }
 

@@ -42,8 +42,7 @@ import Testing
             place.sandbox?.faults.add(Fault(.status(403), at: .part, part: 4, times: nil))
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .unauthorized)
+            expectError(try await place.failure(path, order, notes.attempt()), code: .unauthorized)
             let proved = notes.provedParts
             #expect(proved >= 2)
             place.sandbox?.faults.clear()
@@ -92,11 +91,8 @@ import Testing
             let notes = Notes()
             place.sandbox?.faults.add(Fault(.expiredURLs, at: .create, times: 2))
             // Their account is not believed before the store refuses them.
-            let first = try await place.failure(path, order, notes.attempt())
-            #expect(first?.code == .urlExpired)
-            #expect(first?.verdict == .retry(after: nil))
-            let second = try await place.failure(path, order, notes.attempt())
-            #expect(second?.code == .uplinkTooSlow)
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .urlExpired)
+            let second = expectError(try await place.failure(path, order, notes.attempt()), code: .uplinkTooSlow)
             #expect(second?.reason.contains("uplink is too slow") == true)
             #expect(try place.leftovers() == [])
             _ = try await place.deliver(path, order, notes.attempt()).get()
@@ -189,8 +185,7 @@ import Testing
             place.sandbox?.faults.add(Fault(.status(404), at: .part, part: 2))
             let (path, order) = try place.file(2 * Self.part)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .uploadGone)
+            expectError(try await place.failure(path, order, notes.attempt()), code: .uploadGone)
             #expect(notes.entries == [:])
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 2)
@@ -253,8 +248,7 @@ import Testing
     @Test func `a part has five tries, then the destination's own verdict counts`() async throws {
         try await withPlace(.r2("v1"), faults: Fault(.status(503), at: .part, part: 1, times: nil)) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
+            expectError(try await place.failure(path, order), .outage(after: nil))
             #expect(place.sandbox?.traffic.partOrder.count { $0 == 1 } == 5)
             #expect(place.count(.create) == 1)
         }
@@ -263,9 +257,7 @@ import Testing
     @Test func `a long Retry-After gives the worker back`() async throws {
         try await withPlace(.r2("v1"), faults: Fault(.status(429, retryAfter: 600), at: .part, times: nil)) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .retry(after: .seconds(600)))
-            #expect(error?.code == .throttled)
+            expectError(try await place.failure(path, order), .retry(after: .seconds(600)), code: .throttled)
             #expect(place.count(.part) <= 2)
         }
     }
@@ -274,9 +266,7 @@ import Testing
         try await withPlace(.r2("v1"), faults: Fault(.wrongETag(.random), at: .part, part: 1, times: nil)) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .corrupted)
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .corrupted)
             #expect(place.sandbox?.traffic.partOrder.count { $0 == 1 } == 2)
             #expect(try place.visible() == [:])
             #expect(try place.leftovers() == [])
@@ -288,9 +278,7 @@ import Testing
         let fault = Fault(.wrongETag(.constant), at: .part, times: nil)
         try await withPlace(.r2("v1"), faults: fault) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.code == .foreignETag)
-            #expect(error?.verdict == .giveUp)
+            let error = expectError(try await place.failure(path, order), .giveUp, code: .foreignETag)
             #expect(error?.reason.contains("verify: size") == true)
         }
         try await withPlace(.r2("v1", verify: "size"), faults: fault) { place in
@@ -315,9 +303,7 @@ import Testing
         let fault = Fault(.redirect(to: "http://127.0.0.1:1/elsewhere"), at: .part, part: 1)
         try await withPlace(.r2("v1"), faults: fault) { place in
             let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.code == .redirected)
-            #expect(error?.verdict == .giveUp)
+            expectError(try await place.failure(path, order), .giveUp, code: .redirected)
         }
     }
 
@@ -409,9 +395,7 @@ import Testing
     @Test func `a URL that has expired is asked for again by the next attempt`() async throws {
         try await withPlace(.r2("v1"), faults: Fault(.expiredURLs, at: .presign)) { place in
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.code == .urlExpired)
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order), .retry(after: nil), code: .urlExpired)
             #expect(place.count(.single) == 1)
             _ = try await place.deliver(path, order).get()
         }

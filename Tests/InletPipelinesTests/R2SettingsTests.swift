@@ -44,8 +44,9 @@ import Testing
         ("part_size", ["part_size": .bytes(0)]),
     ]
 
-    @Test(arguments: faults)
-    func `what cannot be used is refused at its key`(_ key: String, _ values: [String: ConfigValue]) {
+    @Test(arguments: faults) func `what cannot be used is refused at its key`(
+        _ key: String, _ values: [String: ConfigValue]
+    ) {
         let fault = #expect(throws: SettingFault.self) { try Self.settings(values) }
         #expect(fault?.key == key)
         #expect(fault?.message.contains("canary") == false)
@@ -58,8 +59,7 @@ import Testing
         ["part_size": .bytes(4 << 30)], ["public_url": .string("https://cdn.example/media/")],
     ]
 
-    @Test(arguments: good)
-    func `what can be used is taken`(_ values: [String: ConfigValue]) {
+    @Test(arguments: good) func `what can be used is taken`(_ values: [String: ConfigValue]) {
         #expect(throws: Never.self) { try Self.settings(values) }
     }
 
@@ -116,8 +116,7 @@ import Testing
         (599, .retry(after: nil), .retry(after: nil), .serverError),
     ]
 
-    @Test(arguments: statuses)
-    func `every status has its verdict, with credentials and for a presigned URL`(
+    @Test(arguments: statuses) func `every status has its verdict, with credentials and for a presigned URL`(
         _ status: Int, _ control: DeliveryError.Verdict, _ presigned: DeliveryError.Verdict, _ code: ErrorCode
     ) {
         let response = HTTPResponse(status: status)
@@ -197,8 +196,8 @@ import Testing
         #expect(plan.partSize == mebibytes << 20)
     }
 
-    @Test(arguments: 0..<200 as Range<UInt64>)
-    func `parts cover the file once, all equal but the last`(_ seed: UInt64) {
+    @Test(arguments: 0..<200 as Range<UInt64>) func `parts cover the file once, all equal but the last`(_ seed: UInt64)
+    {
         var generator = SeededGenerator(seed: seed)
         let size = Int64.random(in: 0...(1 << Int64.random(in: 0...42, using: &generator)), using: &generator)
         let plan = PartPlan(fileSize: size, configured: Int64.random(in: 5...64, using: &generator) << 20)
@@ -221,8 +220,7 @@ import Testing
         (429, "", .throttled), (500, "<Error><Code>SlowDown</Code></Error>", .serverError),
     ]
 
-    @Test(arguments: refusals)
-    func `a store that asks for fewer requests is told from one that is broken`(
+    @Test(arguments: refusals) func `a store that asks for fewer requests is told from one that is broken`(
         _ status: Int, _ body: String, _ code: ErrorCode
     ) throws {
         let url = try HTTPURL("http://127.0.0.1/k", rules: .configured(allowHTTP: false))
@@ -274,8 +272,7 @@ import Testing
 
     // MARK: - UploadRecord
 
-    @Test(arguments: 0..<100 as Range<UInt64>)
-    func `an upload comes back from its notes`(_ seed: UInt64) throws {
+    @Test(arguments: 0..<100 as Range<UInt64>) func `an upload comes back from its notes`(_ seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let size = Int64.random(in: 0...(200 << 20), using: &generator)
         let plan = PartPlan(fileSize: size, configured: 5 << 20)

@@ -25,10 +25,7 @@ import Testing
         try await withRoboscope { place in
             let order = try place.order("atrium/markers.json", markerList(250))
             let attempt = Notes().attempt()
-            guard case .delivered(let proof) = try await place.attempt(order, attempt).get() else {
-                Issue.record("not delivered")
-                return
-            }
+            let proof = try await place.attempt(order, attempt).get().proof()
             let session = try #require(place.sandbox.sessions().first)
             #expect(session.spaceID == (try place.space("atrium")).id && session.status == "active")
             #expect(session.type == "inspection")
@@ -129,8 +126,7 @@ import Testing
             try handle.close()
             var large = order
             large.source = try SourceFile(opening: file).opened
-            let error = try await place.failure(large)
-            #expect(error?.verdict == .giveUp && error?.code == .tooLarge)
+            expectError(try await place.failure(large), .giveUp, code: .tooLarge)
         }
     }
 
@@ -147,8 +143,7 @@ import Testing
                 place.sandbox.markers().count == 8 && place.sandbox.markers().allSatisfy { $0.sessionID == session.id })
             let nowhere = try place.order(
                 "atrium/markers.json", markerList(2, session: "00000000-0000-0000-0000-000000000000"))
-            let error = try await place.failure(nowhere)
-            #expect(error?.verdict == .giveUp && error?.code == .notFound)
+            expectError(try await place.failure(nowhere), .giveUp, code: .notFound)
             #expect(place.sandbox.markers().count == 8)
         }
     }
@@ -272,8 +267,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
             try await Self.stop(place, order, notes, after: 2, .bulkMarkers)
             #expect(Self.numbers(place) == Array(0..<200))
             place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
-            let error = try await place.failure(order, notes.attempt())
-            #expect(error?.verdict == .giveUp && error?.code == .badAnswer)
+            let error = expectError(try await place.failure(order, notes.attempt()), .giveUp, code: .badAnswer)
             #expect(error?.reason.contains("has taken 200 markers, but lists 0") == true)
             #expect(place.count(.bulkMarkers) == 2)
             notes.fail()
@@ -291,8 +285,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
             try await Self.stop(place, order, notes, after: 2, .bulkMarkers)
             let marker = try #require(place.sandbox.markers().first { $0.label == "crack 7" })
             try await place.admin.delete(.markers, marker.id)
-            let error = try await place.failure(order, notes.attempt())
-            #expect(error?.verdict == .giveUp)
+            let error = expectError(try await place.failure(order, notes.attempt()), .giveUp)
             #expect(error?.reason.contains("has taken 200 markers, but lists 199") == true)
             #expect(Self.numbers(place) == (0..<200).filter { $0 != 7 } && place.count(.bulkMarkers) == 2)
         }

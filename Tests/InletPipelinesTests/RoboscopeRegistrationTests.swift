@@ -100,8 +100,8 @@ import Testing
         try await withRoboscope { place in
             place.sandbox.addSpace(key: "atrium")
             place.sandbox.addSpace(key: "atrium")
-            let error = try await place.failure(try place.order("atrium/m.glb", stored: "u:1"))
-            #expect(error?.verdict == .giveUp && error?.code == .conflict)
+            expectError(
+                try await place.failure(try place.order("atrium/m.glb", stored: "u:1")), .giveUp, code: .conflict)
             #expect(place.writes == 0)
         }
     }
@@ -138,10 +138,7 @@ import Testing
             let order = try place.order("atrium/m.glb", stored: "u:1")
             let path = place.root.path.pushing(order.path)
             try FileManager.default.removeItem(atPath: path.string)
-            guard case .delivered(let proof)? = try await place.pipeline.conclude(path, order, Notes().attempt()) else {
-                Issue.record("not delivered")
-                return
-            }
+            let proof = try #require(try await place.pipeline.conclude(path, order, Notes().attempt())).proof()
             #expect(proof.content == nil && proof.details?["model_glb_url"] == "u:1")
             #expect(try place.space("atrium").modelGLBURL == "u:1")
             let markers = try place.order("atrium/markers.json", markerList(1))
@@ -274,9 +271,7 @@ struct RoboscopeTableTests {
         ("space", String(repeating: "x", count: 201), "has 201 characters"),
         ("role", "model", "none of glb, usdc and usdz"),
     ]) func `a wrong field is named`(_ field: String, _ value: String, _ reason: String) {
-        let fault = #expect(throws: SettingFault.self) {
-            try RoboscopeFields([field: value], path: "card/clip.mp4")
-        }
+        let fault = #expect(throws: SettingFault.self) { try RoboscopeFields([field: value], path: "card/clip.mp4") }
         #expect(fault?.key == field && fault?.message.contains(reason) == true, "\(String(describing: fault))")
     }
 
@@ -340,9 +335,8 @@ struct RoboscopeTableTests {
         (503, .outage(after: .seconds(7)), .serverError), (302, .giveUp, .redirected), (501, .giveUp, .notFound),
     ]
 
-    @Test(arguments: answers) func `every status has one meaning`(
-        _ status: Int, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
-    ) throws {
+    @Test(arguments: answers)
+    func `every status has one meaning`(_ status: Int, _ verdict: DeliveryError.Verdict, _ code: ErrorCode) throws {
         var response = HTTPResponse(
             status: status, headers: [("Retry-After", "7")], body: Array("no: Bearer robo-canary-9917".utf8))
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))

@@ -97,8 +97,7 @@ import Testing
         .status(429, retryAfter: 1),
     ]
 
-    @Test(arguments: passing)
-    func `what passes is got over by sending again`(_ action: FaultAction) async throws {
+    @Test(arguments: passing) func `what passes is got over by sending again`(_ action: FaultAction) async throws {
         try await withS3Place { place in
             for count in [1000, Self.part + 1] {
                 place.misbehave(action, at: count == 1000 ? .single : .part)
@@ -163,16 +162,13 @@ import Testing
         (.slowDown(retryAfter: 600), .outage(after: .seconds(600)), .throttled),
     ]
 
-    @Test(arguments: refusals)
-    func `what the store refuses for good is not sent again and again`(
+    @Test(arguments: refusals) func `what the store refuses for good is not sent again and again`(
         _ reply: FaultReply, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
     ) async throws {
         try await withS3Place { place in
             place.misbehave(.reply(reply), at: .single, .create, times: nil)
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == verdict)
-            #expect(error?.code == code)
+            expectError(try await place.failure(path, order), verdict, code: code)
             #expect(place.count(.single) == 1)
             let (large, second) = try place.file(Self.part + 1)
             #expect(try await place.failure(large, second)?.code == code)
@@ -185,8 +181,7 @@ import Testing
         try await withS3Place(wrong) { place in
             for count in [1000, Self.part + 1] {
                 let (path, order) = try place.file(count)
-                let error = try await place.failure(path, order)
-                #expect(error?.verdict == .credentials)
+                let error = expectError(try await place.failure(path, order), .credentials)
                 #expect(error?.reason.contains("canary") == false)
             }
             let error = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
@@ -199,9 +194,7 @@ import Testing
     func `a clock that is an hour off is named`(_ offset: Duration) async throws {
         try await withS3Place(rules: S3Sandbox.Rules(clockOffset: offset)) { place in
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .clockSkewed)
+            let error = expectError(try await place.failure(path, order), .outage(after: nil), code: .clockSkewed)
             #expect(error?.reason.contains("RequestTimeTooSkewed") == true)
         }
     }
@@ -410,8 +403,9 @@ import Testing
         ("<a>" + String(repeating: "<b/>", count: 50_000) + "</a>", .tooMany),
     ]
 
-    @Test(arguments: broken)
-    func `what is not well-formed, or too much, is refused`(_ text: String, _ fault: XMLReader.Fault) {
+    @Test(arguments: broken) func `what is not well-formed, or too much, is refused`(
+        _ text: String, _ fault: XMLReader.Fault
+    ) {
         #expect(throws: fault) { try Self.read(text) }
     }
 
@@ -422,8 +416,7 @@ import Testing
         #expect(try Self.read(wide).children.count == 49_999)
     }
 
-    @Test(arguments: 0..<300 as Range<UInt64>)
-    func `no mutation of a real answer does harm`(_ seed: UInt64) {
+    @Test(arguments: 0..<300 as Range<UInt64>) func `no mutation of a real answer does harm`(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var bytes = Array(
             """

@@ -39,9 +39,7 @@ import Testing
             for count in Self.sizes {
                 let (path, order) = try await Self.occupied(place, count)
                 let notes = Notes()
-                let error = try await place.failure(path, order, notes.attempt())
-                #expect(error?.verdict == .giveUp)
-                #expect(error?.code == .destinationExists)
+                expectError(try await place.failure(path, order, notes.attempt()), .giveUp, code: .destinationExists)
                 #expect(try place.visible()[order.key] == content(count, seed: 2))
                 #expect(notes.entries == [:])
             }
@@ -172,17 +170,15 @@ import Testing
     }
 
     @Test(arguments: [FaultAction.WrongETag.constant, .random])
-    func `a store whose tags are not MD5 gets one object, not one for each try`(
-        _ etag: FaultAction.WrongETag
-    ) async throws {
+    func `a store whose tags are not MD5 gets one object, not one for each try`(_ etag: FaultAction.WrongETag)
+        async throws
+    {
         for ifExists in ["version", "fail"] {
             try await Self.withPlace(ifExists) { place in
                 place.misbehave(.wrongETag(etag), at: .single, times: nil)
                 let (path, order) = try place.file(1000)
                 let notes = Notes()
-                let error = try await place.failure(path, order, notes.attempt())
-                #expect(error?.code == .foreignETag)
-                #expect(error?.verdict == .giveUp)
+                expectError(try await place.failure(path, order, notes.attempt()), .giveUp, code: .foreignETag)
                 #expect(place.count(.single) == 1)
                 #expect(try place.visible().keys.sorted() == [order.key])
                 #expect(notes.entries[CheckpointNote.mayBeVisible] != nil)
@@ -214,8 +210,7 @@ import Testing
                 200, fields: ["ETag": "\"opaque\"", "x-amz-meta-mtime": ModifiedTime.text(order.source.modified)],
                 body: String(repeating: "x", count: 1000))
             place.s3?.faults.add(S3Fault(.reply(said), at: .headObject))
-            let error = try await place.failure(path, order)
-            #expect(error?.code == (isTakenForOurs ? nil : .destinationExists))
+            expectError(try await place.failure(path, order), code: (isTakenForOurs ? nil : .destinationExists))
             #expect(try place.visible() == [order.key: content(1000, seed: 2)])
         }
     }
@@ -326,8 +321,7 @@ import Testing
         (.s3(403, "AccessDenied"), .giveUp, .badRequest), (.s3(501, "NotImplemented"), .giveUp, .badRequest),
     ]
 
-    @Test(arguments: explanations)
-    func `what the answer to HEAD has no words for is asked of a listing`(
+    @Test(arguments: explanations) func `what the answer to HEAD has no words for is asked of a listing`(
         _ reply: FaultReply, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
     ) async throws {
         for ifExists in ["skip-same", "fail"] {
@@ -335,9 +329,7 @@ import Testing
                 place.s3?.faults.add(
                     S3Fault(.reply(.s3(400, "Unseen")), at: .headObject), S3Fault(.reply(reply), at: .listObjects))
                 let (path, order) = try place.file(Place.part + 1)
-                let error = try await place.failure(path, order)
-                #expect(error?.verdict == verdict)
-                #expect(error?.code == code)
+                let error = expectError(try await place.failure(path, order), verdict, code: code)
                 #expect(error?.reason.contains("looking up") == (verdict == .giveUp))
                 #expect(place.s3?.traffic.counts[.listObjects] == 1)
                 #expect(place.count(.create) == 0)

@@ -175,9 +175,7 @@ extension Place {
             place.s3?.faults.add(S3Fault(.reply(.s3(404, "NoSuchUpload")), at: .uploadPart, part: 2))
             let (path, order) = try place.file(2 * Self.part)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .uploadGone)
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .uploadGone)
             #expect(try place.leftovers() == [])
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 2)
@@ -202,9 +200,7 @@ extension Place {
             place.misbehave(.reply(.s3(404, "NoSuchBucket")), at: .complete)
             let (path, order) = try place.file(Self.part + 1)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .notFound)
+            expectError(try await place.failure(path, order, notes.attempt()), .outage(after: nil), code: .notFound)
             #expect(notes.provedParts == 2)
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 1)
@@ -217,8 +213,7 @@ extension Place {
         .reply(FaultReply(404, body: "404 page not found\n")),
     ]
 
-    @Test(arguments: failures)
-    func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
+    @Test(arguments: failures) func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
         try await withS3Place { place in
             place.misbehave(action, at: .complete)
             let (path, order) = try place.file(Self.part + 1)

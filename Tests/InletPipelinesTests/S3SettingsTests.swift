@@ -82,8 +82,7 @@ import Testing
         (["endpoint": .string("https://[2001:db8::8]:9000")], "https://[2001:db8::8]:9000/media", "us-east-1"),
     ]
 
-    @Test(arguments: addresses)
-    func `the bucket's address and region follow from the endpoint`(
+    @Test(arguments: addresses) func `the bucket's address and region follow from the endpoint`(
         _ values: [String: ConfigValue], _ address: String, _ region: String
     ) throws {
         let settings = try Self.settings(values)
@@ -118,8 +117,9 @@ import Testing
         ("secret_key", ["secret_key": .secret(Secret(""))]), ("access_key", ["access_key": .secret(Secret(""))]),
     ]
 
-    @Test(arguments: faults)
-    func `what cannot be used is refused at its key`(_ key: String, _ values: [String: ConfigValue]) {
+    @Test(arguments: faults) func `what cannot be used is refused at its key`(
+        _ key: String, _ values: [String: ConfigValue]
+    ) {
         let fault = #expect(throws: SettingFault.self) { try Self.settings(values) }
         #expect(fault?.key == key)
         #expect(fault?.message.contains("canary") == false)
@@ -330,8 +330,7 @@ import Testing
         (S3API.Found(size: size, etag: "", modified: "nonsense"), nil, .different),
     ]
 
-    @Test(arguments: clues)
-    func `a tag says same, different, or what to compute`(
+    @Test(arguments: clues) func `a tag says same, different, or what to compute`(
         _ found: S3API.Found, _ expected: String?, _ clue: S3Comparison.Clue
     ) {
         #expect(Self.comparison().clue(found, expectedETag: expected) == clue)

@@ -140,9 +140,9 @@ import Testing
 /// Deliveries of all kinds whose destination may send nothing for a while.
 @Suite(.timeLimit(.minutes(8))) struct ThrottledDeliveryTests {
     @Test(arguments: [Contender.r2Parts, .r2Other, .r2Single, .s3Parts, .s3Single, .form, .tus, .markers])
-    func `nothing arrives at a rate of 0, and the file once and whole when it is lifted`(
-        contender: Contender
-    ) async throws {
+    func `nothing arrives at a rate of 0, and the file once and whole when it is lifted`(contender: Contender)
+        async throws
+    {
         try await withMatrix(contender, longestStall: .seconds(5)) { place in
             let throttle = try #require(place.factory?.throttle)
             // The name that the factory of these tests gives to all.
@@ -167,9 +167,9 @@ import Testing
     }
 
     @Test(arguments: [Contender.r2Parts, .s3Single, .form, .tus])
-    func `an attempt that waits for its limit is cancelled at once, and leaves nothing`(
-        contender: Contender
-    ) async throws {
+    func `an attempt that waits for its limit is cancelled at once, and leaves nothing`(contender: Contender)
+        async throws
+    {
         try await withMatrix(contender, longestStall: nil) { place in
             let throttle = try #require(place.factory?.throttle)
             throttle.set(0)

@@ -55,8 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: stores)
-    func `another object under the key is another one`(_ store: Implementation) async throws {
+    @Test(arguments: stores) func `another object under the key is another one`(_ store: Implementation) async throws {
         try await withPlace(store, isPublic: true) { place in
             let (path, order) = try place.file(1000)
             let proof = try await place.deliver(path, order).get()
@@ -102,8 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: stores)
-    func `what was removed is missing`(_ store: Implementation) async throws {
+    @Test(arguments: stores) func `what was removed is missing`(_ store: Implementation) async throws {
         try await withPlace(store, isPublic: true) { place in
             let (path, order) = try place.file(1000)
             var proof = try await place.deliver(path, order).get()
@@ -151,8 +149,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<20)
-    func `bytes in any pieces give the checksum over parts`(_ seed: UInt64) {
+    @Test(arguments: 0..<20) func `bytes in any pieces give the checksum over parts`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let bytes = Array(content(Int.random(in: 0...5000, using: &random), seed: seed))
         let partSize = Int.random(in: 1...1500, using: &random)
@@ -219,8 +216,7 @@ extension Place {
 /// Whether services still have what was delivered to them.
 @Suite(.timeLimit(.minutes(8))) struct ServiceVerifyTests {
     @Test func `an asset is compared with the server's record of it`() async throws {
-        try await withGigHive { place in
-            let (path, order) = try place.file(1000)
+        try await withGigHive(file: 1000) { place, path, order, _ in
             var proof = try await place.deliver(path, order)
             let verifier = try #require(place.pipeline as? any DeliveryVerifying)
             let same = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: true))
@@ -265,8 +261,7 @@ extension Place {
     }
 
     @Test func `results are compared with what is on the disk`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
+        try await withVOPI { place, path, order, _ in
             let proof = try await place.deliver(path, order)
             let job = try #require(proof.details?["job_id"])
             let asked = place.count(.job)
@@ -294,8 +289,7 @@ extension Place {
     }
 
     @Test func `results that never came are missing, whatever else is there`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
+        try await withVOPI { place, path, order, _ in
             let proof = try await place.deliver(path, order)
             let job = try #require(proof.details?["job_id"])
             place.sandbox.rules.droppedLinks = 2

@@ -213,8 +213,7 @@ import Testing
 @Suite struct DialectTests {
     private static let parts = [noise(5 << 20, seed: 1), noise(5 << 20, seed: 2), noise(1234, seed: 3)]
 
-    @Test(arguments: Dialect.allCases)
-    func `an upload arrives byte for byte`(_ dialect: Dialect) async throws {
+    @Test(arguments: Dialect.allCases) func `an upload arrives byte for byte`(_ dialect: Dialect) async throws {
         try await withSandbox { sandbox, client async throws in
             let answer = try await client.upload(dialect, key: "videos/ä b/clip+1.mov", Self.parts)
             #expect(answer.status == 200)

@@ -101,8 +101,7 @@ import Testing
         ("a.mp4", "video/mp4", clip(), "movie", "413 Upload exceeded server limits"),
     ]
 
-    @Test(arguments: files)
-    func `a file is judged by type, extension and part`(
+    @Test(arguments: files) func `a file is judged by type, extension and part`(
         _ name: String, _ type: String, _ media: Data, _ part: String, _ words: String
     ) async throws {
         try await withGigHive { _, client async throws in
@@ -271,8 +270,7 @@ import Testing
         (.tus(423, "ERR_UPLOAD_LOCKED: file currently locked"), .tusCreate, "423 "),
     ]
 
-    @Test(arguments: replies)
-    func `each layer in front can answer in its own voice`(
+    @Test(arguments: replies) func `each layer in front can answer in its own voice`(
         _ reply: FaultReply, _ operation: GigHiveOperation, _ words: String
     ) async throws {
         for action in [FaultAction.reply(reply), .earlyReply(reply)] {

@@ -139,8 +139,7 @@ import Testing
         ("GET /{b}?list-type=2", "GET /b?list-type=2", ["b": "b"]), ("GET /{b}?list-type=2", "GET /b?list-type=1", nil),
     ]
 
-    @Test(arguments: table)
-    func `a row's pattern tells its requests and what stands at its places`(
+    @Test(arguments: table) func `a row's pattern tells its requests and what stands at its places`(
         _ pattern: String, _ request: String, _ places: [String: String]?
     ) throws {
         let route = SandboxRoute<SpiralOperation>(pattern, .read) { _ in Response(status: .ok) }

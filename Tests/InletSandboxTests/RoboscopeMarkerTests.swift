@@ -287,8 +287,7 @@ import Testing
         ("POST", "/work-sessions", ["space_id": "x"], 422), ("GET", "/nowhere", nil, 404),
     ]
 
-    @Test(arguments: refusals)
-    func `what is wrong or missing is refused`(
+    @Test(arguments: refusals) func `what is wrong or missing is refused`(
         _ method: String, _ path: String, _ body: SandboxJSON?, _ status: Int
     ) async throws {
         try await withRoboscope { sandbox, client async throws in

@@ -14,8 +14,7 @@ import Testing
         ("x", VOPIClient.apiKey, "401 UNAUTHORIZED", 200), ("refresh", nil, "401 ACCESS_TOKEN_WRONG_TYPE", 401),
     ]
 
-    @Test(arguments: headers)
-    func `a bearer token opens all, an API key some reads`(
+    @Test(arguments: headers) func `a bearer token opens all, an API key some reads`(
         _ bearer: String?, _ key: String?, _ list: String, _ frames: Int
     ) async throws {
         try await withVOPI { sandbox, client async throws in

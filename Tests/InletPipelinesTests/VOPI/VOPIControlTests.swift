@@ -50,9 +50,7 @@ import Testing
             place.misbehave(.stall, at: .upload, times: 5)
             let (path, order) = try place.file(100_000, "turntable.mp4")
             let notes = Notes()
-            let error = try await place.failure(path, order, notes)
-            #expect(error?.code == .stalled)
-            #expect(error?.verdict == .outage(after: nil))
+            let error = expectError(try await place.failure(path, order, notes), .outage(after: nil), code: .stalled)
             #expect(error?.reason.contains("turntable.mp4") == true && error?.reason.contains("no byte moved") == true)
             #expect(notes.entries["upload"] != nil && notes.entries["sent"] == nil)
             _ = try await place.deliver(path, order, notes)
@@ -83,8 +81,8 @@ import Testing
 
     @Test func `progress is 0 to 70 while it sends, to 95 while it is processed, to 100 while it fetches`() async throws
     {
-        try await withVOPI(VOPIRules(pace: .manual, progress: .full, frames: 12)) { place in
-            let (path, order) = try place.file(24_000_000)
+        try await withVOPI(VOPIRules(pace: .manual, progress: .full, frames: 12), file: 24_000_000) {
+            place, path, order, _ in
             place.misbehave(.slowRead(bytesPerSecond: 8_000_000), at: .upload)
             place.misbehave(.delay(.milliseconds(50)), at: .download, times: nil)
             let (notes, seen) = (Notes(), Listing<StepProgress>())
@@ -290,9 +288,7 @@ import Testing
     func `a job that nothing tells of for six hours is left to a retry, which goes on with it`(
         _ answer: FaultAction
     ) async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.misbehave(answer, at: .job, times: nil)
             for _ in 1...2 {
@@ -314,9 +310,7 @@ import Testing
     }
 
     @Test func `a job that was taken up again by a retry is cancelled with it`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.misbehave(.status(400), at: .job, times: nil)
             _ = try #require(try await end(place, path, order, notes))
@@ -329,18 +323,14 @@ import Testing
     }
 
     @Test func `a job that was asked for and cannot be looked for is left to a retry, which finds it`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(file: 1000) { place, path, order, notes in
             place.misbehave(.loseAnswer, at: .createJob)
             place.misbehave(.status(400), at: .listJobs, times: nil)
             let (_, error) = try #require(try await end(place, path, order, notes))
             #expect(error.reason.contains("goes on with the same job"), "\(error)")
             let entries = notes.entries
             place.sandbox.faults.clear()
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             _ = try await place.deliver(path, order, notes)
             let tally = place.sandbox.tally
             #expect((tally.puts, tally.jobs, tally.cancels, tally.charges) == (1, 1, 0, 1))

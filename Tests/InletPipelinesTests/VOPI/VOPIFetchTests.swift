@@ -62,9 +62,8 @@ import Testing
         .reply(FaultReply(200, type: "image/png", body: "<!doctype html><title>Sign in</title>")),
     ]
 
-    @Test(arguments: strangers.indices) func `what answers in the place of pictures is not stored as one`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: strangers.indices)
+    func `what answers in the place of pictures is not stored as one`(_ index: Int) async throws {
         try await withVOPI { place in
             place.misbehave(Self.strangers[index], at: .download, times: nil)
             let (path, order) = try place.file()
@@ -144,9 +143,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Absence.allCases) func `results that are not there yet are waited for`(
-        _ absence: Absence
-    ) async throws {
+    @Test(arguments: Absence.allCases)
+    func `results that are not there yet are waited for`(_ absence: Absence) async throws {
         try await withVOPI { place in
             absence.begin(place)
             let (path, order) = try place.file()
@@ -155,10 +153,7 @@ import Testing
             #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
             #expect(try place.files(of: job)["product.json"] == nil, "a shop would take it for all there is")
-            guard case .waiting(_, let saying) = try await place.attempt(path, order, notes.attempt()).get() else {
-                Issue.record("does not wait")
-                return
-            }
+            let saying = try await place.attempt(path, order, notes.attempt()).get().wait().saying
             #expect(saying?.contains("results of job \(job) are not there yet: ") == true, "\(saying ?? "")")
             absence.end(place)
             let proof = try await place.deliver(path, order, notes)
@@ -186,9 +181,7 @@ import Testing
             #expect(place.count(.downloadURLs) < 1000, "each look asks for all of them")
             absence.end(place)
             let entries = notes.entries
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             _ = try await place.deliver(path, order, notes)
             let job = try #require(place.sandbox.jobs().first).id
             #expect(try place.fetched(of: job) == place.pictures(of: job))
@@ -214,9 +207,7 @@ import Testing
     @Test func `a server that says neither what a job made nor how much is not believed to have made nothing`()
         async throws
     {
-        try await withVOPI(VOPIRules(generation: .apiKey, droppedLinks: 1000)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(generation: .apiKey, droppedLinks: 1000)) { place, path, order, notes in
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
             #expect(error == nil && place.count(.downloadURLs) >= 3)
             place.sandbox.rules.droppedLinks = 0
@@ -227,9 +218,7 @@ import Testing
     }
 
     @Test func `a picture that somebody deleted at the server meanwhile is not waited for`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.sandbox.advance(steps: 20)
             place.misbehave(.status(404), at: .download, times: nil)

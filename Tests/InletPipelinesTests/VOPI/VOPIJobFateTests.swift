@@ -12,8 +12,7 @@ import Testing
 /// What becomes of jobs that do not simply complete.
 @Suite(.timeLimit(.minutes(8))) struct VOPIJobFateTests {
     @Test func `a job that failed twice and then completes is delivered`() async throws {
-        try await withVOPI(VOPIRules(outcome: .fails(times: 2, error: "Gemini timed out"))) { place in
-            let (path, order) = try place.file()
+        try await withVOPI(VOPIRules(outcome: .fails(times: 2, error: "Gemini timed out"))) { place, path, order, _ in
             _ = try await place.deliver(path, order)
             #expect(place.sandbox.jobs().map(\.failures) == [2])
             #expect(place.sandbox.tally.jobs == 1)
@@ -21,11 +20,8 @@ import Testing
     }
 
     @Test func `a job that failed for good is reported, and a retry makes another of the same upload`() async throws {
-        try await withVOPI(VOPIRules(outcome: .fails("No product in sight"))) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
-            let error = try await place.failure(path, order, notes)
-            #expect(error?.verdict == .giveUp)
+        try await withVOPI(VOPIRules(outcome: .fails("No product in sight"))) { place, path, order, notes in
+            let error = expectError(try await place.failure(path, order, notes), .giveUp)
             #expect(error?.reason.contains("No product in sight") == true)
             place.sandbox.rules.outcome = .completes
             _ = try await place.deliver(path, order, notes)
@@ -35,19 +31,15 @@ import Testing
     }
 
     @Test func `an upload that the server cannot read is sent once more`() async throws {
-        try await withVOPI(VOPIRules(outcome: .fails("Failed to download video: No body"))) { place in
-            let (path, order) = try place.file()
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .giveUp)
+        try await withVOPI(VOPIRules(outcome: .fails("Failed to download video: No body"))) { place, path, order, _ in
+            expectError(try await place.failure(path, order), .giveUp)
             #expect(place.sandbox.videos().count == 2)
             #expect(place.sandbox.tally.jobs == 2)
         }
     }
 
     @Test func `a job that somebody cancelled is watched, then reported`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             try await place.api.cancel(try #require(place.sandbox.jobs().first).id)
             let start = place.clock.now
@@ -58,9 +50,7 @@ import Testing
     }
 
     @Test func `a job that ran while it was cancelled is delivered all the same`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.sandbox.advance(steps: 2)
             try await place.api.cancel(try #require(place.sandbox.jobs().first).id)
@@ -71,9 +61,7 @@ import Testing
     }
 
     @Test func `a job that was deleted is missed three times, then reported`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             try await place.api.delete(try #require(place.sandbox.jobs().first).id)
             let before = place.count(.job)
@@ -88,9 +76,7 @@ import Testing
     }
 
     @Test func `a job that never ends is cancelled, sent once more, and then reported`() async throws {
-        try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(outcome: .neverRuns), file: 1000) { place, path, order, notes in
             let start = place.clock.now
             var failure: DeliveryError?
             for _ in 1...200 where failure == nil {
@@ -106,9 +92,7 @@ import Testing
     }
 
     @Test func `a job waits its turn as long as the server finishes others`() async throws {
-        try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(outcome: .neverRuns), file: 1000) { place, path, order, notes in
             let (other, another) = try place.file(1000, "other.mp4")
             for _ in 1...20 {
                 for _ in 1...3 {
@@ -123,11 +107,8 @@ import Testing
     }
 
     @Test func `an empty account holds everything back and sends nothing`() async throws {
-        try await withVOPI(credits: 0) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
-            let error = try await place.failure(path, order, notes)
-            #expect(error?.code == .outOfCredits)
+        try await withVOPI(credits: 0) { place, path, order, notes in
+            let error = expectError(try await place.failure(path, order, notes), code: .outOfCredits)
             guard case .outage = error?.verdict else {
                 Issue.record("does not pause the destination")
                 return
@@ -140,9 +121,7 @@ import Testing
     }
 
     @Test func `an account that ran empty meanwhile costs no second upload`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual), credits: 1) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual), credits: 1) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.sandbox.credits = 0
             place.sandbox.rules.pace = .polls(steps: 1)
@@ -155,8 +134,7 @@ import Testing
     }
 
     @Test func `what passes while a job runs costs no attempt`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
+        try await withVOPI { place, path, order, _ in
             place.misbehave(.reply(.vopiRateLimit(retryAfter: 120)), at: .job)
             place.misbehave(.status(429, retryAfter: 60), at: .job)
             let notes = Notes()
@@ -170,8 +148,7 @@ import Testing
         try await withVOPI { place in
             place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .presign)
             let (path, order) = try place.file()
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .giveUp && error?.code == .forbiddenURL)
+            expectError(try await place.failure(path, order), .giveUp, code: .forbiddenURL)
             #expect(place.count(.upload) == 0)
         }
     }
@@ -213,9 +190,7 @@ import Testing
     }
 
     @Test func `a delivery that is cancelled while it asks for a job cancels the one that comes late`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             let made = try #require(place.sandbox.jobs().first)
             var record = VOPIRecord(notes.entries)
@@ -224,9 +199,7 @@ import Testing
             record.creating = VOPIRecord.Creating(sentAt: place.clock.now.milliseconds, lookAt: 0)
             record.dead = [made.id]
             let entries = record.entries
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             #expect(place.sandbox.tally.cancels == 0)
             _ = try await place.api.createJob(VOPINewJob(videoURL: made.videoURL))
             try await place.pipeline.abandon(order, checkpoint: entries)
@@ -238,9 +211,7 @@ import Testing
         try await withVOPI { place in
             let (_, order) = try place.file()
             let entries = Self.asking(place.clock.now).entries
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             place.clock.advance(VOPIChain.answerable)
             try await place.pipeline.abandon(order, checkpoint: entries)
         }
@@ -270,9 +241,7 @@ import Testing
     }
 
     @Test func `the presigned URL leaves the notes with the last byte`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             let record = VOPIRecord(notes.entries)
             #expect(record.upload?.url == "" && record.job != nil)
@@ -283,16 +252,12 @@ import Testing
     }
 
     @Test func `results that nobody could fetch wait for a retry, however late`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI { place, path, order, notes in
             place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .downloadURLs)
             #expect(try await place.failure(path, order, notes)?.code == .forbiddenURL)
             place.clock.advance(.seconds(2 * 86_400))
             let entries = notes.entries
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             _ = try await place.deliver(path, order, notes)
             #expect(place.sandbox.tally.jobs == 1)
         }
@@ -301,16 +266,11 @@ import Testing
     @Test func `results that were given up while they were fetched are fetched by a retry, without another job`()
         async throws
     {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI { place, path, order, notes in
             place.misbehave(
                 .reply(.vopi(500, error: "INTERNAL_ERROR", message: "store")), at: .downloadURLs, times: nil)
             for _ in 1...50 where VOPIRecord(notes.entries).job?.isFetching != true {
-                guard case .waiting(let until, _) = try await place.attempt(path, order, notes.attempt()).get() else {
-                    Issue.record("does not wait")
-                    return
-                }
+                let until = try await place.attempt(path, order, notes.attempt()).get().wait().until
                 place.clock.advance(to: until)
             }
             #expect(VOPIRecord(notes.entries).job?.isFetching == true)
@@ -327,9 +287,7 @@ import Testing
     }
 
     @Test func `results are not written through a symlink`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             let job = try #require(place.sandbox.jobs().first).id
             let elsewhere = try TemporaryDirectory()

@@ -97,9 +97,8 @@ import Testing
         (402, #"{"success":false,"newBalance":0,"error":"Not enough credits"}"#, .outage(.outOfCredits)),
     ]
 
-    @Test(arguments: foreign) func `empty and foreign bodies are judged by their status`(
-        _ status: Int, _ body: String, _ verdict: VOPIVerdict
-    ) {
+    @Test(arguments: foreign)
+    func `empty and foreign bodies are judged by their status`(_ status: Int, _ body: String, _ verdict: VOPIVerdict) {
         #expect(VOPIVerdict(Self.answer(status, body), at: .read) == verdict)
     }
 
@@ -151,9 +150,8 @@ import Testing
         #expect(Self.error(Self.answer(429, "", [("Retry-After", "7")])).verdict == .outage(after: .seconds(7)))
     }
 
-    @Test(arguments: [408, 429, 500, 502, 503, 504, 404]) func `what the server asks us to wait is kept`(
-        _ status: Int
-    ) {
+    @Test(arguments: [408, 429, 500, 502, 503, 504, 404]) func `what the server asks us to wait is kept`(_ status: Int)
+    {
         let error = Self.error(Self.answer(status, "", [("Retry-After", "11")]))
         #expect(error.verdict == .retry(after: .seconds(11)) || error.verdict == .outage(after: .seconds(11)))
     }

@@ -334,9 +334,8 @@ import Testing
         (.json(200, "{}"), .retry(after: nil)), (.json(204, ""), .retry(after: nil)),
     ]
 
-    @Test(arguments: unclear.indices) func `nothing is deleted or cancelled where the generation is unclear`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: unclear.indices)
+    func `nothing is deleted or cancelled where the generation is unclear`(_ index: Int) async throws {
         let (reply, verdict) = Self.unclear[index]
         let place = try VOPIClientPlace { _, _ in reply }
         try await place.keep()

@@ -17,9 +17,8 @@ import Testing
         }
     }
 
-    @Test(arguments: VOPIVector.all) func `a captured exchange is concluded as it should be`(
-        _ vector: VOPIVector
-    ) async throws {
+    @Test(arguments: VOPIVector.all)
+    func `a captured exchange is concluded as it should be`(_ vector: VOPIVector) async throws {
         let place = try VOPIClientPlace { asked, _ in Self.reply(to: asked, vector) }
         let key = vector.headers["authorization"] == nil ? vector.headers["x-api-key"] : nil
         let isLogin = vector.path == Self.refreshPath

@@ -23,9 +23,8 @@ import Testing
         (.json(200, ""), .badAnswer), (.json(401, ""), .serverError), (.lost, .connectionLost),
     ]
 
-    @Test(arguments: passing.indices) func `a passing fault keeps the tokens and asks for patience`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: passing.indices)
+    func `a passing fault keeps the tokens and asks for patience`(_ index: Int) async throws {
         let (reply, code) = Self.passing[index]
         let mended = Flag()
         let place = try VOPIClientPlace { _, _ in
@@ -111,9 +110,8 @@ import Testing
         "REFRESH_TOKEN_WRONG_TYPE", "USER_NOT_FOUND", "USER_DELETED",
     ]
 
-    @Test(arguments: ends) func `an ended login is said once to the server and mended by another`(
-        _ code: String
-    ) async throws {
+    @Test(arguments: ends)
+    func `an ended login is said once to the server and mended by another`(_ code: String) async throws {
         let place = try VOPIClientPlace { asked, _ in
             asked.json["refreshToken"].text == "seed-new" ? .json(200, Self.pair) : Self.refused(code)
         }
@@ -138,9 +136,8 @@ import Testing
         .json(404, #"{"message":"Route POST:/api/v1/auth/refresh not found","error":"Not Found","statusCode":404}"#),
     ]
 
-    @Test(arguments: faults.indices) func `a server that was set up wrongly takes the same token once it is mended`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: faults.indices)
+    func `a server that was set up wrongly takes the same token once it is mended`(_ index: Int) async throws {
         let mended = Flag()
         let place = try VOPIClientPlace { _, _ in mended.isRaised ? .json(200, Self.pair) : Self.faults[index] }
         let clock = TestClock()
