@@ -259,39 +259,38 @@ private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
         #expect(tries.all.map { $0.headers.first?.value } == [nil, "bytes=3-", "bytes=3-", "bytes=3-"])
     }
 
-    @Test(arguments: [("404 Not Found", ErrorCode.notFound), ("301 Moved", .redirected), ("418 Teapot", .badRequest)])
-    func `what another request cannot mend is asked for once`(status: String, code: ErrorCode) async throws {
+    /// The error of a fetch from a server that gives one answer to all, how many requests there were, and what is left.
+    private func failure(
+        at status: String, headers: String = "", _ body: String, digest: Digest? = nil
+    ) async throws -> (code: ErrorCode?, tries: Int, left: [String]) {
         let server = try ScriptedServer { connection in
             while true {
                 _ = try connection.readRequest()
-                try connection.answer(status, "no")
+                try connection.answer(status, headers: headers, body)
             }
         }
         let directory = try TemporaryDirectory()
         let tries = Listing<Fetching.Try>()
-        guard case .failure(let error) = try await fetch(directory.path.appending("file"), server, tries) else {
-            Issue.record("fetched")
-            return
-        }
-        #expect(error.code == code)
-        #expect(tries.all.count == 1)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path.string).isEmpty)
+        let result = try await fetch(directory.path.appending("file"), server, tries, digest: digest)
+        let error = #expect(throws: DeliveryError.self) { try result.get() }
+        return (
+            error?.code, tries.all.count, try FileManager.default.contentsOfDirectory(atPath: directory.path.string)
+        )
+    }
+
+    @Test(arguments: [("404 Not Found", ErrorCode.notFound), ("301 Moved", .redirected), ("418 Teapot", .badRequest)])
+    func `what another request cannot mend is asked for once`(status: String, code: ErrorCode) async throws {
+        #expect(try await failure(at: status, "no") == (code, 1, []))
     }
 
     @Test func `other content than was wanted is fetched once more, and nothing of it is kept`() async throws {
-        let server = try ScriptedServer { connection in
-            while true {
-                _ = try connection.readRequest()
-                try connection.answer("200 OK", headers: "ETag: \"v\"\r\n", "abc")
-            }
-        }
-        let directory = try TemporaryDirectory()
-        let tries = Listing<Fetching.Try>()
         let wanted = Digest(.sha256, [UInt8](repeating: 7, count: 32))
-        let result = try await fetch(directory.path.appending("file"), server, tries, digest: wanted)
-        let error = #expect(throws: DeliveryError.self) { try result.get() }
-        #expect(error?.code == .corrupted && tries.all.count == 2)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path.string).isEmpty)
+        #expect(
+            try await failure(at: "200 OK", headers: "ETag: \"v\"\r\n", "abc", digest: wanted) == (.corrupted, 2, []))
+    }
+
+    @Test func `five tries without a new byte are enough`() async throws {
+        #expect(try await failure(at: "500 Oops", "").tries == 5)
     }
 
     @Test func `a server that takes back what it sent is not asked for ever`() async throws {
@@ -304,20 +303,6 @@ private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
                 try connection.answer("416 No", "")
             } else {
                 try connection.write("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: 6\r\n\r\nabc")
-            }
-        }
-        let directory = try TemporaryDirectory()
-        let tries = Listing<Fetching.Try>()
-        let result = try await fetch(directory.path.appending("file"), server, tries)
-        #expect(throws: DeliveryError.self) { try result.get() }
-        #expect(tries.all.count == 5)
-    }
-
-    @Test func `five tries without a new byte are enough`() async throws {
-        let server = try ScriptedServer { connection in
-            while true {
-                _ = try connection.readRequest()
-                try connection.answer("500 Oops", "")
             }
         }
         let directory = try TemporaryDirectory()

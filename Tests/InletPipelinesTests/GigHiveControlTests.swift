@@ -46,9 +46,8 @@ import Testing
             "display_name": .string("Ann \"A\""),
         ]
         let rules = GigHiveRules(hookWait: .zero, guestTokens: [guest])
-        try await withGigHive(rules: rules, settings: settings) { place in
+        try await withGigHive(rules: rules, settings: settings, file: 3000) { place, path, order, _ in
             _ = try await place.pipeline.probe()
-            let (path, order) = try place.file(3000)
             let proof = try await place.deliver(path, order)
             #expect(proof.keepsakes?.reveal("status_nonce") != nil)
             let entry = try #require(place.sandbox.assets().first?.entries.first)
@@ -93,24 +92,8 @@ import Testing
 
     // MARK: - Sources
 
-    enum Change: CaseIterable {
-        case overwritten
-        case grown
-        case cut
-        case removed
-
-        func make(_ path: FilePath, _ size: Int64) throws {
-            switch self {
-            case .overwritten: try touch(path, at: size - 2)
-            case .grown: try truncate(path, to: size + 1)
-            case .cut: try truncate(path, to: size / 2)
-            case .removed: try FileManager.default.removeItem(atPath: path.string)
-            }
-        }
-    }
-
-    @Test(arguments: Change.allCases)
-    func `a source that changes between chunks leaves nothing`(_ change: Change) async throws {
+    @Test(arguments: PipelineContractTests.Change.allCases)
+    func `a source that changes between chunks leaves nothing`(_ change: PipelineContractTests.Change) async throws {
         try await withGigHive("tus") { place in
             let size = 2 * Self.chunk + 1
             let (path, order) = try place.file(size)
@@ -149,9 +132,8 @@ import Testing
 
     @Test(arguments: ["uploader", "admin"])
     func `an upload is deleted with its token, once`(_ user: String) async throws {
-        try await withGigHive("multipart", settings: ["user": .string(user)]) { place in
+        try await withGigHive("multipart", settings: ["user": .string(user)], file: 3000) { place, path, order, _ in
             let undo = try #require(place.destination.undo)
-            let (path, order) = try place.file(3000)
             let proof = try await place.deliver(path, order)
             let copy = try await place.deliver(path, order)
             // What was there before is not ours to delete.
@@ -188,11 +170,7 @@ import Testing
             let (path, order) = try await sentAndGone(place, notes)
             try #require(try await place.pipeline.conclude(path, order, notes.attempt())).wait()
             place.sandbox.rules = GigHiveRules(hookWait: .zero)
-            let ended = try await place.pipeline.conclude(path, order, notes.attempt())
-            guard case .delivered(let proof) = ended else {
-                Issue.record("\(String(describing: ended))")
-                return
-            }
+            let proof = try #require(try await place.pipeline.conclude(path, order, notes.attempt())).proof()
             #expect(proof.method == .sha256 && proof.keepsakes?.reveal("delete_token") != nil)
             #expect(try place.library() == [content(3000)])
             #expect(place.count(.tusPatch) == 1 && place.count(.tusDelete) == 0)
@@ -303,7 +281,7 @@ import Testing
 
     @Test func `that a broken form may be visible outlives the upload that came after it`() async throws {
         let cut = GigHiveFault(.reset(afterBytes: 1 << 20), at: .upload, times: nil)
-        try await withGigHive(faults: cut, file: Self.chunk + 1) { place, path, order, notes in
+        try await withGigHive(faults: cut, file: Self.chunk + 1) { place, path, order, notes async throws in
             let attempt = notes.attempt { names in
                 if names.contains("upload") { try? touch(path, at: 10) }
             }

@@ -237,10 +237,7 @@ import Testing
         let good: [String: ConfigValue?] = [
             "url": .string("https://gig.example"), "user": .string("uploader"), "password": .secret(Secret("p")),
         ]
-        return try GigHiveSettings(
-            ConfigSection(
-                values: good.merging(values) { $1 }.compactMapValues(\.self), positions: [:],
-                position: SourcePosition(line: 1, column: 1)))
+        return try GigHiveSettings(section(good.merging(values) { $1 }.compactMapValues(\.self)))
     }
 
     private static func guest(_ token: String, _ more: [String: ConfigValue?] = [:]) throws(SettingFault)

@@ -109,10 +109,8 @@ private func withGigHive(
             "password": .secret(password), "transport": .string(transport),
             "chunk_size": .bytes(Int64(GigHivePlace.chunk)),
         ]
-        let section = ConfigSection(
-            values: values.merging(settings) { $1 }.compactMapValues(\.self), positions: [:],
-            position: SourcePosition(line: 1, column: 1))
-        let destination = try factory.make(DestinationSettings(name: "stage", type: "gighive", values: section))
+        let given = section(values.merging(settings) { $1 }.compactMapValues(\.self))
+        let destination = try factory.make(DestinationSettings(name: "stage", type: "gighive", values: given))
         try await body(try GigHivePlace(destination, sandbox))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()

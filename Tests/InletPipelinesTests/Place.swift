@@ -351,8 +351,7 @@ extension Pipeline {
 
 extension PipelineFactory {
     func place(_ type: String, _ values: [String: ConfigValue]) throws -> any Pipeline {
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        return try make(DestinationSettings(name: "here", type: type, values: section)).pipeline
+        try make(DestinationSettings(name: "here", type: type, values: section(values))).pipeline
     }
 }
 

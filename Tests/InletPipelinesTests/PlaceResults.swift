@@ -221,22 +221,6 @@ final class Switch: Sendable {
     func turnOn() { value.store(true, ordering: .releasing) }
 }
 
-/// What a listing gave.
-final class Listed: Sendable {
-    private let objects = Mutex<[ListedObject]>([])
-
-    var keys: [String] { objects.withLock { $0.map(\.key) } }
-    func add(_ page: [ListedObject]) { objects.withLock { $0 += page } }
-}
-
-/// Numbers that a test's closures saw.
-final class Seen: Sendable {
-    private let values = Mutex<[Int]>([])
-
-    var all: [Int] { values.withLock { $0 } }
-    func append(_ value: Int) { values.withLock { $0.append(value) } }
-}
-
 /// What a test's closures saw, in order.
 final class Listing<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])

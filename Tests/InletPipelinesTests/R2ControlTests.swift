@@ -252,11 +252,13 @@ import Testing
         }
     }
 
-    @Test func `another object under the key is not taken for ours`() async throws {
-        try await withPlace(.r2("v1")) { place in
+    @Test(arguments: [(Implementation.r2("v1"), FaultAction.status(404)), (.s3(), .reply(.s3(404, "NoSuchUpload")))])
+    func `another object under the key is not taken for ours`(_ store: Implementation, _ gone: FaultAction) async throws
+    {
+        try await withPlace(store) { place in
             let old = try place.write(content(Self.whole, seed: 2), "old.bin")
             _ = try await place.deliver(old, try place.order(old, key: "same")).get()
-            place.sandbox?.faults.add(Fault(.status(404), at: .complete))
+            place.misbehave(gone, at: .complete)
             let (path, order) = try place.file(Self.whole, key: "same")
             let notes = Notes()
             #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
@@ -301,8 +303,9 @@ import Testing
         }
     }
 
-    @Test func `what was composed counts, although the source has changed since`() async throws {
-        try await withPlace(.r2("v1")) { place in
+    @Test(arguments: [Implementation.r2("v1"), .s3()])
+    func `what was composed counts, although the source has changed since`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
             // The object is there; the process died before its journal heard of it.

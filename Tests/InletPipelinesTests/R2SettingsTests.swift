@@ -11,9 +11,7 @@ import Testing
 @Suite struct R2SettingsTests {
     private static func settings(_ values: [String: ConfigValue]) throws(SettingFault) -> R2Settings {
         let good: [String: ConfigValue] = ["api": .string("https://api.example"), "api_key": .secret(Secret("k"))]
-        return try R2Settings(
-            ConfigSection(
-                values: good.merging(values) { $1 }, positions: [:], position: SourcePosition(line: 1, column: 1)))
+        return try R2Settings(section(good.merging(values) { $1 }))
     }
 
     @Test func `defaults are those of the key table`() throws {

@@ -209,10 +209,7 @@ struct RoboscopeTableTests {
         let usual: [String: ConfigValue?] = [
             "url": .string("https://robo.example/api/v1"), "storage": .string("spiral"),
         ]
-        return try RoboscopeSettings(
-            ConfigSection(
-                values: usual.merging(values) { $1 }.compactMapValues(\.self), positions: [:],
-                position: SourcePosition(line: 1, column: 1)))
+        return try RoboscopeSettings(section(usual.merging(values) { $1 }.compactMapValues(\.self)))
     }
 
     @Test func `a destination needs an address and a storage`() throws {

@@ -56,11 +56,7 @@ import Testing
             _ = try await place.deliver(order)
             #expect(place.sandbox.sessions().map(\.status) == ["done"])
             try FileManager.default.removeItem(atPath: path.string)
-            let outcome = try await place.pipeline.conclude(path, order, Notes().attempt())
-            guard case .delivered? = outcome else {
-                Issue.record("not delivered")
-                return
-            }
+            try #require(try await place.pipeline.conclude(path, order, Notes().attempt())).proof()
             #expect(place.sandbox.sessions().count == 1)
         }
     }
@@ -176,16 +172,16 @@ import Testing
     @Test func `who writes is seen, and has the lock until it is done`() async throws {
         try await withRoboscope { place in
             let order = try place.order("atrium/markers.json", markerList(200))
-            let seen = Seen()
+            let seen = Listing<Bool>()
             let attempt = Notes().attempt(isStopping: {
                 if let session = place.sandbox.sessions().first, place.count(.bulkMarkers) == 1 {
-                    seen.append(place.sandbox.isLocked(session: session.id) ? 1 : 0)
+                    seen.add(place.sandbox.isLocked(session: session.id))
                 }
                 return false
             })
             _ = try await place.attempt(order, attempt).get()
             let session = try #require(place.sandbox.sessions().first?.id)
-            #expect(seen.all.contains(1) && !seen.all.contains(0))
+            #expect(seen.all.contains(true) && !seen.all.contains(false))
             #expect(!place.sandbox.isLocked(session: session) && place.sandbox.present(in: session) == [])
             #expect(place.sandbox.visitors(of: session).contains { $0.hasPrefix("ingest:") })
         }

@@ -217,9 +217,9 @@ import Testing
                 _ = try await place.deliver(path, order).get()
             }
             let listing = try #require(place.pipeline as? any ObjectListing)
-            let listed = Listed()
-            try await listing.list(prefix: "a/") { listed.add($0) }
-            #expect(listed.keys.sorted() == keys.filter { $0.hasPrefix("a/") }.sorted())
+            let listed = Listing<String>()
+            try await listing.list(prefix: "a/") { $0.forEach { listed.add($0.key) } }
+            #expect(listed.all.sorted() == keys.filter { $0.hasPrefix("a/") }.sorted())
             #expect(place.s3?.traffic.counts[.listObjects] == 3)
         }
     }

@@ -70,8 +70,8 @@ import Testing
         try await Self.withPlace("version") { place in
             let (path, order) = try await Self.occupied(place, 1000)
             let before = place.count(.single)
-            let (notes, seen) = (Notes(), Seen())
-            let attempt = notes.attempt(noted: { _ in seen.append(place.count(.single)) })
+            let (notes, seen) = (Notes(), Listing<Int>())
+            let attempt = notes.attempt(noted: { _ in seen.add(place.count(.single)) })
             _ = try await place.deliver(path, order, attempt).get()
             #expect(notes.puts == [["key"]])
             #expect(seen.all == [before + 1])

@@ -21,8 +21,7 @@ import Testing
             all["secret_key"] = .secret(Secret("secret-canary"))
         }
         all.merge(values) { $1 }
-        let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
-        return try S3Settings(section, environment: { environment[$0] }, home: home)
+        return try S3Settings(section(all), environment: { environment[$0] }, home: home)
     }
 
     @Test func `defaults are those of the key table`() throws {
@@ -95,8 +94,7 @@ import Testing
             "bucket": .string("media"), "region": .string("eu-central-1"), "access_key": .secret(Secret("a")),
             "secret_key": .secret(Secret("s")),
         ]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
+        let settings = try S3Settings(section(values), environment: { _ in nil }, home: nil)
         #expect(settings.base.text == "https://media.s3.eu-central-1.amazonaws.com/")
         #expect(settings.region == "eu-central-1")
     }

@@ -132,10 +132,6 @@ struct FactoryClientTests {
 
 /// Which way destinations and notices go, as the factory makes them.
 @Suite struct ProxyUseTests {
-    private func section(_ values: [String: ConfigValue]) -> ConfigSection {
-        ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-    }
-
     private func proxy(_ address: String, noProxy: [String] = []) -> ConfigSection {
         section(["url": .secret(Secret(address)), "no_proxy": .list(noProxy.map { .string($0) })])
     }

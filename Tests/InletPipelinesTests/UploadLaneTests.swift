@@ -161,7 +161,7 @@ import Testing
                 guard case .waiting = outcome else { break }
                 outcome = try await deliver(place, notes.attempt()).value.get()
             }
-            #expect(proof(outcome)?.key == place.order.key)
+            #expect(try outcome.proof().key == place.order.key)
             try place.check(true)
         }
     }
@@ -181,10 +181,6 @@ import Testing
             #expect(error?.verdict == .cancelled)
             try place.check(false)
         }
-    }
-
-    private func proof(_ outcome: DeliveryOutcome) -> Proof? {
-        if case .delivered(let proof) = outcome { proof } else { nil }
     }
 
     private func deliver(

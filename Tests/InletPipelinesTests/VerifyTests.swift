@@ -26,11 +26,9 @@ import Testing
                 let proof = try await place.deliver(path, order).get()
                 for reads in [false, true] {
                     let found = try await place.verify(proof, reads, [Self.digest(content(size))])
-                    guard case .same(let how) = found else {
-                        Issue.record("\(size) bytes, \(reads): \(found)")
-                        continue
-                    }
-                    #expect(how.contains("xxh64") == reads)
+                    #expect(
+                        found.text.hasPrefix("same") && found.text.contains("xxh64") == reads, "\(size) bytes, \(reads)"
+                    )
                 }
             }
         }
@@ -43,13 +41,9 @@ import Testing
                 let (path, order) = try place.file(size)
                 let proof = try await place.deliver(path, order).get()
                 try place.damage(order.key)
-                if case .same = try await place.verify(proof, false) {} else { Issue.record("looking sees lengths") }
-                let found = try await place.verify(proof, true, [Self.digest(content(size))])
-                guard case .differs(let reason) = found else {
-                    Issue.record("\(size) bytes: \(found)")
-                    continue
-                }
-                #expect(reason.contains("not "))
+                #expect(try await place.verify(proof, false).text.hasPrefix("same"), "looking sees lengths")
+                let read = try await place.verify(proof, true, [Self.digest(content(size))]).text
+                #expect(read.hasPrefix("differs: ") && read.contains("not "), "\(size) bytes")
                 try place.clear()
             }
         }
@@ -66,11 +60,8 @@ import Testing
             }
             try await place.replace(order.key, with: content(1000, seed: 9))
             guard !place.isFolder else { return }
-            guard case .differs(let reason) = try await place.verify(proof, false) else {
-                Issue.record("a new tag is another object")
-                return
-            }
-            #expect(reason.contains("tag"))
+            let tagged = try await place.verify(proof, false).text
+            #expect(tagged.hasPrefix("differs: ") && tagged.contains("tag"), "a new tag is another object")
         }
     }
 
@@ -89,15 +80,9 @@ import Testing
                 200, fields: ["ETag": "\"\(Checksum.md5(content(Place.part + 1)).hex)\""],
                 body: String(repeating: "x", count: Place.part + 1))
             place.s3?.faults.add(S3Fault(.reply(whole), at: .headObject, times: 2))
-            guard case .cannotTell(let reason) = try await place.verify(proof, false) else {
-                Issue.record("length and tag do not tell")
-                return
-            }
-            #expect(reason.hasPrefix("this store changed its tag") && reason.contains("--read"))
-            guard case .same = try await place.verify(proof, true) else {
-                Issue.record("all bytes are there")
-                return
-            }
+            let looked = try await place.verify(proof, false).text
+            #expect(looked.hasPrefix("cannot tell: this store changed its tag") && looked.contains("--read"))
+            #expect(try await place.verify(proof, true).text.hasPrefix("same"), "all bytes are there")
         }
     }
 
@@ -107,10 +92,7 @@ import Testing
             var proof = try await place.deliver(path, order).get()
             proof.key = "videos/never.mp4"
             for reads in [false, true] {
-                guard case .missing = try await place.verify(proof, reads) else {
-                    Issue.record("there is nothing under that key")
-                    continue
-                }
+                #expect(try await place.verify(proof, reads).text.hasPrefix("missing"))
             }
         }
     }
@@ -131,11 +113,8 @@ import Testing
         try await withPlace(.r2(dialect)) { place in
             let (path, order) = try place.file(1000)
             let proof = try await place.deliver(path, order).get()
-            guard case .cannotTell(let reason) = try await place.verify(proof, true) else {
-                Issue.record("nobody was asked")
-                return
-            }
-            #expect(reason.contains("public_url"))
+            let said = try await place.verify(proof, true).text
+            #expect(said.hasPrefix("cannot tell: ") && said.contains("public_url"), "nobody was asked")
         }
     }
 
@@ -174,6 +153,18 @@ import Testing
 
     private static func digest(_ bytes: Data) -> Digest {
         SliceHasher.sums(.xxh64, of: Array(bytes)).sum(.xxh64) ?? Digest(.xxh64, [])
+    }
+}
+
+extension Verification {
+    /// The case and its words, for one expectation of both.
+    var text: String {
+        switch self {
+        case .same(let how): "same: \(how)"
+        case .missing(let why): "missing: \(why)"
+        case .differs(let why): "differs: \(why)"
+        case .cannotTell(let why): "cannot tell: \(why)"
+        }
     }
 }
 
@@ -219,12 +210,11 @@ extension Place {
         try await withGigHive(file: 1000) { place, path, order, _ in
             var proof = try await place.deliver(path, order)
             let verifier = try #require(place.pipeline as? any DeliveryVerifying)
-            let same = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: true))
-            if case .same(let how) = same { #expect(how.contains("sha256")) } else { Issue.record("\(same)") }
+            let same = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: true)).text
+            #expect(same.hasPrefix("same: ") && same.contains("sha256"))
             let id = try #require(proof.details?["asset_id"])
             proof.content = ContentHash(digest: Digest(.sha256, [UInt8](repeating: 7, count: 32)), partSize: nil)
-            let other = try await verifier.verify(VerifyOrder(proof: proof))
-            if case .differs = other {} else { Issue.record("\(other)") }
+            #expect(try await verifier.verify(VerifyOrder(proof: proof)).text.hasPrefix("differs"))
             proof.size = 1001
             #expect(
                 try await verifier.verify(VerifyOrder(proof: proof)) == .differs("asset \(id) has 1000 bytes, not 1001")
@@ -232,10 +222,8 @@ extension Place {
             proof.details?["asset_id"] = "4711"
             #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("asset 4711 is not there"))
             proof.details = nil
-            if case .cannotTell = try await verifier.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("without an id there is nothing to ask for")
-            }
+            // Without an id there is nothing to ask for.
+            #expect(try await verifier.verify(VerifyOrder(proof: proof)).text.hasPrefix("cannot tell"))
         }
     }
 
@@ -244,16 +232,11 @@ extension Place {
             let order = try place.order("atrium/model.glb", stored: "https://cdn.example/1")
             var proof = try await place.deliver(order)
             let verifier = try #require(place.pipeline as? any DeliveryVerifying)
-            if case .same = try await verifier.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("not the same")
-            }
+            #expect(try await verifier.verify(VerifyOrder(proof: proof)).text.hasPrefix("same"))
             _ = try await place.deliver(try place.order("atrium/model.glb", stored: "https://cdn.example/2"))
-            guard case .differs(let reason) = try await verifier.verify(VerifyOrder(proof: proof)) else {
-                Issue.record("another URL is registered")
-                return
-            }
-            #expect(reason.contains("https://cdn.example/2") && reason.contains("model_glb_url"))
+            let other = try await verifier.verify(VerifyOrder(proof: proof)).text
+            #expect(other.hasPrefix("differs: ") && other.contains("https://cdn.example/2"))
+            #expect(other.contains("model_glb_url"))
             let id = UUID().uuidString.lowercased()
             proof.details?["space_id"] = id
             #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("space \(id) is not there"))
@@ -266,8 +249,8 @@ extension Place {
             let job = try #require(proof.details?["job_id"])
             let asked = place.count(.job)
             for reads in [false, true] {
-                let found = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads))
-                if case .same(let how) = found { #expect(how.contains(job)) } else { Issue.record("\(found)") }
+                let found = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads)).text
+                #expect(found.hasPrefix("same: ") && found.contains(job))
             }
             #expect(place.count(.status) == 2 && place.count(.job) == asked, "whether it is there is all that is asked")
             let name = try #require(try place.files(of: job).keys.sorted().first { $0 != "product.json" })
@@ -275,12 +258,10 @@ extension Place {
             var bytes = try Data(contentsOf: URL(fileURLWithPath: picture.string))
             bytes[bytes.count / 2] ^= 1
             try bytes.write(to: URL(fileURLWithPath: picture.string))
-            if case .same = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("looking sees lengths")
-            }
-            let read = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: true))
-            if case .differs = read {} else { Issue.record("\(read)") }
+            let looked = try await place.pipeline.verify(VerifyOrder(proof: proof)).text
+            #expect(looked.hasPrefix("same"), "looking sees lengths")
+            let read = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: true)).text
+            #expect(read.hasPrefix("differs"))
             try FileManager.default.removeItem(atPath: picture.string)
             #expect(
                 try await place.pipeline.verify(VerifyOrder(proof: proof)) == .missing("\(picture.string) is not there")
@@ -298,27 +279,18 @@ extension Place {
             let results = VOPIResults(api: place.api, client: place.client, pool: place.pool)
             #expect(try await results.fetch(job: job, into: place.results.appending(job)).absent == 2)
             for reads in [false, true] {
-                guard
-                    case .missing(let why) = try await place.pipeline.verify(
-                        VerifyOrder(proof: proof, readsBytes: reads))
-                else {
-                    Issue.record("two pictures are not there")
-                    return
-                }
+                let why = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads)).text
                 let all = place.sandbox.pictures(of: job).count
-                #expect(why.hasPrefix("2 of \(all) results never came") && why.contains("inlet vopi download \(job)"))
+                #expect(why.hasPrefix("missing: 2 of \(all) results never came"))
+                #expect(why.contains("inlet vopi download \(job)"))
             }
             place.sandbox.rules.droppedLinks = 0
             #expect(try await results.fetch(job: job, into: place.results.appending(job)).absent == 0)
-            if case .same = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("all are there now")
-            }
+            #expect(
+                try await place.pipeline.verify(VerifyOrder(proof: proof)).text.hasPrefix("same"), "all are there now")
             try FileManager.default.removeItem(atPath: folder + "/product.json")
-            if case .missing = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("nothing says what there is")
-            }
+            let bare = try await place.pipeline.verify(VerifyOrder(proof: proof)).text
+            #expect(bare.hasPrefix("missing"), "nothing says what there is")
         }
     }
 }

@@ -36,6 +36,10 @@ struct VOPIChainTests {
         return chain.polled(job, now: end)
     }
 
+    private func does(not what: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        Issue.record("does not \(what)", sourceLocation: sourceLocation)
+    }
+
     private func running() -> VOPIChain {
         chain {
             $0.upload = Self.upload
@@ -56,20 +60,14 @@ struct VOPIChainTests {
         #expect(step.next(size: 1, now: now + .seconds(9999)) == .create(Self.upload))
         step.creates(now: now)
         #expect(step.record.mayBeVisible)
-        guard case .wait(let until, _) = step.next(size: 1, now: now) else {
-            Issue.record("does not wait")
-            return
-        }
-        #expect(until == now + .seconds(30))
+        let until = now + .seconds(30)
+        guard case .wait(until, _) = step.next(size: 1, now: now) else { return does(not: "wait") }
         #expect(step.next(size: 1, now: until) == .look(Self.upload))
         step.created("j", now: now)
         #expect(
             step.next(size: 1, now: now) == .poll(VOPIRecord.Job(id: "j", since: now.milliseconds, isAdopted: false)))
         step.record.job?.isFetching = true
-        guard case .fetch = step.next(size: 1, now: now) else {
-            Issue.record("does not fetch")
-            return
-        }
+        guard case .fetch = step.next(size: 1, now: now) else { return does(not: "fetch") }
     }
 
     @Test func `a record reads as it was written, and what is damaged reads as less`() {
@@ -126,10 +124,7 @@ struct VOPIChainTests {
         let hours = { (count: Double) in now + .milliseconds(Int64(count * 3_600_000)) }
         var step = running()
         let pending = try job(#"{"id":"j","status":"pending","progress":{},"result":{},"error":"","updatedAt":""}"#)
-        guard case .wait(_, nil) = step.polled(pending, now: now) else {
-            Issue.record("does not wait")
-            return
-        }
+        guard case .wait(_, nil) = step.polled(pending, now: now) else { return does(not: "wait") }
         let verdict4 = try watched(&step, pending, until: hours(5.9))
         #expect(verdict4 != .stuck)
         let verdict5 = step.polled(pending, now: hours(6))
@@ -145,10 +140,7 @@ struct VOPIChainTests {
         let verdict8 = step.polled(told, now: now)
         #expect(verdict8 == .wait(saying: "processing: generating, 81 %", percent: 81))
         let strange = try job(#"{"id":"j","status":"dancing"}"#)
-        guard case .wait = step.polled(strange, now: now) else {
-            Issue.record("does not wait")
-            return
-        }
+        guard case .wait = step.polled(strange, now: now) else { return does(not: "wait") }
         let done = try job(#"{"id":"j","status":"completed","error":"old","result":{}}"#)
         let verdict9 = step.polled(done, now: now)
         #expect(verdict9 == .fetch)
@@ -179,10 +171,7 @@ struct VOPIChainTests {
         let first = step.polled(failed, now: Self.start)
         let second = step.polled(failed, now: Self.start + week)
         for verdict in [first, second] {
-            guard case .wait = verdict else {
-                Issue.record("judged: \(verdict)")
-                return
-            }
+            guard case .wait = verdict else { return does(not: "wait") }
         }
         // A clock that was set back makes nothing older.
         step = running()
@@ -199,27 +188,17 @@ struct VOPIChainTests {
         }
         var step = running()
         for second in [1, 1, 2, 2, 2] {
-            guard case .wait = step.polled(try failed(second), now: now) else {
-                Issue.record("too soon")
-                return
-            }
+            guard case .wait = step.polled(try failed(second), now: now) else { return does(not: "wait") }
         }
         var waited = step
-        guard case .failed = step.polled(try failed(3), now: now) else {
-            Issue.record("not final")
-            return
-        }
+        guard case .failed = step.polled(try failed(3), now: now) else { return does(not: "fail") }
         #expect(step.record.job == nil && step.record.sent != nil && step.record.dead == ["j"])
         for second in [500, 1000, 1500, 1799] {
             guard case .wait = waited.polled(try failed(2), now: now + .seconds(second)) else {
-                Issue.record("too soon")
-                return
+                return does(not: "wait")
             }
         }
-        guard case .failed = waited.polled(try failed(2), now: now + .seconds(1800)) else {
-            Issue.record("waits")
-            return
-        }
+        guard case .failed = waited.polled(try failed(2), now: now + .seconds(1800)) else { return does(not: "fail") }
     }
 
     @Test func `looks come every 3 s at first and every 30 s in the end, never before their time`() {

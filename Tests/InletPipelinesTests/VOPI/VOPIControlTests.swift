@@ -93,10 +93,7 @@ import Testing
                 place.sandbox.advance(steps: 1)
                 outcome = try await watched(place, path, order, notes, seen)
             }
-            guard case .delivered = outcome else {
-                Issue.record("not delivered")
-                return
-            }
+            try outcome.proof()
             let percents = seen.all.map(\.percent)
             #expect(percents == percents.sorted())
             let sending = seen.all.filter { $0.step == "uploading" }.map(\.percent)

@@ -64,10 +64,8 @@ import Testing
 
     @Test(arguments: strangers.indices)
     func `what answers in the place of pictures is not stored as one`(_ index: Int) async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             place.misbehave(Self.strangers[index], at: .download, times: nil)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 2 }
             #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
@@ -145,10 +143,8 @@ import Testing
 
     @Test(arguments: Absence.allCases)
     func `results that are not there yet are waited for`(_ absence: Absence) async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             absence.begin(place)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 5 }
             #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
@@ -168,10 +164,8 @@ import Testing
     func `results that never come fail the file after a day, and a retry fetches them without another job`(
         _ absence: Absence
     ) async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             absence.begin(place)
-            let (path, order) = try place.file()
-            let notes = Notes()
             _ = try await attempts(place, path, order, notes) { place.count(.downloadURLs) > 0 }
             let start = place.clock.now
             let error = try #require(try await attempts(place, path, order, notes))
@@ -191,11 +185,9 @@ import Testing
     }
 
     @Test func `a server that knows no links of a job that it has just shown costs no other job`() async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             let missing = FaultReply.vopi(404, error: "NOT_FOUND", message: "Job not found")
             place.misbehave(.reply(missing), at: .downloadURLs, times: nil)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
             #expect(error == nil)
             place.sandbox.faults.clear()
@@ -245,10 +237,8 @@ import Testing
     @Test func `links to other places than the rules allow end it, and a retry fetches without another job`()
         async throws
     {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .downloadURLs)
-            let (path, order) = try place.file()
-            let notes = Notes()
             for _ in 1...50 where place.count(.downloadURLs) == 0 {
                 guard case .success(.waiting(let until, _)) = try await place.attempt(path, order, notes.attempt())
                 else {

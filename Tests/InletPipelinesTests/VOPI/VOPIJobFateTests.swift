@@ -145,18 +145,16 @@ import Testing
     }
 
     @Test func `a place for the upload that is refused by our rules ends it`() async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, _ in
             place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .presign)
-            let (path, order) = try place.file()
             expectError(try await place.failure(path, order), .giveUp, code: .forbiddenURL)
             #expect(place.count(.upload) == 0)
         }
     }
 
     @Test func `an upload URL that has expired is asked for anew`() async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, _ in
             place.misbehave(.expiredURLs, at: .presign, times: 2)
-            let (path, order) = try place.file()
             _ = try await place.deliver(path, order)
             #expect(place.sandbox.tally.presigns == 3)
             #expect(place.sandbox.tally.puts == 1)
@@ -179,10 +177,9 @@ import Testing
     }
 
     @Test func `a gateway that knows nothing of a job does not make it gone`() async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, _ in
             let kong = FaultReply.vopi(404, error: "Not Found", message: "no Route matched with those values")
             place.misbehave(.reply(kong), at: .job, times: 5)
-            let (path, order) = try place.file()
             _ = try await place.deliver(path, order)
             let tally = place.sandbox.tally
             #expect((tally.puts, tally.jobs, tally.charges) == (1, 1, 1))

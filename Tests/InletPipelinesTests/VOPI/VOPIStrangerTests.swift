@@ -57,9 +57,8 @@ import Testing
     }
 
     @Test func `a request for a job that is refused ends it, since there is no job`() async throws {
-        try await withVOPI { place in
+        try await withVOPI(file: 1000) { place, path, order, _ async throws in
             place.misbehave(Self.refusal(400, "VALIDATION_ERROR"), at: .createJob)
-            let (path, order) = try place.file(1000)
             #expect(try await place.failure(path, order)?.verdict == .giveUp)
             #expect(place.sandbox.tally.jobs == 0)
         }
@@ -115,10 +114,8 @@ import Testing
     func `a job that the server has refused in its own words is not looked for`(_ status: Int, _ code: String)
         async throws
     {
-        try await withVOPI { place in
+        try await withVOPI(file: 1000) { place, path, order, notes in
             place.misbehave(Self.refusal(status, code), at: .createJob)
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
             let start = place.clock.now
             var waited = Duration.zero
             if case .success(.waiting(let until, _)) = try await place.attempt(path, order, notes.attempt()) {
@@ -137,19 +134,16 @@ import Testing
         FaultAction.status(429), .html, .reply(FaultReply(404, type: "text/html", body: "<html>404</html>")),
     ])
     func `a job that something else has answered for is looked for`(_ answer: FaultAction) async throws {
-        try await withVOPI { place in
+        try await withVOPI(file: 1000) { place, path, order, _ in
             place.misbehave(answer, at: .createJob)
-            let (path, order) = try place.file(1000)
             _ = try await place.deliver(path, order)
             #expect(place.count(.listJobs) > 0 && place.sandbox.tally.jobs == 1)
         }
     }
 
     @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws {
-        try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
+        try await withVOPI(VOPIRules(outcome: .neverRuns), file: 1000) { place, path, order, notes in
             place.misbehave(.reply(Self.unknownRoute), at: .ready, times: nil)
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
             for _ in 1...50 where place.sandbox.tally.cancels == 0 {
                 try await place.attempt(path, order, notes.attempt()).get().wait()
                 place.clock.advance(.seconds(600))

@@ -222,10 +222,10 @@ import Testing
         _ values: [String: ConfigValue?] = [:], auth: [String: ConfigValue] = ["api_key": .secret(Secret("k"))]
     ) throws(SettingFault) -> VOPISettings {
         let good: [String: ConfigValue?] = [
-            "url": .string("https://api.vopi.example"), "auth": .section(VOPIClientPlace.section(auth)),
+            "url": .string("https://api.vopi.example"), "auth": .section(section(auth)),
             "results": .string("/srv/results"),
         ]
-        return try VOPISettings(VOPIClientPlace.section(good.merging(values) { $1 }.compactMapValues(\.self)))
+        return try VOPISettings(section(good.merging(values) { $1 }.compactMapValues(\.self)))
     }
 
     @Test func `defaults are those of the key table`() throws {
@@ -252,7 +252,7 @@ import Testing
         ("callback_url", ["callback_url": .string("http://localhost:1/x")]),
         ("callback_url", ["callback_url": .string("hook")]), ("poll", ["poll": .duration(.milliseconds(10))]),
         ("hard_limit", ["hard_limit": .duration(.seconds(60))]), ("no_progress", ["no_progress": .duration(.zero)]),
-        ("job", ["job": .section(VOPIClientPlace.section(["stack": .string("clasic")]))]),
+        ("job", ["job": .section(section(["stack": .string("clasic")]))]),
     ]
 
     @Test(arguments: faults.indices) func `what cannot be used is refused with its key`(_ index: Int) {

@@ -26,13 +26,11 @@ import Testing
     @Test(arguments: passing.indices)
     func `a passing fault keeps the tokens and asks for patience`(_ index: Int) async throws {
         let (reply, code) = Self.passing[index]
-        let mended = Flag()
+        let mended = Switch()
         let place = try VOPIClientPlace { _, _ in
-            mended.isRaised ? .json(200, Self.pair) : reply
+            mended.isOn ? .json(200, Self.pair) : reply
         }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.code == code)
         guard case .outage = error?.verdict else {
@@ -44,8 +42,8 @@ import Testing
         let asked = place.server.asked.count
         #expect(await failure { () throws(DeliveryError) in try await login.access() } == error)
         #expect(place.server.asked.count == asked)
-        mended.raise()
-        clock.advance(by: VOPITokens.pause)
+        mended.turnOn()
+        clock.advance(VOPITokens.pause)
         #expect(try await login.access().reveal() == "access-1")
         #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
     }
@@ -55,20 +53,20 @@ import Testing
             status: 500, headers: [("retry-after", "60"), ("x-ratelimit-remaining", "0")],
             body: #"{"error":"INTERNAL_ERROR","message":"An unexpected error occurred","statusCode":500}"#)
         let place = try VOPIClientPlace { _, count in count == 0 ? limit : .json(200, Self.pair) }
-        let clock = TestClock()
+        let clock = HandClock()
         let login = try place.login(clock)
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.verdict == .outage(after: .seconds(60)) && error?.code == .throttled)
-        clock.advance(by: .seconds(59))
+        clock.advance(.seconds(59))
         _ = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(place.server.asked.count == 1)
-        clock.advance(by: .seconds(2))
+        clock.advance(.seconds(2))
         #expect(try await login.access().reveal() == "access-1")
     }
 
     @Test func `whoever waited for a renewal that the server wants again at once takes its answer`() async throws {
         let place = try VOPIClientPlace { _, _ in .init(status: 429, headers: [("retry-after", "0")]) }
-        let clock = TestClock()
+        let clock = HandClock()
         let login = try place.login(clock)
         let errors = await withTaskGroup(of: DeliveryError?.self) { group in
             for _ in 0..<20 { group.addTask { await failure { () throws(DeliveryError) in try await login.access() } } }
@@ -76,7 +74,7 @@ import Testing
         }
         #expect(errors.allSatisfy { $0?.verdict == .outage(after: .zero) && $0?.code == .throttled })
         #expect(place.server.asked.count == 1)
-        clock.advance(by: .seconds(1))
+        clock.advance(.seconds(1))
         _ = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(place.server.asked.count == 2)
     }
@@ -94,14 +92,12 @@ import Testing
 
     @Test func `until its end the old access token serves while it cannot be renewed`() async throws {
         let place = try VOPIClientPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(700), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(700))
         #expect(try await login.access().reveal() == "access-0")
         // Not for the one whom the server has just refused it.
         let refused = await failure { () throws(DeliveryError) in try await login.access(after: Secret("access-0")) }
         #expect(refused?.code == .serverError)
-        clock.advance(by: .seconds(160))
+        clock.advance(.seconds(160))
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .serverError)
     }
 
@@ -115,14 +111,12 @@ import Testing
         let place = try VOPIClientPlace { asked, _ in
             asked.json["refreshToken"].text == "seed-new" ? .json(200, Self.pair) : Self.refused(code)
         }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.verdict == .credentials)
         #expect(error?.reason.contains(code) == true && error?.reason.contains("refresh-0") == false)
         for _ in 0..<5 {
-            clock.advance(by: .seconds(60))
+            clock.advance(.seconds(60))
             #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         }
         #expect(place.server.asked.count == 1)
@@ -138,28 +132,24 @@ import Testing
 
     @Test(arguments: faults.indices)
     func `a server that was set up wrongly takes the same token once it is mended`(_ index: Int) async throws {
-        let mended = Flag()
-        let place = try VOPIClientPlace { _, _ in mended.isRaised ? .json(200, Self.pair) : Self.faults[index] }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let mended = Switch()
+        let place = try VOPIClientPlace { _, _ in mended.isOn ? .json(200, Self.pair) : Self.faults[index] }
+        let (login, clock) = try await place.login(aged: .seconds(900))
         for _ in 0..<3 {
             #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         }
         #expect(place.server.asked.count == 1)
-        mended.raise()
-        clock.advance(by: VOPITokens.pause)
+        mended.turnOn()
+        clock.advance(VOPITokens.pause)
         #expect(try await login.access().reveal() == "access-1")
         #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
     }
 
     @Test func `a lost answer is asked for once more with the old token`() async throws {
         let place = try VOPIClientPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .connectionLost)
-        clock.advance(by: VOPITokens.pause)
+        clock.advance(VOPITokens.pause)
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         #expect(place.server.asked.map { $0.json["refreshToken"].text } == ["refresh-0", "refresh-0"])
     }
@@ -169,7 +159,7 @@ import Testing
             asked.json["refreshToken"].text == "refresh-0"
                 ? .json(200, Self.pair) : Self.refused("REFRESH_TOKEN_INVALID")
         }
-        let clock = TestClock()
+        let clock = HandClock()
         try await place.keep(age: .seconds(900), seed: "another", clock: clock)
         #expect(try await place.login(clock).access().reveal() == "access-1")
         #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed, "refresh-0"])
@@ -198,11 +188,9 @@ import Testing
         let place = try VOPIClientPlace { _, count in
             .json(200, #"{"accessToken":"a\#(count)","refreshToken":"r\#(count)","expiresIn":900}"#)
         }
-        let clock = TestClock()
-        try await place.keep(clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .zero)
         for hour in 1...72 {
-            clock.advance(by: .seconds(3600))
+            clock.advance(.seconds(3600))
             try await login.keepAlive()
             #expect(place.server.asked.count == hour / 23)
         }
