@@ -44,9 +44,8 @@ struct FolderTests {
     }
 
     /// Such paths cost a debug build dearly: as few of them are made as can be.
-    @Test(arguments: ways) func `a folder deeper than a path can be long is opened, and no link in it leads out`(
-        way: PathResolver
-    ) throws {
+    @Test(arguments: ways)
+    func `a folder deeper than a path can be long is opened, and no link in it leads out`(way: PathResolver) throws {
         let name = String(repeating: "d", count: 250)
         var deepest = open(root.string, O_RDONLY | O_DIRECTORY)
         for _ in 0..<17 {
@@ -69,9 +68,8 @@ struct FolderTests {
         #expect(error.isLinked)
     }
 
-    @Test(arguments: ways, ["sub", "sub/deep"]) func `a symlink at any level is not followed, wherever it leads`(
-        way: PathResolver, level: FilePath
-    ) throws {
+    @Test(arguments: ways, ["sub", "sub/deep"])
+    func `a symlink at any level is not followed, wherever it leads`(way: PathResolver, level: FilePath) throws {
         let path = root.pushing(level)
         let moved = place.path.appending("moved")
         try FileManager.default.moveItem(atPath: path.string, toPath: moved.string)
@@ -101,9 +99,8 @@ struct FolderTests {
         #expect(error.isLinked)
     }
 
-    @Test(arguments: ways) func `an administrator's symlink is followed on the way to a root, nobody else's is`(
-        way: PathResolver
-    ) throws {
+    @Test(arguments: ways)
+    func `an administrator's symlink is followed on the way to a root, nobody else's is`(way: PathResolver) throws {
         let links = try place.makeDirectory("links")
         try link(links.appending("own"), to: "../root")
         try link(links.appending("again"), to: links.appending("own"))
@@ -218,5 +215,166 @@ struct FolderTests {
         #expect(try inotify.add(root.appending("sub")) == watch)
         try place.write([1], to: "root/sub/new")
         #expect(try inotify.read().contains { $0.watch == watch && $0.nameBytes.elementsEqual("new".utf8) })
+    }
+}
+
+struct DirectoryStreamTests {
+    let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func entries(_ path: FilePath) throws -> Set<DirectoryEntry> {
+        var stream = try DirectoryStream(path)
+        var found: Set<DirectoryEntry> = []
+        while let entry = try stream.next() { found.insert(entry) }
+        return found
+    }
+
+    @Test func `a missing folder, a file and a symlink to a folder are refused`() throws {
+        let file = try folder.write([1], to: "file")
+        let link = folder.path.appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: folder.path.string)
+        for path in [folder.path.appending("none"), file, link] {
+            let error = try #require(throws: SystemError.self) { try entries(path) }
+            #expect(error.isMissing, "\(error)")
+            #expect(error.call == "opendir")
+        }
+    }
+
+    @Test func `names that are not UTF-8, that hold newlines or have 255 bytes come through unchanged`() throws {
+        let names: [[UInt8]] = [
+            [0xFF, 0xFE, 0x41], Array("new\nline".utf8), [0xC3], [UInt8](repeating: 0xE9, count: 255),
+            Array(" ".utf8), Array("...".utf8), Array("é😀".utf8),
+        ]
+        for name in names {
+            let path = folder.path.pushing(FilePath(bytes: name))
+            try FileDescriptor.open(path, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+                .close()
+        }
+        let found = try entries(folder.path)
+        #expect(Set(found.map { FilePath(root: nil, [$0.name]).bytes }) == Set(names))
+        #expect(found.allSatisfy { $0.kind == .regular })
+        for entry in found {
+            #expect(try FileLook.look(at: folder.path.appending(entry.name)).identity != nil)
+        }
+    }
+
+    @Test func `the kinds are told apart`() throws {
+        try folder.write([1], to: "file")
+        try folder.makeDirectory("folder")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path.appending("link").string, withDestinationPath: "nowhere")
+        try run("/usr/bin/mkfifo", folder.path.appending("fifo").string)
+        let kinds = Dictionary(uniqueKeysWithValues: try entries(folder.path).map { ($0.name.string, $0.kind) })
+        #expect(kinds == ["file": .regular, "folder": .directory, "link": .symlink, "fifo": .other])
+    }
+
+    @Test func `a large folder is read whole, name by name`() throws {
+        for number in 0..<3000 {
+            try FileDescriptor.open(
+                folder.path.appending("\(number)"), .writeOnly, options: [.create, .closeOnExec],
+                permissions: .ownerReadWrite
+            ).close()
+        }
+        #expect(try entries(folder.path).count == 3000)
+    }
+
+    @Test func `streams give their descriptors back`() throws {
+        let before = try openDescriptors()
+        for _ in 0..<50 {
+            var stream = try DirectoryStream(folder.path)
+            _ = try stream.next()
+            _ = try SourceFile(opening: folder.write([1], to: "a"))
+        }
+        // Other tests open and close descriptors meanwhile, but not by the hundred.
+        #expect(try openDescriptors() < before + 90)
+    }
+
+    private func openDescriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+}
+
+/// What tests leave behind, which is nothing, whatever becomes of them.
+struct RunFolderTests {
+    @Test func `what a killed process left is removed, what a running one has is not`() async throws {
+        let base = try TemporaryDirectory()
+        let (place, note) = (base.path.string, base.path.appending("note").string)
+        await #expect(processExitsWith: .signal(SIGKILL)) { [place = place as String, note = note as String] in
+            let run = try RunFolder.make(in: FilePath(place))
+            try FileManager.default.createDirectory(
+                atPath: run.path.string + "/1/deep", withIntermediateDirectories: true)
+            try run.path.string.write(toFile: note, atomically: true, encoding: .utf8)
+            kill(getpid(), SIGKILL)
+        }
+        let dead = try String(contentsOfFile: note, encoding: .utf8)
+        #expect(isThere("\(dead)/1/deep"))
+        let running = try RunFolder.make(in: base.path)
+        #expect(!isThere(dead))
+        RunFolder.sweep(base.path)
+        #expect(isThere(running.path.string))
+    }
+
+    @Test func `folders of other names and links to other places are nobody's to remove`() throws {
+        let base = try TemporaryDirectory()
+        try base.write([1], to: "inlet-mine/file")
+        try base.write([1], to: "elsewhere/file")
+        let link = base.path.appending(RunFolder.prefix + "link").string
+        try FileManager.default.createSymbolicLink(
+            atPath: link, withDestinationPath: base.path.appending("elsewhere").string)
+        RunFolder.sweep(base.path)
+        #expect(isThere(base.path.appending("inlet-mine/file").string) && isThere("\(link)/file"))
+    }
+
+    @Test func `a folder's end is noticed by nobody but those in it`() throws {
+        var folder: TemporaryDirectory? = try TemporaryDirectory()
+        let other = try TemporaryDirectory()
+        let path = try #require(folder?.path)
+        #expect(isThere(path.string) && path != other.path)
+        folder = nil
+        #expect(!isThere(path.string) && isThere(other.path.string))
+    }
+
+    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount"))
+    func `what is still mounted in a folder is taken off, not emptied`() throws {
+        let outside = try TemporaryDirectory()
+        try outside.write([1], to: "kept")
+        var folder: TemporaryDirectory? = try TemporaryDirectory()
+        let path = try #require(folder?.path)
+        let inner = try TestMount("tmpfs", at: path)
+        let deep = try TestMount(folder: outside.path, at: #require(folder).makeDirectory("a b/c"))
+        folder = nil
+        #expect(!isThere(path.string) && isThere(outside.path.appending("kept").string))
+        #expect(try !MountTable.current().mounts.contains { $0.point.starts(with: path) })
+        withExtendedLifetime((inner, deep)) {}
+    }
+
+    private func isThere(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+}
+
+struct LeashTests {
+    @Test func `a program ends with the process that started it, when that is killed`() async throws {
+        let folder = try TemporaryDirectory()
+        let note = folder.path.appending("id").string
+        await #expect(processExitsWith: .signal(SIGKILL)) { [note = note as String] in
+            let program = Process()
+            program.executableURL = URL(fileURLWithPath: "/bin/sh")
+            program.arguments = ["-c", "trap '' HUP INT TERM; exec sleep 600"]
+            (program.standardOutput, program.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+            try program.run()
+            Leash.hold(program.processIdentifier)
+            try "\(program.processIdentifier)".write(toFile: note, atomically: true, encoding: .utf8)
+            kill(getpid(), SIGKILL)
+        }
+        let id = try #require(Int32(try String(contentsOfFile: note, encoding: .utf8)))
+        try await eventually("it is gone") { !Leash.isRunning(id) }
+    }
+
+    @Test func `what still runs is known from what has ended, collected or not`() throws {
+        #expect(Leash.isRunning(getpid()))
+        let other = try OtherProcess("echo ready; read -r line")
+        #expect(Leash.isRunning(other.id))
+        other.kill()
+        #expect(!Leash.isRunning(other.id))
     }
 }

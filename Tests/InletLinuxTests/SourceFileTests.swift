@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -130,4 +131,190 @@ struct SourceFileTests {
         #expect(try FileLook.look(at: file.appending("below")) == .missing)
         #expect(try FileLook.look(at: folder.path).identity == nil)
     }
+}
+
+@Suite(.enabled(if: ProcessSetup.userID == 0, "only root gives files away")) struct FileOwnerTests {
+    private let directory: TemporaryDirectory
+    private let folder: FilePath
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        folder = directory.path.appending("theirs")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        #expect(chown(folder.string, 4711, 4712) == 0)
+    }
+
+    private func owner(_ name: String) throws -> UInt32 {
+        var status = stat()
+        try #require(lstat(folder.appending(name).string, &status) == 0)
+        return status.st_uid
+    }
+
+    @Test func `what root made in another's folder is his`() throws {
+        try directory.write("x".utf8, to: "theirs/file")
+        try FileManager.default.createDirectory(
+            atPath: folder.appending("sub").string, withIntermediateDirectories: true)
+        for name in ["file", "sub"] {
+            FileOwner.give(folder.appending(name), toOwnerOf: folder)
+            #expect(try owner(name) == 4711)
+        }
+    }
+
+    @Test func `a lock and folders that root makes there are his`() throws {
+        let lock = try FileLock(folder.appending("lock"))
+        let isOurs = lock != nil
+        #expect(isOurs)
+        try DurableFile.makeDirectories(
+            folder.appending("a").appending("b"), mode: 0o750, asFolderOwner: true)
+        for name in ["lock", "a", "a/b"] { #expect(try owner(name) == 4711, "\(name)") }
+    }
+
+    @Test func `what he put in its place is not given away`() throws {
+        try directory.write("x".utf8, to: "ours")
+        #expect(link(directory.path.appending("ours").string, folder.appending("hard").string) == 0)
+        #expect(symlink(directory.path.appending("ours").string, folder.appending("soft").string) == 0)
+        for name in ["hard", "soft", "missing"] { FileOwner.give(folder.appending(name), toOwnerOf: folder) }
+        // Its other name is what the symlink leads to.
+        #expect(try owner("hard") == 0)
+    }
+}
+
+struct UserNameTests {
+    @Test(
+        arguments: [("root", .found(0)), ("nobody-has-this-name", .unknown), ("", .unknown)] as [(String, UserLookup)])
+    func `users are found by name`(_ name: String, _ answer: UserLookup) {
+        #expect(FileOwner.user(named: name) == answer)
+    }
+}
+
+/// A log file that others write, rotate and cut.
+@Suite struct FollowedFileTests {
+    private func append(_ text: String, to path: FilePath) throws {
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path.string))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data(text.utf8))
+        try handle.close()
+    }
+
+    private func next(_ file: inout FollowedFile) throws -> String { String(decoding: try file.next(), as: UTF8.self) }
+
+    @Test func `what is written before and after a rotation comes once, in its order`() throws {
+        let folder = try TemporaryDirectory()
+        let path = try folder.write("old\n".utf8, to: "inlet.log")
+        var file = try FollowedFile(path, tail: 1 << 20)
+        let isCut = file.isCut
+        #expect(!isCut)
+        #expect(try next(&file) == "old\n")
+        #expect(try next(&file) == "")
+        try append("last of the old\n", to: path)
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".1")
+        #expect(try next(&file) == "last of the old\n")
+        #expect(try next(&file) == "")
+        try append("later still\n", to: FilePath(path.string + ".1"))
+        try folder.write("new\n".utf8, to: "inlet.log")
+        #expect(try next(&file) == "later still\n")
+        #expect(try next(&file) == "new\n")
+        try append("more\n", to: path)
+        #expect(try next(&file) == "more\n")
+    }
+
+    @Test func `a file that is cut to nothing is read from its beginning again`() throws {
+        let folder = try TemporaryDirectory()
+        let path = try folder.write("a long line\n".utf8, to: "inlet.log")
+        var file = try FollowedFile(path, tail: 5)
+        let isCut = file.isCut
+        #expect(isCut)
+        #expect(try next(&file) == "line\n")
+        try FileHandle(forWritingTo: URL(fileURLWithPath: path.string)).truncate(atOffset: 0)
+        try append("new\n", to: path)
+        #expect(try next(&file) == "new\n")
+        #expect(throws: SystemError.self) { _ = try FollowedFile(folder.path.appending("none"), tail: 1) }
+    }
+}
+
+/// Files that are not what a folder says they are.
+@Suite(.timeLimit(.minutes(5))) struct MadeUpFileTests {
+    let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    @Test func `a file that gives more than its size says is told from others`() throws {
+        let own = FilePath("/proc/\(ProcessInfo.processInfo.processIdentifier)")
+        let madeUp = try SourceFile(opening: own.appending("status"))
+        #expect(madeUp.opened.size == 0)
+        #expect(try madeUp.exceedsItsSize())
+        for content in [[], [1], [UInt8](repeating: 7, count: 4096)] as [[UInt8]] {
+            #expect(try !SourceFile(opening: folder.write(content, to: "file")).exceedsItsSize())
+        }
+        #expect(try WriterProbe.look(at: "status", in: Folder(own)).file == .other)
+        #expect(try WriterProbe.look(at: "file", in: Folder(folder.path)).file?.identity?.size == 4096)
+    }
+
+    @Test func `a file that has grown since it was opened is none of those`() throws {
+        let path = try folder.write([1], to: "file")
+        let source = try SourceFile(opening: path)
+        let handle = try #require(FileHandle(forWritingAtPath: path.string))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: [2, 3])
+        try handle.close()
+        #expect(try !source.exceedsItsSize())
+    }
+
+    @Test(arguments: ["fifo", "device"])
+    func `what is swapped in between the look and the opening is never read, nor waited for`(kind: String) throws {
+        let (file, other) = (try folder.write([1], to: "file"), folder.path.appending("other"))
+        // Only root may make a device, and not everywhere.
+        if kind == "device" {
+            guard (try? run("/usr/bin/env", "mknod", other.string, "c", "1", "3")) != nil else { return }
+        } else {
+            try run("/usr/bin/env", "mkfifo", other.string)
+        }
+        let target = folder.path.appending("target")
+        try FileManager.default.linkItem(atPath: file.string, toPath: target.string)
+        let swapper = Swapper()
+        swapper.begin(file, other, as: target, in: folder.path)
+        defer { swapper.end() }
+        var (opened, refused) = (0, 0)
+        while opened + refused < 2000 || opened == 0 || refused == 0 {
+            do throws(SystemError) {
+                let source = try SourceFile(opening: "target", in: Folder(folder.path))
+                #expect(source.opened.size == 1)
+                opened += 1
+            } catch {
+                // A file system that has no devices (nodev) does not open one.
+                #expect(error.isNotRegular || kind == "device" && error.isPermission, "\(error)")
+                refused += 1
+            }
+        }
+    }
+
+    @Test func `the kernel's own file systems are known by their numbers`() throws {
+        #expect(try FileSystemKind.of("/proc").isPseudo && FileSystemKind.of("/proc").name == "proc")
+        #expect(try !FileSystemKind.of(folder.path).isPseudo)
+        for number in [0x9FA0, 0x6265_6572, 0x6367_7270, 0x6462_6720, 0xCAFE_4A11, 0x6573_5543] as [Int64] {
+            #expect(FileSystemKind(magic: number).isPseudo)
+        }
+        // fuse, tmpfs, ext4, autofs, overlay.
+        for number in [0x6573_5546, 0x0102_1994, 0xEF53, 0x0187, 0x794C_7630] as [Int64] {
+            #expect(!FileSystemKind(magic: number).isPseudo)
+        }
+    }
+}
+
+/// Puts one file and the other under one name, in turns, on a thread of its own.
+private final class Swapper: Sendable {
+    private let isOver = Mutex(false)
+
+    func begin(_ one: FilePath, _ other: FilePath, as target: FilePath, in folder: FilePath) {
+        let next = folder.appending("next").string
+        Thread.detachNewThread { [self] in
+            while !isOver.withLock(\.self) {
+                for file in [other, one] {
+                    guard link(file.string, next) == 0, rename(next, target.string) == 0 else { return }
+                }
+            }
+        }
+    }
+
+    func end() { isOver.withLock { $0 = true } }
 }

@@ -2,16 +2,16 @@ import Foundation
 import Glibc
 import InletCore
 import InletLinux
-import InletPipelines
 import InletTestSupport
 import SystemPackage
 import Testing
 
+@testable import InletPipelines
+
 @Suite(.timeLimit(.minutes(8))) struct FolderPipelineTests {
     static let both: [Implementation] = [.folder("read-back"), .folder("size")]
 
-    @Test(arguments: both)
-    func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
+    @Test(arguments: both) func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
             let path = try place.write(content(1000))
             #expect(chmod(path.string, 0o640) == 0)
@@ -36,9 +36,7 @@ import Testing
                 let taken = place.target.pushing("taken.bin")
                 try other.write(to: URL(fileURLWithPath: taken.string))
                 let (path, order) = try place.file(1000, key: "taken.bin")
-                let error = try await place.failure(path, order)
-                #expect(error?.code == .destinationExists)
-                #expect(error?.verdict == .giveUp)
+                expectError(try await place.failure(path, order), .giveUp, code: .destinationExists)
                 #expect(try place.visible() == ["taken.bin": other])
                 #expect(try place.leftovers() == [])
             }
@@ -111,9 +109,7 @@ import Testing
         let missing = directory.path.appending("unmounted")
         try await withPlace(.folder("read-back"), settings: ["path": .string(missing.string)]) { place in
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationUnwritable)
+            expectError(try await place.failure(path, order), .outage(after: nil), code: .destinationUnwritable)
             let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
             #expect(probed?.verdict == .outage(after: nil))
             // What lies on it is still there.
@@ -128,9 +124,7 @@ import Testing
     @Test func `min_free is kept, but for what is there already`() async throws {
         try await withPlace(.folder("size"), settings: ["min_free": .bytes(1 << 60)]) { place in
             let (path, order) = try place.file(1000, key: "a/b.bin")
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationFull)
+            let error = expectError(try await place.failure(path, order), .outage(after: nil), code: .destinationFull)
             #expect(error?.reason.contains("min_free") == true)
             let copy = place.target.pushing("a")
             try FileManager.default.createDirectory(atPath: copy.string, withIntermediateDirectories: true)
@@ -164,9 +158,7 @@ import Testing
             let (path, order) = try place.file(4 << 20)
             let filler = disk.path.appending("filler").string
             let attempt = Notes().attempt { _ in try? content(6 << 20).write(to: URL(fileURLWithPath: filler)) }
-            let error = try await place.failure(path, order, attempt)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .destinationFull)
+            expectError(try await place.failure(path, order, attempt), .outage(after: nil), code: .destinationFull)
             #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path.appending("videos").string) == [])
             try FileManager.default.removeItem(atPath: filler)
             _ = try await place.deliver(path, order).get()
@@ -209,5 +201,177 @@ private enum Attribute {
         var value = [UInt8](repeating: 0, count: 64)
         let count = unsafeBitCast(symbol, to: Get.self)(path.string, name, &value, value.count)
         return count < 0 ? nil : String(decoding: value.prefix(count), as: UTF8.self)
+    }
+}
+
+/// One file of a folder that cannot be looked at, among others that can.
+@Suite(.timeLimit(.minutes(2))) struct FolderVerifyTests {
+    @Test(arguments: [
+        Errno.ioError, .permissionDenied, .notPermitted, .noSuchFileOrDirectory, .tooManySymbolicLinkLevels,
+        .tooManyOpenFiles,
+    ])
+    func `an error that came with one file says nothing about the others`(_ code: Errno) {
+        let error = SystemError(call: "read", path: "/library/b.bin", code: code)
+        do throws(DeliveryError) {
+            switch try Verification(error) {
+            case .differs(let why): #expect(code == .ioError && why.hasPrefix("cannot be read: read /library/b.bin"))
+            case .cannotTell(let why): #expect(error.isPermission && why.contains("/library/b.bin"))
+            case .missing(let what): #expect(error.isMissing && what.contains("/library/b.bin"))
+            case .same: Issue.record("nothing was compared")
+            }
+        } catch {
+            // Asked again, and then unreachable alone: an outage would speak for the whole folder.
+            #expect(error.verdict == .retry(after: nil))
+            #expect([.tooManySymbolicLinkLevels, .tooManyOpenFiles].contains(code))
+        }
+    }
+
+    @Test func `a loop of links in place of a folder leaves the other files to be looked at`() async throws {
+        try await withPlace(.folder("size")) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
+            let loop = place.target.appending("loop").string
+            try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
+            var beyond = proof
+            beyond.key = "loop/a.mp4"
+            let question = VerifyOrder(proof: beyond)
+            let error = await #expect(throws: DeliveryError.self) { _ = try await verifier.verify(question) }
+            #expect(error?.verdict == .retry(after: nil))
+            let other = try await verifier.verify(VerifyOrder(proof: proof))
+            #expect(other == .same("length"))
+        }
+    }
+}
+
+/// Symlinks in the place of a destination's folders: an administrator's are followed, nobody else's are.
+@Suite(.timeLimit(.minutes(8))) struct FolderLinkTests {
+    @Test func `a link to a folder is that folder`() async throws {
+        let directory = try TemporaryDirectory()
+        let (folder, link) = (try directory.makeDirectory("real"), directory.path.appending("link"))
+        #expect(symlink(folder.string, link.string) == 0)
+        try await withPlace(.folder("read-back"), settings: ["path": .string(link.string)]) { place in
+            let (path, order) = try place.file(1000, key: "a.bin")
+            _ = try await place.deliver(path, order).get()
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder.pushing("a.bin").string)) == content(1000))
+        }
+    }
+
+    @Test(arguments: FolderPipelineTests.both)
+    func `a symlink in the place of a folder, put there while a copy is made, leads no file away`(
+        _ implementation: Implementation
+    ) async throws {
+        try await withPlace(implementation) { place in
+            let outside = try TemporaryDirectory()
+            let (path, order) = try place.file(1000, key: "sub/a.bin")
+            let (sub, moved) = (place.target.pushing("sub"), place.target.pushing("moved"))
+            let attempt = Notes().attempt { _ in
+                _ = rename(sub.string, moved.string)
+                _ = symlink(outside.path.string, sub.string)
+            }
+            _ = try await place.deliver(path, order, attempt).get()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside.path.string) == [])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: moved.pushing("a.bin").string)) == content(1000))
+        }
+    }
+
+    @Test(.enabled(if: getuid() == 0, "only root can make another's symlink"), arguments: ["sub", ""])
+    func `a symlink that another user has made is not followed`(_ level: String) async throws {
+        let directory = try TemporaryDirectory()
+        let (folder, outside) = (directory.path.appending("folder"), try directory.makeDirectory("outside"))
+        let link = level.isEmpty ? folder : folder.appending(level)
+        if !level.isEmpty { try directory.makeDirectory("folder") }
+        #expect(symlink(outside.string, link.string) == 0 && lchown(link.string, 65_534, 65_534) == 0)
+        try await withPlace(.folder("read-back"), settings: ["path": .string(folder.string)]) { place in
+            let (path, order) = try place.file(1000, key: "sub/a.bin")
+            let error = expectError(try await place.failure(path, order), code: .destinationUnwritable)
+            // The whole destination is out of order, or only what goes there.
+            #expect((error?.verdict == .outage(after: nil)) == level.isEmpty)
+            #expect(error?.reason.contains("a symlink is on the way") == true, "\(error?.reason ?? "")")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside.string) == [])
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(8))) struct FolderNameTests {
+    private static let longest = String(repeating: "n", count: 251) + ".mov"
+
+    @Test(arguments: [longest, String(repeating: "é", count: 127), "\(longest)/\(longest)"])
+    func `names of 255 bytes are delivered`(_ key: String) async throws {
+        try await withPlace(.folder("read-back")) { place in
+            let (path, order) = try place.file(1000, key: key)
+            let proof = try await place.deliver(path, order).get()
+            #expect(proof.key == key)
+            #expect(try place.visible().keys.sorted() == [key])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: ["n\(longest)", "a/n\(longest)/b.mov", "a/\(longest)e\u{301}"])
+    func `a key with a longer name fails at once, and says which name and how long it may be`(_ key: String)
+        async throws
+    {
+        try await withPlace(.folder("read-back")) { place in
+            let (path, order) = try place.file(1000, key: key)
+            let error = try #require(try await place.failure(path, order))
+            #expect(error.verdict == .giveUp)
+            #expect(error.code == .nameTooLong)
+            let name = try #require(key.split(separator: "/").first { $0.utf8.count > 255 })
+            #expect(error.reason.contains("'\(name)' of \(name.utf8.count) bytes"), "\(error)")
+            #expect(error.reason.contains("takes 255"), "\(error)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: place.target.string) == [])
+        }
+    }
+}
+
+/// In memory nothing is ever dropped.
+private let isOnDisk: Bool = {
+    guard let folder = try? TemporaryDirectory(), let kind = try? FileSystemKind.of(folder.path) else { return false }
+    return kind.name != "tmpfs"
+}()
+
+@Suite(.enabled(if: isOnDisk, "the folder for temporary files is on a disk")) struct CacheVisitTests {
+    private static let part: Range<Int64> = 8 << 20..<16 << 20
+
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    /// A file without a written byte: what is read of it is in the page cache all the same.
+    private func source(_ size: Int64) throws -> SourceFile {
+        let path = folder.path.appending("source")
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
+        try file.closeAfter { try file.resize(to: size) }
+        return try SourceFile(opening: path)
+    }
+
+    private func read(_ source: SourceFile, _ range: Range<Int64>) throws {
+        var room = [UInt8](repeating: 0, count: 1 << 20)
+        for offset in stride(from: range.lowerBound, to: range.upperBound, by: room.count) {
+            _ = try room.withUnsafeMutableBytes { try source.read(into: $0, at: offset) }
+        }
+    }
+
+    private func isUncached(_ source: SourceFile) -> Bool {
+        source.isUncached(offset: Self.part.lowerBound, length: Int64(Self.part.count))
+    }
+
+    @Test(
+        arguments: [
+            (CacheVisit.smallest + 1, false, true), (CacheVisit.smallest + 1, true, false),
+            (CacheVisit.smallest, false, false),
+        ] as [(Int64, Bool, Bool)])
+    func `only of a large file, and only what nobody had read before, is given back`(
+        size: Int64, wasCached: Bool, isGivenBack: Bool
+    ) throws {
+        let source = try source(size)
+        #expect(isUncached(source))
+        if wasCached { try read(source, Self.part) }
+        let visit = CacheVisit(source, Self.part)
+        try read(source, Self.part)
+        #expect(!isUncached(source))
+        visit.end()
+        #expect(isUncached(source) == isGivenBack)
     }
 }

@@ -76,6 +76,25 @@ func withGigHive(
     _ transport: String = "auto", faults: GigHiveFault..., rules: GigHiveRules = GigHiveRules(hookWait: .zero),
     settings: [String: ConfigValue?] = [:], _ body: @Sendable (GigHivePlace) async throws -> Void
 ) async throws {
+    try await withGigHive(transport, all: faults, rules, settings, body)
+}
+
+/// The same with a file, its order, and notes for the attempts at it.
+func withGigHive(
+    _ transport: String = "auto", faults: GigHiveFault..., rules: GigHiveRules = GigHiveRules(hookWait: .zero),
+    settings: [String: ConfigValue?] = [:], file count: Int,
+    _ body: @Sendable (GigHivePlace, FilePath, DeliveryOrder, Notes) async throws -> Void
+) async throws {
+    try await withGigHive(transport, all: faults, rules, settings) { place in
+        let (path, order) = try place.file(count)
+        try await body(place, path, order, Notes())
+    }
+}
+
+private func withGigHive(
+    _ transport: String, all faults: [GigHiveFault], _ rules: GigHiveRules, _ settings: [String: ConfigValue?],
+    _ body: @Sendable (GigHivePlace) async throws -> Void
+) async throws {
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(pool: BlockingPool(name: "gighive", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
@@ -90,10 +109,8 @@ func withGigHive(
             "password": .secret(password), "transport": .string(transport),
             "chunk_size": .bytes(Int64(GigHivePlace.chunk)),
         ]
-        let section = ConfigSection(
-            values: values.merging(settings) { $1 }.compactMapValues(\.self), positions: [:],
-            position: SourcePosition(line: 1, column: 1))
-        let destination = try factory.make(DestinationSettings(name: "stage", type: "gighive", values: section))
+        let given = section(values.merging(settings) { $1 }.compactMapValues(\.self))
+        let destination = try factory.make(DestinationSettings(name: "stage", type: "gighive", values: given))
         try await body(try GigHivePlace(destination, sandbox))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()

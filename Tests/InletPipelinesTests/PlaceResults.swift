@@ -5,7 +5,9 @@ import InletPipelines
 import InletSandbox
 import InletTestSupport
 import InletTransfer
+import Synchronization
 import SystemPackage
+import Testing
 
 /// What counts as delivered where no object of the file's own stays: VOPI keeps pictures, Roboscope a URL.
 extension Place {
@@ -39,6 +41,36 @@ extension Place {
             found[found[key] == nil ? key : "\(key), job \(job.id)"] = Data((video?.sha256.hex ?? "no video").utf8)
         }
         return found
+    }
+}
+
+/// Expects an attempt to have failed like this, and gives the error back for what else it should say.
+@discardableResult
+func expectError(
+    _ error: DeliveryError?, _ verdict: DeliveryError.Verdict? = nil, code: ErrorCode? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) -> DeliveryError? {
+    if let verdict { #expect(error?.verdict == verdict, sourceLocation: sourceLocation) }
+    if let code { #expect(error?.code == code, sourceLocation: sourceLocation) }
+    return error
+}
+
+extension DeliveryOutcome {
+    /// What a delivery that must have ended has proved.
+    @discardableResult
+    func proof(sourceLocation: SourceLocation = #_sourceLocation) throws -> Proof {
+        let proof: Proof? = if case .delivered(let proof) = self { proof } else { nil }
+        return try #require(proof, "\(self)", sourceLocation: sourceLocation)
+    }
+
+    /// Until when a delivery waits that must wait, and what it says.
+    @discardableResult
+    func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> (until: WallTime, saying: String?) {
+        guard case .waiting(let until, let saying) = self else {
+            let none: WallTime? = nil
+            return (try #require(none, "does not wait: \(self)", sourceLocation: sourceLocation), nil)
+        }
+        return (until, saying)
     }
 }
 
@@ -125,4 +157,74 @@ func withRoboscopeModels(_ factory: PipelineFactory, _ body: @Sendable (Place) a
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }
+}
+
+/// The notes of one delivery, kept between attempts as the journal keeps them; remembers every call.
+final class Notes: Sendable {
+    typealias Entries = [String: [UInt8]]
+
+    private struct State {
+        var entries: Entries
+        var puts: [Set<String>] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ entries: Entries = [:]) { state = Mutex(State(entries: entries)) }
+
+    var entries: Entries { state.withLock { $0.entries } }
+
+    /// As the journal leaves them when the delivery has failed and what it left was cleared away.
+    func fail() {
+        state.withLock { state in state.entries = state.entries.filter { $0.key == CheckpointNote.mayBeVisible } }
+    }
+
+    /// The names in each put, in their order.
+    var puts: [Set<String>] { state.withLock { $0.puts } }
+
+    /// How many parts the notes call proved.
+    var provedParts: Int { entries.keys.count { $0.hasPrefix("part:") } }
+
+    /// An attempt on these notes. `noted` runs when a put is durable, before the pipeline goes on. Once `isDead`, as a killed
+    /// process is, nothing more is noted.
+    func attempt(
+        noted: @escaping @Sendable (Set<String>) async -> Void = { _ in },
+        isStopping: @escaping @Sendable () -> Bool = { false }, isDead: @escaping @Sendable () -> Bool = { false }
+    ) -> Attempt {
+        let log = CheckpointLog(
+            entries: entries,
+            write: { entries throws(DeliveryError) in
+                if isDead() { throw DeliveryError(.cancelled, .cancelled, "killed") }
+                self.state.withLock { state in
+                    state.entries.merge(entries) { $1 }
+                    state.puts.append(Set(entries.keys))
+                }
+                await noted(Set(entries.keys))
+            },
+            replace: { entries throws(DeliveryError) in
+                if isDead() { throw DeliveryError(.cancelled, .cancelled, "killed") }
+                self.state.withLock { state in
+                    state.entries = entries
+                    if !entries.isEmpty { state.puts.append(Set(entries.keys)) }
+                }
+                if !entries.isEmpty { await noted(Set(entries.keys)) }
+            })
+        return Attempt(checkpoint: log, isStopping: isStopping)
+    }
+}
+
+/// Something that a test sets once and a pipeline reads.
+final class Switch: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    var isOn: Bool { value.load(ordering: .acquiring) }
+    func turnOn() { value.store(true, ordering: .releasing) }
+}
+
+/// What a test's closures saw, in order.
+final class Listing<Value: Sendable>: Sendable {
+    private let values = Mutex<[Value]>([])
+
+    var all: [Value] { values.withLock { $0 } }
+    func add(_ value: Value) { values.withLock { $0.append(value) } }
 }

@@ -1,11 +1,12 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Markers that arrive each exactly once, whatever becomes of requests and answers.
 @Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerTests {
@@ -24,10 +25,7 @@ import Testing
         try await withRoboscope { place in
             let order = try place.order("atrium/markers.json", markerList(250))
             let attempt = Notes().attempt()
-            guard case .delivered(let proof) = try await place.attempt(order, attempt).get() else {
-                Issue.record("not delivered")
-                return
-            }
+            let proof = try await place.attempt(order, attempt).get().proof()
             let session = try #require(place.sandbox.sessions().first)
             #expect(session.spaceID == (try place.space("atrium")).id && session.status == "active")
             #expect(session.type == "inspection")
@@ -128,8 +126,7 @@ import Testing
             try handle.close()
             var large = order
             large.source = try SourceFile(opening: file).opened
-            let error = try await place.failure(large)
-            #expect(error?.verdict == .giveUp && error?.code == .tooLarge)
+            expectError(try await place.failure(large), .giveUp, code: .tooLarge)
         }
     }
 
@@ -146,8 +143,7 @@ import Testing
                 place.sandbox.markers().count == 8 && place.sandbox.markers().allSatisfy { $0.sessionID == session.id })
             let nowhere = try place.order(
                 "atrium/markers.json", markerList(2, session: "00000000-0000-0000-0000-000000000000"))
-            let error = try await place.failure(nowhere)
-            #expect(error?.verdict == .giveUp && error?.code == .notFound)
+            expectError(try await place.failure(nowhere), .giveUp, code: .notFound)
             #expect(place.sandbox.markers().count == 8)
         }
     }
@@ -241,3 +237,202 @@ import Testing
 }
 
 private struct NotThisOne: Error, CustomStringConvertible { let description: String }
+
+/// Attempts that go on from the notes of another one, as after `queue retry`: what the server has confirmed is never sent
+/// again, whatever it lists by then.
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerRetryTests {
+    private static let empty = FaultReply(200, type: "application/json", body: "[]")
+
+    /// Numbers of the markers that are there, sorted.
+    private static func numbers(_ place: RoboscopePlace) -> [Int] {
+        place.sandbox.markers().compactMap { marker in
+            marker.customProps["ingest_id"]?.text?.split(separator: "#").last.flatMap { Int($0) }
+        }.sorted()
+    }
+
+    /// An attempt that ends once so many requests of a kind have come.
+    private static func stop(
+        _ place: RoboscopePlace, _ order: DeliveryOrder, _ notes: Notes, after count: Int,
+        _ operation: RoboscopeOperation
+    ) async throws {
+        let attempt = notes.attempt(isStopping: { place.count(operation) >= count })
+        #expect(try await place.failure(order, attempt)?.verdict == .cancelled)
+        notes.fail()
+    }
+
+    @Test func `markers that the server hides are not sent again by a retry`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            try await Self.stop(place, order, notes, after: 2, .bulkMarkers)
+            #expect(Self.numbers(place) == Array(0..<200))
+            place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
+            let error = expectError(try await place.failure(order, notes.attempt()), .giveUp, code: .badAnswer)
+            #expect(error?.reason.contains("has taken 200 markers, but lists 0") == true)
+            #expect(place.count(.bulkMarkers) == 2)
+            notes.fail()
+            // Listed again, the rest follows.
+            place.sandbox.faults.clear()
+            _ = try await place.deliver(order, notes)
+            #expect(Self.numbers(place) == Array(0..<250) && place.count(.bulkMarkers) == 3)
+        }
+    }
+
+    @Test func `markers that somebody has deleted there do not come back`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            try await Self.stop(place, order, notes, after: 2, .bulkMarkers)
+            let marker = try #require(place.sandbox.markers().first { $0.label == "crack 7" })
+            try await place.admin.delete(.markers, marker.id)
+            let error = expectError(try await place.failure(order, notes.attempt()), .giveUp)
+            #expect(error?.reason.contains("has taken 200 markers, but lists 199") == true)
+            #expect(Self.numbers(place) == (0..<200).filter { $0 != 7 } && place.count(.bulkMarkers) == 2)
+        }
+    }
+
+    @Test func `markers whose answer was lost count once they have been listed`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            place.sandbox.faults.add(RoboscopeFault(.loseAnswer, at: .bulkMarkers))
+            // The first chunk is found in the list; nothing is sent after it.
+            let attempt = notes.attempt(isStopping: { place.count(.listMarkers) >= 2 })
+            #expect(try await place.failure(order, attempt)?.verdict == .cancelled)
+            #expect(Self.numbers(place) == Array(0..<100) && place.count(.bulkMarkers) == 1)
+            notes.fail()
+            place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
+            #expect(try await place.failure(order, notes.attempt())?.verdict == .giveUp)
+            #expect(place.count(.bulkMarkers) == 1)
+            place.sandbox.faults.clear()
+            _ = try await place.deliver(order, notes)
+            #expect(Self.numbers(place) == Array(0..<250))
+        }
+    }
+
+    @Test func `markers sent one by one are not sent again either`() async throws {
+        try await withRoboscope(faults: RoboscopeFault(.status(405), at: .bulkMarkers, times: nil)) { place in
+            let order = try place.order("atrium/markers.json", markerList(120))
+            let notes = Notes()
+            try await Self.stop(place, order, notes, after: 30, .createMarker)
+            place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
+            let error = try await place.failure(order, notes.attempt())
+            #expect(error?.reason.contains("has taken 30 markers, but lists 0") == true)
+            #expect(place.count(.createMarker) == 30 && Self.numbers(place) == Array(0..<30))
+        }
+    }
+
+    @Test func `a session that was made anew gets all markers`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            try await Self.stop(place, order, notes, after: 2, .bulkMarkers)
+            let first = try #require(place.sandbox.sessions().first?.id)
+            try await place.admin.delete(.sessions, first)
+            _ = try await place.deliver(order, notes)
+            let second = try #require(place.sandbox.sessions().first?.id)
+            #expect(first != second && Self.numbers(place) == Array(0..<250))
+            #expect(place.sandbox.markers().allSatisfy { $0.sessionID == second })
+        }
+    }
+}
+
+/// What a file of markers may say, decided without a server.
+struct RoboscopeMarkerRuleTests {
+    private static let digest = Digest(.sha256, [UInt8](repeating: 0xAB, count: 32))
+
+    private static func file(_ text: String) throws -> MarkerFile {
+        try MarkerFile(Array(text.utf8), digest: digest)
+    }
+
+    private static let good = #"{"p1":[0,0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#
+
+    static let files: [(String, Int, String?, String?)] = [
+        ("[\(good)]", 1, nil, nil), (#"{"markers":[\#(good),\#(good)]}"#, 2, nil, nil),
+        (#"{"space":"atrium","markers":[\#(good)]}"#, 1, "atrium", nil),
+        (#"{"markers":[\#(good)],"space_key":"atrium","session":"6f1c-AB"}"#, 1, "atrium", "6f1c-AB"),
+        (#"{"session":{"type":"repair"},"markers":[\#(good)],"exported":{"by":"x"}}"#, 1, nil, nil),
+        ("\u{FEFF} [ \(good) , \(good) ]\n", 2, nil, nil),
+    ]
+
+    @Test(arguments: files) func `a list is read with what stands around it`(
+        _ text: String, _ count: Int, _ space: String?, _ session: String?
+    ) throws {
+        let file = try Self.file(text)
+        #expect(file.count == count && file.space == space && file.session == session)
+    }
+
+    static let wrong: [(String, String)] = [
+        (#"{"p1":[0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#, "marker 2: p1 has 2 numbers; three are needed"),
+        (#"{"p1":[0,0,0],"p2":[1,0,0],"p3":[1,1,0]}"#, "marker 2: p4 is missing"),
+        (
+            #"{"p1":[0,"0",0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#,
+            "marker 2: p1 holds something else than finite numbers"
+        ),
+        (
+            #"{"p1":[0,1e999,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#,
+            "marker 2: p1 holds something else than finite numbers"
+        ),
+        (#"{"p1":"0,0,0","p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#, "marker 2: p1 is no list of three numbers"),
+        (and(#","color":"red"}"#), "marker 2: color is not like #FF8800"),
+        (and(##","color":"#FF88"}"##), "marker 2: color is not like #FF8800"),
+        (and(#","label":7}"#), "marker 2: label is no text"),
+        (and(#","custom_props":[]}"#), "marker 2: custom_props is no object"),
+        ("7", "marker 2: value is no object"),
+    ]
+
+    /// A good marker with more behind its corners.
+    private static func and(_ more: String) -> String { good.dropLast() + more }
+
+    @Test(arguments: wrong) func `one wrong marker refuses the file, by its number`(_ marker: String, _ reason: String)
+    {
+        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file("[\(Self.good),\(marker),\(Self.good)]") }
+        #expect(fault?.reason == reason)
+    }
+
+    @Test(arguments: [
+        ("", "line 1, column 1"), ("[", "line 1, column 2"), ("{\"markers\":[}", "line 1, column 13"),
+        ("[]", "there are no markers in it"), ("{}", "there are no markers in it"), ("7", "is expected"),
+        (#"{"markers":{}}"#, "'markers' is no list"), (#"{"marker":[]}"#, "there are no markers in it"),
+        (#"{"space":7,"markers":[]}"#, "'space' is no text"),
+        (#"{"session":"../x","markers":[]}"#, "'session' is no id"),
+        (#"{"session":{"typ":"x"},"markers":[]}"#, "session: typ is no field of a session"),
+    ]) func `a file that is none is refused`(_ text: String, _ reason: String) {
+        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file(text) }
+        #expect(fault?.reason.contains(reason) == true, "\(String(describing: fault))")
+    }
+
+    @Test func `many faults are counted, and ten shown`() {
+        let text = "[" + [String](repeating: "7", count: 25).joined(separator: ",") + "]"
+        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file(text) }
+        #expect(fault?.reason.hasSuffix("marker 10: value is no object; and 15 more") == true)
+    }
+
+    @Test func `a marker goes out with everything but what the server gives`() throws {
+        let marker =
+            #"{"id":"x","version":3,"created_at":"t","details":{},"work_session_id":"old","label":"a","color":null,"#
+            + #""p1":[0,0,1.250],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0],"extra":{"k":[1]},"custom_props":{"s":1}}"#
+        let file = try Self.file("[\(Self.good),\(marker)]")
+        let hex = String(repeating: "ab", count: 32)
+        let sent = file.marker(1, session: "new")
+        #expect(
+            JSONValue.object(sent).text
+                == #"{"custom_props":{"ingest_id":"\#(hex)#1","s":1},"extra":{"k":[1]},"label":"a","p1":[0,0,1.250],"#
+                + #""p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0],"work_session_id":"new"}"#)
+        #expect(file.ingestID(1) == "\(hex)#1" && file.index(of: "\(hex)#1") == 1)
+        for other in ["\(hex)#2", "\(hex)#-1", "\(hex)#", "\(hex)", "x#1", "\(hex)#1x"] {
+            #expect(file.index(of: other) == nil)
+        }
+    }
+
+    @Test func `of equal copies the oldest stays, and what differs is nobody's copy`() {
+        func copy(_ id: String, _ time: Int64?, _ corners: String = "c") -> MarkerImport.Copy {
+            (id, time.map { WallTime(milliseconds: $0) }, corners)
+        }
+        #expect(MarkerImport.extras([copy("a", 1)]) == [])
+        #expect(MarkerImport.extras([copy("a", 5), copy("b", 1), copy("c", 9)]) == ["a", "c"])
+        #expect(MarkerImport.extras([copy("b", 1), copy("a", 1)]) == ["b"])
+        #expect(MarkerImport.extras([copy("a", nil), copy("b", 2)]) == ["a"])
+        #expect(MarkerImport.extras([copy("a", 1), copy("b", 2, "moved"), copy("c", 3)]) == ["c"])
+    }
+}

@@ -1,11 +1,12 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Sessions of folders: one each, active while files arrive, and done after the last.
 @Suite(.timeLimit(.minutes(8))) struct RoboscopeSessionTests {
@@ -55,11 +56,7 @@ import Testing
             _ = try await place.deliver(order)
             #expect(place.sandbox.sessions().map(\.status) == ["done"])
             try FileManager.default.removeItem(atPath: path.string)
-            let outcome = try await place.pipeline.conclude(path, order, Notes().attempt())
-            guard case .delivered? = outcome else {
-                Issue.record("not delivered")
-                return
-            }
+            try #require(try await place.pipeline.conclude(path, order, Notes().attempt())).proof()
             #expect(place.sandbox.sessions().count == 1)
         }
     }
@@ -175,16 +172,16 @@ import Testing
     @Test func `who writes is seen, and has the lock until it is done`() async throws {
         try await withRoboscope { place in
             let order = try place.order("atrium/markers.json", markerList(200))
-            let seen = Seen()
+            let seen = Listing<Bool>()
             let attempt = Notes().attempt(isStopping: {
                 if let session = place.sandbox.sessions().first, place.count(.bulkMarkers) == 1 {
-                    seen.append(place.sandbox.isLocked(session: session.id) ? 1 : 0)
+                    seen.add(place.sandbox.isLocked(session: session.id))
                 }
                 return false
             })
             _ = try await place.attempt(order, attempt).get()
             let session = try #require(place.sandbox.sessions().first?.id)
-            #expect(seen.all.contains(1) && !seen.all.contains(0))
+            #expect(seen.all.contains(true) && !seen.all.contains(false))
             #expect(!place.sandbox.isLocked(session: session) && place.sandbox.present(in: session) == [])
             #expect(place.sandbox.visitors(of: session).contains { $0.hasPrefix("ingest:") })
         }
@@ -216,19 +213,122 @@ import Testing
             place.sandbox.lock(session: session, for: .seconds(3600))
             let order = try Self.clip(place, "a.mp4", Self.closing)
             let notes = Notes()
-            guard case .waiting(_, let saying) = try await place.attempt(order, notes.attempt()).get() else {
-                Issue.record("does not wait")
-                return
-            }
+            let saying = try await place.attempt(order, notes.attempt()).get().wait().saying
             #expect(saying?.contains("locked") == true && place.sandbox.sessions().first?.status == "active")
             let since = try #require(notes.entries["locked"])
             let long = Notes(["locked": Array(String(WallTime.now.milliseconds - 700_000).utf8)])
             #expect(!since.isEmpty)
-            guard case .delivered = try await place.attempt(order, long.attempt()).get() else {
-                Issue.record("waits for ever")
-                return
-            }
+            try await place.attempt(order, long.attempt()).get().proof()
             #expect(place.sandbox.sessions().first?.status == "done")
         }
+    }
+}
+
+/// What sessions shall be like, decided without a server.
+struct RoboscopeSessionRuleTests {
+    private static func file(_ text: String) throws -> SessionFile {
+        try SessionFile(try JSONValue(parsing: text.utf8))
+    }
+
+    @Test func `a session file sets type, status and meta`() throws {
+        #expect(try Self.file("null") == SessionFile())
+        let file = try Self.file(#"{"type":"Repair","status":"archived","meta":{"crew":[1,2]}}"#)
+        #expect(file.type == "repair" && file.status == "archived")
+        #expect(file.meta == ["crew": .array([JSONValue(1), JSONValue(2)])])
+        #expect(try Self.file(#"{"session_type":"other","meta":null}"#).type == "other")
+    }
+
+    @Test(arguments: [
+        ("[]", "session"), (#"{"typ":"repair"}"#, "typ"), (#"{"type":"repairs"}"#, "type"),
+        (#"{"status":1}"#, "status"),
+        (#"{"meta":[]}"#, "meta"), (#"{"status":"open"}"#, "status"),
+    ]) func `what is wrong in a session file is named`(_ text: String, _ field: String) {
+        let fault = #expect(throws: SettingFault.self) { try Self.file(text) }
+        #expect(fault?.key == field)
+    }
+
+    private static func session(_ text: String) throws -> RoboscopeObject {
+        RoboscopeObject(fields: try #require(try JSONValue(parsing: text.utf8).object))
+    }
+
+    private static let first = WallTime(milliseconds: 1_760_954_400_000)
+    private static let last = WallTime(milliseconds: 1_760_958_000_000)
+    private static let batch = OrderBatch(
+        id: 7, name: "card", role: .closing, files: 3, firstCaptured: first, lastCaptured: last)
+
+    private static func end(_ file: SessionFile? = nil, status: String? = nil, failed: Int = 0) -> SessionEnd {
+        var batch = batch
+        batch.failed = failed
+        return SessionEnd(batch: batch, file: file, status: status, now: WallTime(milliseconds: 2_000_000_000_000))
+    }
+
+    private static let active = #"{"id":"s","status":"active","session_type":"inspection","meta":{"a":1}}"#
+
+    @Test func `a unit that has arrived makes its session done, once`() throws {
+        let session = try Self.session(Self.active)
+        let change = try #require(Self.end().change(of: session))
+        #expect(
+            change == [
+                "status": .string("done"), "started_at": .string("2025-10-20T10:00:00Z"),
+                "completed_at": .string("2025-10-20T11:00:00Z"),
+                "meta": .object(["a": JSONValue(1), "ingest_files": JSONValue(3)]),
+            ])
+        let after = RoboscopeObject(fields: session.fields.merging(change) { $1 })
+        #expect(Self.end().change(of: after) == nil)
+        #expect(Self.end(failed: 2).change(of: session)?["meta"]?["ingest_failed"]?.integer == 2)
+    }
+
+    @Test func `the session file counts most, then what was delivered of it, then the route`() throws {
+        var file = SessionFile()
+        let told = try Self.session(#"{"id":"s","status":"active","meta":{"ingest_status":"archived"}}"#)
+        let plain = try Self.session(Self.active)
+        #expect(Self.end(status: "draft").finalStatus(of: plain) == "draft")
+        #expect(Self.end(status: "draft").finalStatus(of: told) == "archived")
+        file.status = "active"
+        #expect(Self.end(file, status: "draft").finalStatus(of: told) == "active")
+        #expect(Self.end(file).change(of: plain)?["completed_at"] == nil)
+        let odd = try Self.session(#"{"id":"s","status":"active","meta":{"ingest_status":"whatever"}}"#)
+        #expect(Self.end().finalStatus(of: odd) == "done")
+    }
+
+    @Test func `of several sessions for one unit the oldest counts`() throws {
+        let sessions = try [
+            #"{"id":"c","created_at":"2025-10-20T10:00:01Z","meta":{"ingest_batch":"x"}}"#,
+            #"{"id":"b","created_at":"2025-10-20T10:00:00.5Z","meta":{"ingest_batch":"x"}}"#,
+            #"{"id":"a","created_at":"2025-10-20T10:00:00Z","meta":{"ingest_batch":"y"}}"#, #"{"id":"d","meta":null}"#,
+            #"{"id":"../e","created_at":"2020-10-20T10:00:00Z","meta":{"ingest_batch":"x"}}"#,
+        ].map(Self.session)
+        #expect(RoboscopeObject.standing(for: "x", among: sessions)?.id == "b")
+        #expect(RoboscopeObject.standing(for: "z", among: sessions) == nil)
+        #expect(RoboscopeJob.stamp(Self.batch, host: "nas") == "nas:card#7")
+    }
+}
+
+@Suite struct RoboscopeTallyTests {
+    @Test(arguments: 1...30) func `what was noted is read again`(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var tally = MarkerTally(session: "S-1")
+        var known: Set<Int> = []
+        for _ in 0..<20 {
+            let first = Int.random(in: 0..<900, using: &generator)
+            let numbers = first..<first + Int.random(in: 1...100, using: &generator)
+            let isNews = tally.add(MarkerTally.set(numbers))
+            #expect(isNews == !known.isSuperset(of: numbers))
+            known.formUnion(numbers)
+        }
+        let listed = known.filter { _ in Bool.random(using: &generator) }
+        #expect(tally.count == known.count)
+        #expect(tally.missing(from: MarkerTally.set(listed.sorted())) == known.count - listed.count)
+        let notes = [MarkerTally.note: tally.bytes]
+        #expect(MarkerTally(notes, session: "S-1", count: 1000) == tally)
+        #expect(MarkerTally(notes, session: "s-1", count: 1000).count == known.count)
+        #expect(MarkerTally(notes, session: "S-2", count: 1000).count == 0)
+    }
+
+    @Test(arguments: [
+        ("", 0), ("S", 0), ("S 0-9", 10), ("S 0-9 10-10 20-29", 21), ("S 5-4 x-1 3 1-2-3 0-0", 1), ("S 90-100", 0),
+        ("T 0-9", 0),
+    ]) func `a note that nobody can have written is nothing`(_ text: String, _ count: Int) {
+        #expect(MarkerTally([MarkerTally.note: Array(text.utf8)], session: "S", count: 100).count == count)
     }
 }

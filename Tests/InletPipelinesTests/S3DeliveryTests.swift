@@ -1,10 +1,12 @@
 import Foundation
 import InletCore
-import InletPipelines
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// Deliveries to an S3 store that behaves, and to one that does not.
 @Suite(.timeLimit(.minutes(8))) struct S3DeliveryTests {
@@ -95,8 +97,7 @@ import Testing
         .status(429, retryAfter: 1),
     ]
 
-    @Test(arguments: passing)
-    func `what passes is got over by sending again`(_ action: FaultAction) async throws {
+    @Test(arguments: passing) func `what passes is got over by sending again`(_ action: FaultAction) async throws {
         try await withS3Place { place in
             for count in [1000, Self.part + 1] {
                 place.misbehave(action, at: count == 1000 ? .single : .part)
@@ -161,16 +162,13 @@ import Testing
         (.slowDown(retryAfter: 600), .outage(after: .seconds(600)), .throttled),
     ]
 
-    @Test(arguments: refusals)
-    func `what the store refuses for good is not sent again and again`(
+    @Test(arguments: refusals) func `what the store refuses for good is not sent again and again`(
         _ reply: FaultReply, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
     ) async throws {
         try await withS3Place { place in
             place.misbehave(.reply(reply), at: .single, .create, times: nil)
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == verdict)
-            #expect(error?.code == code)
+            expectError(try await place.failure(path, order), verdict, code: code)
             #expect(place.count(.single) == 1)
             let (large, second) = try place.file(Self.part + 1)
             #expect(try await place.failure(large, second)?.code == code)
@@ -183,8 +181,7 @@ import Testing
         try await withS3Place(wrong) { place in
             for count in [1000, Self.part + 1] {
                 let (path, order) = try place.file(count)
-                let error = try await place.failure(path, order)
-                #expect(error?.verdict == .credentials)
+                let error = expectError(try await place.failure(path, order), .credentials)
                 #expect(error?.reason.contains("canary") == false)
             }
             let error = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
@@ -197,9 +194,7 @@ import Testing
     func `a clock that is an hour off is named`(_ offset: Duration) async throws {
         try await withS3Place(rules: S3Sandbox.Rules(clockOffset: offset)) { place in
             let (path, order) = try place.file(1000)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .clockSkewed)
+            let error = expectError(try await place.failure(path, order), .outage(after: nil), code: .clockSkewed)
             #expect(error?.reason.contains("RequestTimeTooSkewed") == true)
         }
     }
@@ -222,10 +217,224 @@ import Testing
                 _ = try await place.deliver(path, order).get()
             }
             let listing = try #require(place.pipeline as? any ObjectListing)
-            let listed = Listed()
-            try await listing.list(prefix: "a/") { listed.add($0) }
-            #expect(listed.keys.sorted() == keys.filter { $0.hasPrefix("a/") }.sorted())
+            let listed = Listing<String>()
+            try await listing.list(prefix: "a/") { $0.forEach { listed.add($0.key) } }
+            #expect(listed.all.sorted() == keys.filter { $0.hasPrefix("a/") }.sorted())
             #expect(place.s3?.traffic.counts[.listObjects] == 3)
         }
+    }
+}
+
+/// The one table that makes verdicts of S3's error codes.
+@Suite struct S3RefusalTests {
+    private static let now = WallTime(milliseconds: 1_795_240_800_000)  // 2026-11-21T06:00:00Z
+
+    private static func error(
+        _ status: Int, _ body: String = "", headers: HTTPFields = [], now: WallTime = now
+    ) -> DeliveryError {
+        let response = HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
+        return DeliveryError(S3Refusal(response, now: now), "sending k to https://s3.example/media/k", now: now)
+    }
+
+    private static func xml(_ code: String, _ more: String = "") -> String {
+        "<?xml version=\"1.0\"?>\n<Error><Code>\(code)</Code><Message>What it says.</Message>\(more)</Error>"
+    }
+
+    static let table: [(Int, String, DeliveryError.Verdict, ErrorCode)] = [
+        (403, "AccessDenied", .credentials, .unauthorized), (403, "InvalidAccessKeyId", .credentials, .unauthorized),
+        (403, "SignatureDoesNotMatch", .credentials, .unauthorized), (401, "Unauthorized", .credentials, .unauthorized),
+        (400, "ExpiredToken", .credentials, .unauthorized), (400, "InvalidToken", .credentials, .unauthorized),
+        (403, "RequestTimeTooSkewed", .outage(after: nil), .clockSkewed),
+        (404, "NoSuchBucket", .outage(after: nil), .notFound),
+        (301, "PermanentRedirect", .outage(after: nil), .redirected),
+        (307, "TemporaryRedirect", .outage(after: nil), .redirected),
+        (400, "AuthorizationHeaderMalformed", .outage(after: nil), .redirected),
+        (503, "SlowDown", .outage(after: nil), .throttled), (503, "SlowDownWrite", .outage(after: nil), .throttled),
+        (429, "TooManyRequests", .outage(after: nil), .throttled),
+        (503, "ServiceUnavailable", .outage(after: nil), .serverError),
+        (500, "InternalError", .retry(after: nil), .serverError),
+        (200, "InternalError", .retry(after: nil), .serverError),
+        (400, "RequestTimeout", .retry(after: nil), .timedOut),
+        (400, "IncompleteBody", .retry(after: nil), .connectionLost),
+        (404, "NoSuchUpload", .retry(after: nil), .uploadGone), (400, "InvalidPart", .retry(after: nil), .uploadGone),
+        (400, "BadDigest", .retry(after: nil), .digestMismatch),
+        (400, "XAmzContentSHA256Mismatch", .retry(after: nil), .digestMismatch),
+        (409, "OperationAborted", .retry(after: nil), .conflict),
+        (409, "ConditionalRequestConflict", .retry(after: nil), .conflict),
+        (412, "PreconditionFailed", .giveUp, .destinationExists), (400, "EntityTooLarge", .giveUp, .tooLarge),
+        (400, "EntityTooSmall", .giveUp, .badRequest), (400, "KeyTooLongError", .giveUp, .badRequest),
+        (501, "NotImplemented", .giveUp, .badRequest), (403, "QuotaExceeded", .outage(after: nil), .destinationFull),
+        (507, "XMinioStorageFull", .outage(after: nil), .destinationFull),
+        // Not in the table: the status decides.
+        (400, "SomethingNew", .giveUp, .badRequest), (403, "SomethingNew", .credentials, .unauthorized),
+        (404, "SomethingNew", .retry(after: nil), .notFound), (500, "SomethingNew", .retry(after: nil), .serverError),
+        (503, "SomethingNew", .outage(after: nil), .serverError),
+    ]
+
+    @Test(arguments: table)
+    func `a code has its verdict`(_ status: Int, _ code: String, _ verdict: DeliveryError.Verdict, _ error: ErrorCode) {
+        let refusal = Self.error(status, Self.xml(code))
+        #expect(refusal.verdict == verdict)
+        #expect(refusal.code == error)
+        #expect(refusal.reason.contains("sending k to https://s3.example/media/k was answered with \(status) \(code)"))
+        #expect(refusal.reason.contains("What it says."))
+    }
+
+    @Test(
+        arguments: [
+            (301, .outage(after: nil), .redirected), (400, .giveUp, .badRequest), (401, .credentials, .unauthorized),
+            (403, .credentials, .unauthorized), (408, .retry(after: nil), .timedOut),
+            (409, .retry(after: nil), .conflict), (412, .giveUp, .destinationExists), (413, .giveUp, .tooLarge),
+            (429, .outage(after: nil), .throttled), (500, .retry(after: nil), .serverError),
+            (502, .outage(after: nil), .serverError), (503, .outage(after: nil), .serverError),
+            (507, .outage(after: nil), .destinationFull), (200, .giveUp, .badRequest),
+        ] as [(Int, DeliveryError.Verdict, ErrorCode)],
+        ["", "<html>proxy</html>", "not XML", "<Error></Error>"])
+    func `without an S3 error the status decides`(
+        _ expected: (Int, DeliveryError.Verdict, ErrorCode), _ body: String
+    ) {
+        let refusal = Self.error(expected.0, body)
+        #expect(refusal.verdict == expected.1)
+        #expect(refusal.code == expected.2)
+    }
+
+    @Test(arguments: ["404 page not found\n", "<html>proxy</html>", "<!doctype html><p>Gone", "{\"error\":404}"])
+    func `a 404 in the words of a proxy is an outage, and says nothing of objects`(_ body: String) {
+        let refusal = Self.error(404, body)
+        #expect(refusal.verdict == .outage(after: nil))
+        #expect(refusal.code == .serverError)
+        #expect(refusal.reason.contains("404"))
+        #expect(refusal.reason.contains("not an answer of an S3 store"))
+    }
+
+    @Test(arguments: ["", "<Error></Error>", "<Error><Code>NoSuchKey</Code></Error>"])
+    func `a 404 without words, or in the store's own, is about an object`(_ body: String) {
+        #expect(Self.error(404, body).verdict == .retry(after: nil))
+        #expect(Self.error(404, body).code == .notFound)
+    }
+
+    @Test func `Retry-After is heeded`() {
+        let slow = Self.error(503, Self.xml("SlowDown"), headers: [("Retry-After", "7")])
+        #expect(slow.verdict == .outage(after: .seconds(7)))
+    }
+
+    @Test(arguments: ["RequestTimeTooSkewed", "AccessDenied", "SignatureDoesNotMatch"])
+    func `a wrong clock is named, with its distance`(_ code: String) {
+        let date: HTTPFields = [("Date", "Sat, 21 Nov 2026 06:00:00 GMT")]
+        let ahead = Self.error(403, Self.xml(code), headers: date, now: Self.now + .seconds(3600))
+        #expect(ahead.code == .clockSkewed)
+        #expect(ahead.verdict == .outage(after: nil))
+        #expect(ahead.reason.contains("the clock of this machine is 1h ahead of the store's"))
+        let behind = Self.error(400, Self.xml(code), headers: date, now: Self.now + .seconds(-1830))
+        #expect(behind.code == .clockSkewed)
+        #expect(behind.reason.contains("30m30s behind the store's"))
+    }
+
+    @Test func `a clock that is a little off explains nothing`() {
+        let date: HTTPFields = [("Date", "Sat, 21 Nov 2026 06:00:00 GMT")]
+        let error = Self.error(403, Self.xml("AccessDenied"), headers: date, now: Self.now + .seconds(500))
+        #expect(error.code == .unauthorized)
+        #expect(
+            Self.error(400, Self.xml("EntityTooLarge"), headers: date, now: Self.now + .seconds(9000)).code == .tooLarge
+        )
+    }
+
+    @Test func `a bucket elsewhere is named with its region and endpoint`() {
+        let more = "<Endpoint>media.s3.eu-west-1.amazonaws.com</Endpoint>"
+        let moved = Self.error(
+            301, Self.xml("PermanentRedirect", more), headers: [("x-amz-bucket-region", "eu-west-1")])
+        #expect(moved.reason.contains("region 'eu-west-1'"))
+        #expect(moved.reason.contains("media.s3.eu-west-1.amazonaws.com"))
+        let wrong = Self.error(400, Self.xml("AuthorizationHeaderMalformed", "<Region>us-west-2</Region>"))
+        #expect(wrong.reason.contains("region 'us-west-2'"))
+    }
+
+    @Test func `what a store says is safe to print`() {
+        let body =
+            "<Error><Code>Bad\u{1B}[31m</Code><Message>\(String(repeating: "x\u{7}", count: 500))</Message></Error>"
+        let error = Self.error(400, body)
+        #expect(!error.reason.unicodeScalars.contains { $0.value < 0x20 })
+        #expect(error.reason.utf8.count < 2000)
+    }
+}
+
+/// The reader of S3's answers: strict, bounded, and never confused by what a stranger sends.
+@Suite struct S3XMLTests {
+    private static func read(_ text: String) throws(XMLReader.Fault) -> XMLAnswer {
+        try XMLReader.read(Array(text.utf8))
+    }
+
+    @Test func `elements, text and children are there`() throws {
+        let answer = try Self.read(
+            """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <!-- by hand -->
+            <s3:List xmlns:s3="http://s3.example/" a='<"' b=">">
+              <Key>a &amp; b &lt;&gt;&quot;&apos; &#65;&#x1F600;</Key><Empty/><Empty a="1" /><Key>second</Key>
+              <Raw><![CDATA[<&amp;]]>x</Raw ><Deep><Size> 12</Size></Deep><Size>34</Size>
+            </s3:List>
+            <!-- end --> <?end?>
+            """)
+        #expect(answer.name == "List")
+        #expect(answer.text(of: "Key") == "a & b <>\"' A😀")
+        #expect(answer.all("Key").map(\.text) == ["a & b <>\"' A😀", "second"])
+        #expect(answer.all("Empty").count == 2)
+        #expect(answer.text(of: "Raw") == "<&amp;x")
+        #expect(answer.integer("Size") == 34)
+        #expect(answer.children.first { $0.name == "Deep" }?.integer("Size") == nil)
+        #expect(answer.text(of: "Missing") == nil)
+    }
+
+    @Test func `a byte order mark and a lone element are fine`() throws {
+        #expect(try XMLReader.read([0xEF, 0xBB, 0xBF] + Array("<a/>".utf8)).name == "a")
+        #expect(try Self.read("<a>\u{1}é</a>").text == "\u{1}é")
+    }
+
+    static let broken: [(String, XMLReader.Fault)] = [
+        ("", .malformed), ("text", .malformed), ("<", .malformed), ("<a", .malformed), ("<a>", .malformed),
+        ("<a></b>", .malformed), ("</a>", .malformed), ("<a/><b/>", .malformed), ("<a/>x", .malformed),
+        ("<a>&nbsp;</a>", .malformed), ("<a>&amp</a>", .malformed), ("<a>&#xD800;</a>", .malformed),
+        ("<a>&#1114112;</a>", .malformed), ("<a>&#-1;</a>", .malformed), ("<a>&;</a>", .malformed),
+        ("<a b=\"</a>", .malformed), ("< a/>", .malformed), ("<a><b></a></b>", .malformed), ("<:/>", .malformed),
+        ("<a><![CDATA[x</a>", .malformed), ("<![CDATA[x]]><a/>", .malformed), ("<?xml", .malformed),
+        ("<!DOCTYPE a><a/>", .doctype), ("<a><!ENTITY x 'y'></a>", .doctype), ("<!-- <a/>", .doctype),
+        ("<!DOCTYPE l [<!ENTITY x SYSTEM \"file:///etc/passwd\">]><l>&x;</l>", .doctype),
+        (String(repeating: "<a>", count: 17), .tooDeep),
+        ("<a>" + String(repeating: "<b/>", count: 50_000) + "</a>", .tooMany),
+    ]
+
+    @Test(arguments: broken) func `what is not well-formed, or too much, is refused`(
+        _ text: String, _ fault: XMLReader.Fault
+    ) {
+        #expect(throws: fault) { try Self.read(text) }
+    }
+
+    @Test func `depth and number have room for every real answer`() throws {
+        let deep = String(repeating: "<a>", count: 16) + String(repeating: "</a>", count: 16)
+        #expect(try Self.read(deep).name == "a")
+        let wide = "<a>" + String(repeating: "<b/>", count: 49_999) + "</a>"
+        #expect(try Self.read(wide).children.count == 49_999)
+    }
+
+    @Test(arguments: 0..<300 as Range<UInt64>) func `no mutation of a real answer does harm`(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var bytes = Array(
+            """
+            <?xml version="1.0"?><ListPartsResult xmlns="http://s3/"><IsTruncated>true</IsTruncated><Part>\
+            <PartNumber>1</PartNumber><ETag>&quot;a&#34;</ETag><Size>5</Size></Part><!-- c --></ListPartsResult>
+            """.utf8)
+        for _ in 0..<Int.random(in: 1...6, using: &generator) {
+            let place = Int.random(in: 0..<bytes.count, using: &generator)
+            switch Int.random(in: 0...3, using: &generator) {
+            case 0: bytes[place] = UInt8.random(in: 0...255, using: &generator)
+            case 1: bytes.remove(at: place)
+            case 2: bytes.insert(contentsOf: "<>&;/!?\"'".utf8.shuffled(using: &generator).prefix(2), at: place)
+            default: bytes = Array(bytes.prefix(place + 1))
+            }
+        }
+        // It ends, and what it lets through is within its bounds.
+        guard let answer = try? XMLReader.read(bytes) else { return }
+        #expect(answer.children.count < bytes.count)
+        #expect(answer.text.utf8.count <= 3 * bytes.count)
     }
 }

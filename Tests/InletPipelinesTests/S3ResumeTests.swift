@@ -147,11 +147,7 @@ extension Place {
                     "secret_key": .secret(S3Account.secretKey), "part_size": .bytes(7 << 20),
                     "multipart_threshold": .bytes(64 << 20),
                 ])
-            let outcome = try await changed.deliver(SourceFile(opening: path), order, notes.attempt())
-            guard case .delivered(let proof) = outcome else {
-                Issue.record("\(outcome)")
-                return
-            }
+            let proof = try await changed.deliver(SourceFile(opening: path), order, notes.attempt()).proof()
             #expect(proof.content?.partSize == Int64(Self.part))
             #expect(place.count(.create) == 1 && place.count(.single) == 0)
             #expect(place.s3?.traffic.partOrder == [1, 2, 3])
@@ -175,9 +171,7 @@ extension Place {
             place.s3?.faults.add(S3Fault(.reply(.s3(404, "NoSuchUpload")), at: .uploadPart, part: 2))
             let (path, order) = try place.file(2 * Self.part)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.code == .uploadGone)
-            #expect(error?.verdict == .retry(after: nil))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .uploadGone)
             #expect(try place.leftovers() == [])
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 2)
@@ -202,9 +196,7 @@ extension Place {
             place.misbehave(.reply(.s3(404, "NoSuchBucket")), at: .complete)
             let (path, order) = try place.file(Self.part + 1)
             let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt())
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .notFound)
+            expectError(try await place.failure(path, order, notes.attempt()), .outage(after: nil), code: .notFound)
             #expect(notes.provedParts == 2)
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 1)
@@ -217,8 +209,7 @@ extension Place {
         .reply(FaultReply(404, body: "404 page not found\n")),
     ]
 
-    @Test(arguments: failures)
-    func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
+    @Test(arguments: failures) func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
         try await withS3Place { place in
             place.misbehave(action, at: .complete)
             let (path, order) = try place.file(Self.part + 1)
@@ -240,30 +231,6 @@ extension Place {
         }
     }
 
-    @Test func `another object under the key is not taken for ours`() async throws {
-        try await withS3Place { place in
-            let old = try place.write(content(Self.part + 1, seed: 2), "old.bin")
-            _ = try await place.deliver(old, try place.order(old, key: "same")).get()
-            place.misbehave(.reply(.s3(404, "NoSuchUpload")), at: .complete)
-            let (path, order) = try place.file(Self.part + 1, key: "same")
-            let notes = Notes()
-            #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
-            _ = try await place.deliver(path, order, notes.attempt()).get()
-            #expect(try place.visible() == ["same": content(Self.part + 1)])
-        }
-    }
-
-    @Test func `what was composed counts, although the source has changed since`() async throws {
-        try await withS3Place { place in
-            let (path, order) = try place.file(Self.part + 1)
-            let notes = Notes()
-            _ = try await place.deliver(path, order, notes.attempt()).get()
-            try touch(path, at: 3)
-            _ = try await place.deliver(path, order, notes.attempt()).get()
-            #expect(try place.visible() == [order.key: content(Self.part + 1)])
-        }
-    }
-
     @Test func `what was composed counts, although the source is gone since`() async throws {
         try await withS3Place { place in
             let (path, order) = try place.file(Self.part + 1)
@@ -271,11 +238,7 @@ extension Place {
             #expect(try await place.pipeline.conclude(path, order, notes.attempt()) == nil)
             let proof = try await place.deliver(path, order, notes.attempt()).get()
             try FileManager.default.removeItem(atPath: path.string)
-            let ended = try await place.pipeline.conclude(path, order, notes.attempt())
-            guard case .delivered(let found) = ended else {
-                Issue.record("\(String(describing: ended))")
-                return
-            }
+            let found = try #require(try await place.pipeline.conclude(path, order, notes.attempt())).proof()
             #expect(found.content == proof.content && found.key == order.key)
         }
     }

@@ -21,8 +21,7 @@ import Testing
             all["secret_key"] = .secret(Secret("secret-canary"))
         }
         all.merge(values) { $1 }
-        let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
-        return try S3Settings(section, environment: { environment[$0] }, home: home)
+        return try S3Settings(section(all), environment: { environment[$0] }, home: home)
     }
 
     @Test func `defaults are those of the key table`() throws {
@@ -82,8 +81,7 @@ import Testing
         (["endpoint": .string("https://[2001:db8::8]:9000")], "https://[2001:db8::8]:9000/media", "us-east-1"),
     ]
 
-    @Test(arguments: addresses)
-    func `the bucket's address and region follow from the endpoint`(
+    @Test(arguments: addresses) func `the bucket's address and region follow from the endpoint`(
         _ values: [String: ConfigValue], _ address: String, _ region: String
     ) throws {
         let settings = try Self.settings(values)
@@ -96,8 +94,7 @@ import Testing
             "bucket": .string("media"), "region": .string("eu-central-1"), "access_key": .secret(Secret("a")),
             "secret_key": .secret(Secret("s")),
         ]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
+        let settings = try S3Settings(section(values), environment: { _ in nil }, home: nil)
         #expect(settings.base.text == "https://media.s3.eu-central-1.amazonaws.com/")
         #expect(settings.region == "eu-central-1")
     }
@@ -118,8 +115,9 @@ import Testing
         ("secret_key", ["secret_key": .secret(Secret(""))]), ("access_key", ["access_key": .secret(Secret(""))]),
     ]
 
-    @Test(arguments: faults)
-    func `what cannot be used is refused at its key`(_ key: String, _ values: [String: ConfigValue]) {
+    @Test(arguments: faults) func `what cannot be used is refused at its key`(
+        _ key: String, _ values: [String: ConfigValue]
+    ) {
         let fault = #expect(throws: SettingFault.self) { try Self.settings(values) }
         #expect(fault?.key == key)
         #expect(fault?.message.contains("canary") == false)
@@ -135,5 +133,281 @@ import Testing
                 "cache-control: max-age=60", "x-amz-storage-class: STANDARD_IA", "x-amz-acl: private",
                 "x-amz-meta-origin: nas 1", "x-amz-meta-a-b: c",
             ])
+    }
+}
+
+/// Where the keys of an `s3` destination come from.
+@Suite struct S3CredentialsTests {
+    private static let file = """
+        # made by hand
+        [default]
+        aws_access_key_id = AKDEFAULT
+        aws_secret_access_key=sd/+=
+
+        ; the camera's
+        [camera]
+        AWS_Access_Key_ID   =   AKCAMERA
+        aws_secret_access_key = old
+        aws_secret_access_key = sc
+        aws_session_token = tc
+        s3 =
+          max_concurrent_requests = 20
+          aws_access_key_id = nested
+        [profile named]
+        aws_access_key_id = AKNAMED
+        aws_secret_access_key = sn
+        [half]
+        aws_access_key_id = AKHALF
+        [ spaced ]
+        aws_access_key_id = AKSPACED
+        aws_secret_access_key = ss
+        """
+
+    @Test(
+        arguments: [
+            ("default", "AKDEFAULT", "sd/+=", nil), ("camera", "AKCAMERA", "sc", "tc"), ("named", "AKNAMED", "sn", nil),
+            ("spaced", "AKSPACED", "ss", nil),
+        ] as [(String, String, String, String?)], ["\n", "\r\n"])
+    func `profiles are read as the AWS tools write them`(
+        _ expected: (String, String, String, String?), _ lineEnd: String
+    ) throws {
+        let file = CredentialsFile(Self.file.replacing("\n", with: lineEnd))
+        let credentials = try #require(file.credentials(expected.0))
+        #expect(credentials.accessKey.reveal() == expected.1)
+        #expect(credentials.secretKey.reveal() == expected.2)
+        #expect(credentials.sessionToken?.reveal() == expected.3)
+    }
+
+    @Test func `half a profile and no profile are none`() {
+        let file = CredentialsFile(Self.file)
+        #expect(file.credentials("half") == nil)
+        #expect(file.credentials("other") == nil)
+        #expect(file.names == ["camera", "default", "half", "named", "spaced"])
+        for text in ["", "=", "[", "[]", "a = b", "[x\na=b", "\u{0}\n[y]\n=\n= =", "[z]\naws_access_key_id"] {
+            #expect(CredentialsFile(text).credentials("x") == nil)
+        }
+    }
+
+    private static func source(
+        _ values: [String: ConfigValue] = [:], environment: [String: String] = [:], home: FilePath? = nil
+    ) throws -> CredentialsSource {
+        try S3SettingsTests.settings(values, environment: environment, home: home, withKeys: false).credentials
+    }
+
+    private static let keys = ["AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": "se", "AWS_SESSION_TOKEN": "te"]
+
+    @Test func `the configuration goes before the environment, and a named profile too`() throws {
+        let home = try TemporaryDirectory()
+        try home.write(Self.file.utf8, to: ".aws/credentials")
+        let fixed: [String: ConfigValue] = [
+            "access_key": .secret(Secret("AKCONF")), "secret_key": .secret(Secret("s")),
+        ]
+        func key(_ values: [String: ConfigValue], _ environment: [String: String]) throws -> String {
+            let source = try Self.source(values, environment: environment, home: home.path)
+            return try source.read().accessKey.reveal()
+        }
+        #expect(try key(fixed, Self.keys) == "AKCONF")
+        #expect(try key(["profile": .string("camera")], Self.keys) == "AKCAMERA")
+        #expect(try key([:], Self.keys) == "AKENV")
+        #expect(try key([:], [:]) == "AKDEFAULT")
+        #expect(try key([:], ["AWS_PROFILE": "named"]) == "AKNAMED")
+        let other = try home.write("[default]\naws_access_key_id=AKOTHER\naws_secret_access_key=s".utf8, to: "other")
+        #expect(try key([:], ["AWS_SHARED_CREDENTIALS_FILE": other.string]) == "AKOTHER")
+        #expect(try key(["credentials_file": .string(other.string)], [:]) == "AKOTHER")
+    }
+
+    @Test func `keys of the environment bring their session token`() throws {
+        #expect(try Self.source(environment: Self.keys).read().sessionToken?.reveal() == "te")
+        var without = Self.keys
+        without["AWS_SESSION_TOKEN"] = ""
+        #expect(try Self.source(environment: without).read().sessionToken == nil)
+    }
+
+    @Test func `without any keys the configuration is at fault`() {
+        let fault = #expect(throws: SettingFault.self) { try S3SettingsTests.settings(withKeys: false) }
+        #expect(fault?.key == "access_key")
+        #expect(fault?.message.contains("AWS_ACCESS_KEY_ID") == true)
+    }
+
+    @Test func `a missing file or profile is a matter of credentials, and says which`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("credentials")
+        let source = CredentialsSource.file(file, profile: "gone")
+        let missing = #expect(throws: DeliveryError.self) { try source.read() }
+        #expect(missing?.verdict == .credentials)
+        try directory.write(Self.file.utf8, to: "credentials")
+        let absent = #expect(throws: DeliveryError.self) { try source.read() }
+        #expect(absent?.verdict == .credentials)
+        #expect(absent?.reason.contains("'gone'") == true)
+        #expect(absent?.reason.contains("camera") == true)
+    }
+
+    @Test func `keys that were refused are read again from their file`() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("[default]\naws_access_key_id=A1\naws_secret_access_key=s".utf8, to: "c")
+        let keyring = Keyring(.file(file, profile: "default"))
+        func accessKey(_ second: Int64) throws -> String {
+            let time = WallTime(milliseconds: 1_795_240_800_000 + second * 1000)
+            return try keyring.signer(at: time, region: "auto").credentials.accessKey.reveal()
+        }
+        #expect(try accessKey(0) == "A1")
+        try directory.write("[default]\naws_access_key_id=A2\naws_secret_access_key=s".utf8, to: "c")
+        #expect(try accessKey(1) == "A1")
+        keyring.forget()
+        #expect(try accessKey(2) == "A2")
+    }
+}
+
+/// The rules of the S3 pipeline that need no server.
+@Suite struct S3TableTests {
+    // MARK: - Modification times
+
+    @Test(
+        arguments: [
+            (0, "0.000000000"), (1, "0.000000001"), (1_700_000_000_123_456_789, "1700000000.123456789"),
+            (1_700_000_000_000_000_000, "1700000000.000000000"), (-1, "-0.000000001"),
+            (-1_500_000_000, "-1.500000000"), (.max, "9223372036.854775807"),
+        ] as [(Int64, String)])
+    func `times are written as rclone reads them`(_ nanoseconds: Int64, _ text: String) {
+        #expect(ModifiedTime.text(nanoseconds) == text)
+        #expect(ModifiedTime.nanoseconds(text) == nanoseconds)
+    }
+
+    @Test func `times are read with any number of decimals, and nothing else is`() {
+        #expect(ModifiedTime.nanoseconds("1700000000") == 1_700_000_000_000_000_000)
+        #expect(ModifiedTime.nanoseconds("1700000000.5") == 1_700_000_000_500_000_000)
+        for text in ["", ".", "1.", ".5", "1.1234567890", "1e9", "+1", "--1", "1.-5", "1.2.3", "99999999999", "x"] {
+            #expect(ModifiedTime.nanoseconds(text) == nil, "\(text)")
+        }
+    }
+
+    // MARK: - The chosen key
+
+    @Test func `versions count on from the key, and come back from their note`() throws {
+        let first = ChosenKey("a/b.tar.gz", [:])
+        #expect(first.key == "a/b.tar.gz")
+        #expect(first.notes.isEmpty)
+        let third = try #require(first.next?.next)
+        #expect(third.key == "a/b.tar_3.gz")
+        #expect(ChosenKey("a/b.tar.gz", third.notes) == third)
+        for garbage in ["", "1", "0", "-3", "x", "99999999999999999999", "10001"] {
+            #expect(ChosenKey("k", [UploadRecord.chosenName: Array(garbage.utf8)]).key == "k", "\(garbage)")
+        }
+        #expect(ChosenKey("k", number: ChosenKey.mostVersions).next == nil)
+    }
+
+    // MARK: - Comparison
+
+    private static let size: Int64 = 12 << 20
+    private static let md5 = "0123456789abcdef0123456789abcdef"
+
+    private static func comparison(_ verify: S3Settings.Verify = .md5) -> S3Comparison {
+        let order = DeliveryOrder(
+            id: 1, destination: "d", key: "k", mediaType: "m", fields: [:],
+            source: FileIdentity(size: size, modified: 5_000_000_001, changed: 0, inode: 1, device: 1))
+        return S3Comparison(order: order, plan: PartPlan(fileSize: size, configured: 5 << 20), verify: verify)
+    }
+
+    static let clues: [(S3API.Found, String?, S3Comparison.Clue)] = [
+        (S3API.Found(size: size + 1, etag: "\(md5)-3", modified: "5.000000001"), "\(md5)-3", .different),
+        (S3API.Found(size: size, etag: "\(md5)-3"), "\(md5)-3", .same),
+        (S3API.Found(size: size, etag: "\(md5)-3"), "\(md5.reversed())-3".lowercased(), .different),
+        (S3API.Found(size: size, etag: "\(md5)-3"), nil, .compare(partSizes: [5 << 20])),
+        (S3API.Found(size: size, etag: md5), nil, .compare(partSizes: [nil])),
+        (S3API.Found(size: size, etag: md5), "\(md5)-3", .compare(partSizes: [nil])),
+        // By another tool: each of its usual sizes may be it. Sizes that hold all of the file are one.
+        (S3API.Found(size: size, etag: "\(md5)-2"), nil, .compare(partSizes: [8 << 20, 10 << 20])),
+        (S3API.Found(size: size, etag: "\(md5)-1"), nil, .compare(partSizes: [size])),
+        (S3API.Found(size: size, etag: "\(md5)-2", modified: "5.000000001"), "\(md5)-3", .same),
+        // Cut otherwise, or a tag of another kind: the time decides.
+        (S3API.Found(size: size, etag: "\(md5)-9", modified: "5.000000001"), nil, .same),
+        (S3API.Found(size: size, etag: "\(md5)-9", modified: "5.000000002"), nil, .different),
+        (S3API.Found(size: size, etag: "\(md5)-0", modified: "5.000000002"), nil, .different),
+        (S3API.Found(size: size, etag: "opaque", modified: "5.000000001"), "\(md5)-3", .same),
+        (S3API.Found(size: size, etag: "opaque"), nil, .different),
+        (S3API.Found(size: size, etag: "", modified: "nonsense"), nil, .different),
+    ]
+
+    @Test(arguments: clues) func `a tag says same, different, or what to compute`(
+        _ found: S3API.Found, _ expected: String?, _ clue: S3Comparison.Clue
+    ) {
+        #expect(Self.comparison().clue(found, expectedETag: expected) == clue)
+    }
+
+    @Test func `an object that was cut at another rate is compared by that cut`() {
+        var comparison = Self.comparison()
+        comparison.plans = PartPlan.all(fileSize: Self.size, from: 5 << 20, to: 13 << 20, mostParts: 1000)
+        #expect(comparison.plans.map(\.count) == [3, 2])
+        let found = S3API.Found(size: Self.size, etag: "\(Self.md5)-2", modified: "5.000000002")
+        #expect(comparison.clue(found, expectedETag: nil) == .compare(partSizes: [10 << 20, 8 << 20]))
+        #expect(comparison.clue(found, expectedETag: "\(Self.md5)-3") == .different)
+    }
+
+    // MARK: - Bodies
+
+    @Test func `the list of parts names every part, its tag and its checksum`() {
+        var record = UploadRecord(
+            upload: OpenUpload(id: "u", key: "k"), plan: PartPlan(fileSize: (5 << 20) + 1, configured: 5 << 20))
+        record.parts[1] = UploadRecord.ProvedPart(etag: "\"a&<\"", md5: nil, checksum: Digest(.crc32c, [1, 2, 3, 4]))
+        record.parts[2] = UploadRecord.ProvedPart(etag: "b")
+        #expect(
+            S3API.partList(record) == """
+                <CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\
+                <Part><PartNumber>1</PartNumber><ETag>&quot;a&amp;&lt;&quot;</ETag>\
+                <ChecksumCRC32C>AQIDBA==</ChecksumCRC32C></Part>\
+                <Part><PartNumber>2</PartNumber><ETag>b</ETag></Part></CompleteMultipartUpload>
+                """)
+    }
+
+    @Test func `pages of parts have a length that is asked for`() {
+        let upload = OpenUpload(id: "u", key: "k")
+        let first = S3API.listing(upload, after: 0).query
+        #expect(first.map { "\($0.name)=\($0.value)" } == ["uploadId=u", "max-parts=1000"])
+        let next = S3API.listing(upload, after: 1000).query
+        #expect(next.map { "\($0.name)=\($0.value)" } == ["uploadId=u", "max-parts=1000", "part-number-marker=1000"])
+    }
+
+    @Test func `listings are understood, percent-encoded or not`() throws {
+        func page(_ inner: String) throws -> (objects: [ListedObject], next: String?) {
+            S3API.page(try XMLReader.read(Array("<ListBucketResult>\(inner)</ListBucketResult>".utf8)))
+        }
+        let item = """
+            <Contents><Key>a+b%2B%C3%BC/%0A.bin</Key><Size>12</Size><LastModified>2026-11-21T06:00:00.000Z</LastModified>\
+            <ETag>&quot;AB-2&quot;</ETag></Contents>
+            """
+        let encoded = try page(
+            "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+                + "<NextContinuationToken>t/+=</NextContinuationToken>\(item)<Contents><Key>no size</Key></Contents>")
+        #expect(encoded.next == "t/+=")
+        #expect(
+            encoded.objects == [
+                ListedObject(key: "a b+ü/\n.bin", size: 12, modified: "2026-11-21T06:00:00.000Z", etag: "ab-2")
+            ])
+        #expect(try page("<IsTruncated>false</IsTruncated>\(item)").objects.first?.key == "a+b%2B%C3%BC/%0A.bin")
+        #expect(try page("<IsTruncated>true</IsTruncated><NextContinuationToken/>").next == nil)
+    }
+
+    @Test(arguments: 0..<100 as Range<UInt64>)
+    func `any key is one path on the wire, and comes back`(_ seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let scalars = (0..<20).compactMap { _ in UnicodeScalar(UInt32.random(in: 1...0x2FFF, using: &generator)) }
+        let key = String(String.UnicodeScalarView(scalars)) + "/../%41?#&+ "
+        let settings = try S3SettingsTests.settings()
+        let url = settings.base.appending(path: key)
+        #expect(url.path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"?#&+ ".utf8.contains($0) })
+        #expect(Percent.decode(url.path[...]) == "/media/" + (key.hasPrefix("/") ? String(key.dropFirst()) : key))
+    }
+
+    // MARK: - Parts
+
+    @Test(
+        arguments: [
+            (1 << 40, 8 << 20, 9987, 105), (80_000 << 20, 8 << 20, 10_000, 8), ((80_000 << 20) + 1, 8 << 20, 8889, 9),
+            (5 << 40, 8 << 20, 9987, 525),
+        ] as [(Int64, Int64, Int, Int64)])
+    func `a file has at most 10,000 parts`(_ size: Int64, _ configured: Int64, _ count: Int, _ mebibytes: Int64) {
+        let plan = PartPlan(fileSize: size, configured: configured, mostParts: S3Settings.mostParts)
+        #expect(plan.count == count)
+        #expect(plan.partSize == mebibytes << 20)
     }
 }

@@ -49,8 +49,7 @@ import Testing
             "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
     ]
 
-    @Test(arguments: s3)
-    func `the examples of the S3 reference come out`(_ vector: Vector) {
+    @Test(arguments: s3) func `the examples of the S3 reference come out`(_ vector: Vector) {
         let payload = Checksum.sha256(vector.body.utf8).hex
         let fixed: HTTPFields = [
             ("Host", "examplebucket.s3.amazonaws.com"), ("x-amz-date", "20130524T000000Z"),
@@ -103,8 +102,7 @@ import Testing
             body: "Param1=value1", "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"),
     ]
 
-    @Test(arguments: suite)
-    func `the published test suite comes out`(_ vector: Vector) {
+    @Test(arguments: suite) func `the published test suite comes out`(_ vector: Vector) {
         let scope = SigV4.Scope(time: "20150830T123600Z", region: "us-east-1", service: "service")
         let request = SigV4(
             method: vector.method, path: vector.path, query: vector.query,

@@ -2,7 +2,6 @@ import Foundation
 import InletCore
 import InletLinux
 import InletTestSupport
-import Synchronization
 import SystemPackage
 import Testing
 
@@ -44,15 +43,14 @@ import Testing
     }
 
     @Test func `a notice is posted once, as it is, with its signature`() async throws {
-        let holder = Holder()
+        let seen = Listing<ReceivedRequest>()
         let outcome = try await post(
             { connection in
-                let request = try connection.readRequest()
-                holder.set(request)
+                seen.add(try connection.readRequest())
                 try connection.answer("204 No Content")
             }, secret: Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
         #expect(outcome == .taken)
-        let request = try #require(holder.request)
+        let request = try #require(seen.all.last)
         #expect(request.line == "POST /path-canary?token=query-canary HTTP/1.1" && request.body == Self.body)
         #expect(request.headers["content-type"] == "application/json")
         #expect(request.headers["webhook-id"] == "msg_p5jXN8AQM9LWM0D4loKWxJek")
@@ -62,13 +60,13 @@ import Testing
     }
 
     @Test func `without a secret nothing is signed`() async throws {
-        let holder = Holder()
+        let seen = Listing<ReceivedRequest>()
         let outcome = try await post({ connection in
-            holder.set(try connection.readRequest())
+            seen.add(try connection.readRequest())
             try connection.answer()
         })
         #expect(outcome == .taken)
-        let names = try #require(holder.request).headers.keys
+        let names = try #require(seen.all.last).headers.keys
         #expect(!names.contains("webhook-signature") && !names.contains("x-hub-signature-256"))
         #expect(names.contains("webhook-id"))
     }
@@ -153,11 +151,11 @@ import Testing
     }
 
     @Test func `pings name their signal below the address, before its query`() async throws {
-        let book = LineBook()
+        let lines = Listing<String>()
         let server = try ScriptedServer { connection in
             while true {
                 let request = try connection.readRequest()
-                book.add(request.line + " " + String(decoding: request.body, as: UTF8.self))
+                lines.add(request.line + " " + String(decoding: request.body, as: UTF8.self))
                 try connection.answer(request.line.contains("/start") ? "404 Not Found" : "200 OK")
             }
         }
@@ -170,7 +168,7 @@ import Testing
         #expect(await ping.send(.success) == .taken)
         #expect(await ping.send(.fail("the disk is full")) == .taken)
         #expect(
-            book.lines == [
+            lines.all == [
                 "GET /ping/id/start?create=1 HTTP/1.1 ", "GET /ping/id?create=1 HTTP/1.1 ",
                 "POST /ping/id/fail?create=1 HTTP/1.1 the disk is full",
             ])
@@ -207,17 +205,4 @@ import Testing
         settings.allowsHTTP = true
         #expect(throws: Never.self) { try factory.ping(settings) }
     }
-}
-
-/// The last request of a script.
-private final class Holder: Sendable {
-    private let last = Mutex<ReceivedRequest?>(nil)
-    var request: ReceivedRequest? { last.withLock(\.self) }
-    func set(_ request: ReceivedRequest) { last.withLock { $0 = request } }
-}
-
-private final class LineBook: Sendable {
-    private let all = Mutex<[String]>([])
-    var lines: [String] { all.withLock(\.self) }
-    func add(_ line: String) { all.withLock { $0.append(line) } }
 }

@@ -101,8 +101,7 @@ import Testing
         ("a.mp4", "video/mp4", clip(), "movie", "413 Upload exceeded server limits"),
     ]
 
-    @Test(arguments: files)
-    func `a file is judged by type, extension and part`(
+    @Test(arguments: files) func `a file is judged by type, extension and part`(
         _ name: String, _ type: String, _ media: Data, _ part: String, _ words: String
     ) async throws {
         try await withGigHive { _, client async throws in
@@ -177,4 +176,238 @@ import Testing
             #expect(answer.text.contains("<pre>{&quot;") && answer.text.contains("delete_token"))
         }
     }
+}
+
+@Suite struct GigHiveOtherTests {
+    @Test func `an asset is deleted by its token, once`() async throws {
+        try await withGigHive { sandbox, client async throws in
+            let answer = try await client.upload(clip())
+            let id = try #require(answer.json["asset_id"] as? Int)
+            let token = try #require(answer.json["delete_token"] as? String)
+            let path = try #require(sandbox.assets().first).path
+            func delete(_ body: [String: Any]) async throws -> SandboxClient.Answer {
+                try await client.json("/db/delete_media_files.php", body)
+            }
+            let wrong = try await delete(["asset_id": id, "delete_token": String(token.reversed())])
+            #expect(wrong.words == "403 Invalid delete token" && wrong.json["success"] as? Bool == false)
+            #expect(try await delete(["file_id": id]).status == 400)
+            let done = try await delete(["asset_id": id, "delete_token": token])
+            #expect(done.status == 200 && done.json["deleted_count"] as? Int == 1)
+            #expect(sandbox.assets().isEmpty && !FileManager.default.fileExists(atPath: path.string))
+            #expect(try await delete(["asset_id": id, "delete_token": token]).status == 403)
+            let get = try await client.send("GET", "/db/delete_media_files.php")
+            #expect(get.status == 405 && get.headers["allow"] == "POST")
+        }
+    }
+
+    @Test func `the admin deletes many, and is told of those that are not there`() async throws {
+        try await withGigHive { sandbox, client async throws in
+            var admin = client
+            (admin.user, admin.password) = ("admin", "canary-admin")
+            var ids: [Int] = []
+            for seed in 1...2 {
+                ids.append(try await client.upload(clip(seed: UInt64(seed))).json["asset_id"] as? Int ?? 0)
+            }
+            let answer = try await admin.json("/db/delete_media_files.php", ["asset_ids": ids + [999_999]])
+            #expect(answer.status == 200 && answer.json["success"] as? Bool == false)
+            #expect(answer.json["deleted_count"] as? Int == 2 && answer.json["error_count"] as? Int == 1)
+            #expect(sandbox.assets().isEmpty)
+            #expect(try await admin.json("/db/delete_media_files.php", ["asset_ids": []]).status == 400)
+        }
+    }
+
+    @Test func `a guest's upload goes to the event of the token`() async throws {
+        try await withGigHive { sandbox, client async throws in
+            var guest = client
+            guest.token = "canary-guest"
+            let url = try await guest.sent(clip())
+            let given: [String: Any] = ["label": "Dance", "event_date": "1999-01-01", "org_name": "Elsewhere"]
+            for terms: Any in ["true", 1, false] {
+                let answer = try await guest.finalize(url, fields: given.merging(["tos_accepted": terms]) { $1 })
+                #expect(answer.words == "400 tos_accepted must be true")
+            }
+            let answer = try await guest.finalize(url, fields: given.merging(["tos_accepted": true]) { $1 })
+            #expect(answer.status == 201 && answer.json["upload_job_id"] is Int)
+            let nonce = try #require(answer.json["status_nonce"] as? String)
+            let entry = try #require(sandbox.assets().first?.entries.first)
+            #expect(entry.eventDate == "2026-05-06" && entry.orgName == "Anna & Ben" && entry.label == "Dance")
+            let status = try await client.send("GET", "/api/guest-status.php?nonce=\(nonce)")
+            #expect(status.json["status"] as? String == "pending")
+        }
+    }
+
+    @Test(arguments: [
+        ("canary-other", 404, "invalid or expired"), (String(repeating: "t", count: 129), 400, "invalid token"),
+    ])
+    func `a token that is none is refused at finalize`(_ token: String, _ status: Int, _ error: String) async throws {
+        try await withGigHive { _, client async throws in
+            var guest = client
+            guest.token = token
+            let url = try await guest.sent(clip())
+            let answer = try await guest.finalize(url, fields: ["label": "x", "tos_accepted": true])
+            #expect(answer.status == status && answer.json["error"] as? String == error)
+            #expect(try await client.send("GET", "/api/upload-token.php?token=\(token)").status == 404)
+        }
+    }
+
+    @Test func `other paths answer as the real ones do`() async throws {
+        try await withGigHive { _, client async throws in
+            var nobody = client
+            nobody.user = nil
+            #expect(try await nobody.send("GET", "/db/health.php?x=1").status == 200)
+            #expect(try await nobody.send("GET", "/api/upload-token.php?token=canary-guest").status == 200)
+            #expect(try await client.send("GET", "/api/media-files").status == 501)
+            #expect(try await client.send("GET", "/api/uploads/77").status == 404)
+            #expect(try await client.send("DELETE", "/api/uploads/77").status == 404)
+        }
+    }
+
+    /// A fault, where, and the beginning of its answer.
+    static let replies: [(FaultReply, GigHiveOperation, String)] = [
+        (.gigHive(500, error: "Server error", message: "DB connection failed: \"x\""), .upload, "500 DB connection"),
+        (.page(503, "Service Unavailable"), .upload, "503 "), (.page(408, "Request Timeout"), .upload, "408 "),
+        (.cloudflareLimit, .upload, "413 "),
+        (.tus(423, "ERR_UPLOAD_LOCKED: file currently locked"), .tusCreate, "423 "),
+    ]
+
+    @Test(arguments: replies) func `each layer in front can answer in its own voice`(
+        _ reply: FaultReply, _ operation: GigHiveOperation, _ words: String
+    ) async throws {
+        for action in [FaultAction.reply(reply), .earlyReply(reply)] {
+            try await withGigHive(faults: GigHiveFault(action, at: operation)) { sandbox, client async throws in
+                let answer = operation == .upload ? try await client.upload(clip()) : try await client.create(10)
+                #expect(answer.words.hasPrefix(words) && answer.text == reply.body)
+                #expect(sandbox.assets().isEmpty && sandbox.faults.injected(at: operation) == 1)
+                #expect((answer.headers["cf-ray"] != nil) == (reply == .cloudflareLimit))
+            }
+        }
+    }
+
+    @Test(arguments: [FaultAction.loseAnswer, .replyAfterWork(.page(524, "A timeout occurred"))])
+    func `an upload can arrive without its answer`(_ action: FaultAction) async throws {
+        try await withGigHive(faults: GigHiveFault(action, at: .finalize)) { sandbox, client async throws in
+            let url = try await client.sent(clip())
+            let id = url.split(separator: "/").last ?? ""
+            let body = #"{"upload_id":"\#(id)","label":"x"}"#
+            let fields = client.authorization.flatMap { ["-H", "\($0.key): \($0.value)"] }
+            let status = try await SandboxClient.curl(
+                ["-m", "120", "-d", body, "-H", "Content-Type: application/json"] + fields
+                    + [client.http.origin + "/api/uploads/finalize"])
+            #expect(action == .loseAnswer ? [52, 56].contains(status) : status == 0)
+            #expect(sandbox.assets().map(\.entries.count) == [1])
+            let again = try await client.finalize(url)
+            #expect(again.status == 201 && again.json["delete_token"] == nil)
+            #expect(sandbox.counts()["finalize"] == 2)
+        }
+    }
+}
+
+/// Runs a GigHive sandbox on a folder of its own (or `directory`) while `body` talks to it over real sockets.
+func withGigHive(
+    directory: FilePath? = nil, faults: GigHiveFault..., rules: GigHiveRules = GigHiveClient.rules,
+    _ body: @Sendable @escaping (GigHiveSandbox, GigHiveClient) async throws -> Void
+) async throws {
+    let folder = try TemporaryDirectory()
+    let passwords = ["admin", "uploader", "viewer"].map { ($0, Secret("canary-" + $0)) }
+    let sandbox = try GigHiveSandbox(
+        directory: directory ?? folder.path, passwords: Dictionary(uniqueKeysWithValues: passwords), rules: rules,
+        faults: FaultPlan(faults))
+    try await whileServing({ try await sandbox.run() }) {
+        try await body(sandbox, GigHiveClient(http: SandboxClient(port: try await sandbox.port())))
+    }
+}
+
+/// What a small, honest client of both transports does.
+struct GigHiveClient: Sendable {
+    typealias Answer = SandboxClient.Answer
+
+    /// Of the real limits and waits only the shape.
+    static let rules = GigHiveRules(
+        maximumBytes: 1 << 20, formLimit: 2 << 20, hookWait: .milliseconds(20),
+        guestTokens: [.init(Secret("canary-guest"), eventDate: "2026-05-06", orgName: "Anna & Ben")])
+    static let fields = ["label": "Song one", "event_date": "2026-01-02", "org_name": "The Band"]
+
+    let http: SandboxClient
+    var user: String? = "uploader"
+    var password = "canary-uploader"
+    var token: String?
+
+    var authorization: [String: String] {
+        if let token { return ["X-Upload-Token": token] }
+        guard let user else { return [:] }
+        return ["Authorization": "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()]
+    }
+
+    func send(
+        _ method: String, _ path: String, _ body: Data? = nil, headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let fields = authorization.merging(headers) { $1 }
+        let url = path.hasPrefix("http") ? path : http.origin + path
+        return try await http.send(method, url, body, headers: fields)
+    }
+
+    func json(_ path: String, _ body: [String: Any]) async throws -> Answer {
+        let data = try JSONSerialization.data(withJSONObject: body)
+        return try await send("POST", path, data, headers: ["Content-Type": "application/json"])
+    }
+
+    /// One form with a file.
+    func upload(
+        _ media: Data, name: String = "clip.mp4", type: String = "video/mp4", part: String = "file",
+        fields: [String: String] = fields, to path: String = "/api/uploads.php", headers: [String: String] = [:]
+    ) async throws -> Answer {
+        let boundary = "----inlet\(media.count)"
+        var form = Data()
+        for (field, value) in fields.sorted(by: { $0.key < $1.key }) {
+            form += Data("--\(boundary)\r\nContent-Disposition: form-data; name=\"\(field)\"\r\n\r\n\(value)\r\n".utf8)
+        }
+        form += Data(
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(part)\"; filename=\"\(name)\"\r\n".utf8)
+        form += Data("Content-Type: \(type)\r\n\r\n".utf8) + media + Data("\r\n--\(boundary)--\r\n".utf8)
+        let own = ["Content-Type": "multipart/form-data; boundary=\(boundary)"]
+        return try await send("POST", path, form, headers: own.merging(headers) { $1 })
+    }
+
+    // MARK: tus
+
+    static let tus = ["Tus-Resumable": "1.0.0"]
+
+    func create(_ length: Int, metadata: [String: String] = ["filename": "clip.mp4"]) async throws -> Answer {
+        let pairs = metadata.map { "\($0.key) \(Data($0.value.utf8).base64EncodedString())" }
+        let own = ["Upload-Length": String(length), "Upload-Metadata": pairs.joined(separator: ",")]
+        return try await send("POST", "/files/", headers: Self.tus.merging(own) { $1 })
+    }
+
+    func patch(_ url: String, at offset: Int, _ body: Data) async throws -> Answer {
+        let own = ["Upload-Offset": String(offset), "Content-Type": "application/offset+octet-stream"]
+        return try await send("PATCH", url, body, headers: Self.tus.merging(own) { $1 })
+    }
+
+    func offset(of url: String) async throws -> String? {
+        try await send("HEAD", url, headers: Self.tus).headers["upload-offset"]
+    }
+
+    /// Sends all of `media` in one piece; returns the address of the upload.
+    func sent(_ media: Data, metadata: [String: String] = ["filename": "clip.mp4"]) async throws -> String {
+        let created = try await create(media.count, metadata: metadata)
+        guard let url = created.headers["location"] else { throw Refused(answer: created.text) }
+        let answer = try await patch(url, at: 0, media)
+        guard answer.status == 204 else { throw Refused(answer: answer.text) }
+        return url
+    }
+
+    func finalize(_ url: String, fields: [String: Any] = fields) async throws -> Answer {
+        let id = url.split(separator: "/").last.map(String.init) ?? ""
+        return try await json("/api/uploads/finalize", fields.merging(["upload_id": id]) { $1 })
+    }
+}
+
+extension SandboxClient.Answer {
+    /// The status and the application's words, e.g. `400 Label is required`.
+    var words: String { "\(status) \(json["message"] as? String ?? "")" }
+}
+
+/// The beginning of an MP4 file, then `count` bytes that differ from seed to seed.
+func clip(_ count: Int = 1000, seed: UInt64 = 1) -> Data {
+    Data([0, 0, 0, 24]) + Data("ftypmp42\0\0\0\0mp42isom".utf8) + noise(count, seed: seed)
 }

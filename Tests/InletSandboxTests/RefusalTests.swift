@@ -1,8 +1,12 @@
 import Foundation
-import InletSandbox
+import Hummingbird
+import InletCore
 import InletTestSupport
+import NIOCore
 import SystemPackage
 import Testing
+
+@testable import InletSandbox
 
 @Suite struct RefusalTests {
     @Test(arguments: [
@@ -120,5 +124,168 @@ import Testing
             #expect(try content(of: object.path) == winners.first)
             #expect(sandbox.traffic.peakParallelParts > 1)
         }
+    }
+}
+
+@Suite struct RouteTests {
+    static let table: [(pattern: String, request: String, places: [String: String]?)] = [
+        ("GET /jobs/{id}", "GET /jobs/7", ["id": "7"]), ("GET /jobs/{id}", "GET /jobs/", ["id": ""]),
+        ("GET /jobs/{id}", "GET /jobs", nil), ("GET /jobs/{id}", "GET /jobs/7/status", nil),
+        ("GET /jobs/{id}", "POST /jobs/7", nil), ("GET|HEAD /a", "HEAD /a", [:]), ("* /a", "PATCH /a", [:]),
+        ("GET /jobs/{id}/status", "GET /jobs/7/status", ["id": "7"]), ("*", "PUT /x//y", [:]),
+        ("PUT /{bucket}/{key...}", "PUT /b/a//c/", ["bucket": "b", "key": "a//c/"]),
+        ("PUT /{bucket}/{key...}", "PUT /b/", nil), ("PUT /{bucket}/{key...}", "PUT /b", nil),
+        ("GET /{b}?uploads", "GET /b?x=1&uploads", ["b": "b"]), ("GET /{b}?uploads", "GET /b", nil),
+        ("GET /{b}?list-type=2", "GET /b?list-type=2", ["b": "b"]), ("GET /{b}?list-type=2", "GET /b?list-type=1", nil),
+    ]
+
+    @Test(arguments: table) func `a row's pattern tells its requests and what stands at its places`(
+        _ pattern: String, _ request: String, _ places: [String: String]?
+    ) throws {
+        let route = SandboxRoute<SpiralOperation>(pattern, .read) { _ in Response(status: .ok) }
+        let words = request.split(separator: " ").map(String.init)
+        let halves = words[1].split(separator: "?").map(String.init)
+        let query = try #require(URIText.decodeQuery(halves.count > 1 ? halves[1] : ""))
+        let address = SignableRequest(method: words[0], path: halves[0], query: query, host: "h")
+        let found = route.places(in: address, SandboxRouter<SpiralOperation>.components(address.path))
+        #expect(found == places)
+    }
+
+    @Test func `a part has a number where its row is about one`() {
+        let address = SignableRequest(method: "PUT", path: "/a", query: [("partNumber", "3")], host: "h")
+        let row = { SandboxRoute<SpiralOperation>($0, .part) { _ in Response(status: .ok) } }
+        #expect(row("PUT /{key...}?partNumber").part(of: address) == 3 && row("PUT /{key...}").part(of: address) == nil)
+    }
+}
+
+@Suite struct SigningTests {
+    /// The example of AWS's own documentation ("Authenticating requests: using query parameters").
+    @Test func `the signature is that of the published example`() throws {
+        let signer = RequestSigner(
+            secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), accessKey: "AKIAIOSFODNN7EXAMPLE",
+            region: "us-east-1")
+        let request = SignableRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
+        let moment = WallTime(milliseconds: 1_369_353_600_000)
+        let query = signer.presign(request, lifetime: 86_400, now: moment)
+        #expect(query.hasSuffix("=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"))
+        var arrived = request
+        arrived.query = try #require(URIText.decodeQuery(query))
+        try signer.verify(arrived, now: moment + .seconds(86_399))
+        #expect(throws: SandboxRefusal.self) { try signer.verify(arrived, now: moment + .seconds(86_400)) }
+    }
+
+    @Test func `a URL is good for what it was made for and nothing else`() async throws {
+        try await withSandbox { sandbox, client async throws in
+            let upload = try await client.create(.r2, key: "a.bin", parts: 2)
+            let url = upload.urls[0]
+            let altered = [
+                url.replacingOccurrences(of: "partNumber=1", with: "partNumber=2"),
+                url.replacingOccurrences(of: "X-Amz-Expires=3600", with: "X-Amz-Expires=7200"),
+                url.replacingOccurrences(of: "/sandbox/a.bin", with: "/sandbox/b.bin"),
+                url.replacingOccurrences(of: "127.0.0.1", with: "localhost"),
+                String(url.dropLast()) + (url.hasSuffix("0") ? "1" : "0"), url + "&extra=1", url + "zz",
+                String(url.dropLast(64)) + String(repeating: "x", count: 64),
+            ]
+            for address in altered {
+                let answer = try await client.send("PUT", address, Data("x".utf8))
+                #expect(answer.status == 403 && answer.text.contains("SignatureDoesNotMatch"), "\(address)")
+            }
+            #expect(try await client.send("GET", url).status == 403)
+            let bare = String(url.prefix { $0 != "?" }) + "?partNumber=1&uploadId=\(upload.id)"
+            let unsigned = try await client.send("PUT", bare, Data("x".utf8))
+            #expect(unsigned.status == 403 && unsigned.text.contains("AccessDenied"))
+            #expect(try await client.send("PUT", url, Data("x".utf8)).status == 200)
+            #expect(sandbox.openUploads() == [upload.id])
+        }
+    }
+
+    @Test func `an expired URL is refused as S3 refuses it`() async throws {
+        try await withSandbox(urlLifetime: .zero) { _, client async throws in
+            let upload = try await client.create(.v1, key: "a", parts: 1)
+            let answer = try await client.send("PUT", upload.urls[0], Data("x".utf8))
+            #expect(answer.status == 403 && answer.headers["content-type"] == "application/xml")
+            for text in ["<Code>AccessDenied</Code>", "<Message>Request has expired</Message>", "<X-Amz-Expires>0<"] {
+                #expect(answer.text.contains(text))
+            }
+        }
+    }
+
+    @Test func `keys are compared by value`() {
+        #expect(SigningSecret.areEqual("abc", "abc"))
+        #expect(!SigningSecret.areEqual("abc", "abd") && !SigningSecret.areEqual("abc", "abcd"))
+        #expect(!SigningSecret.areEqual("", "a"))
+    }
+}
+
+@Suite struct FormReaderTests {
+    /// The pieces of `body` when it comes in chunks of the given lengths, the last one again and again.
+    private static func read(_ body: Data, type: String, chunks: [Int]) throws -> (pieces: [String], isFinished: Bool)?
+    {
+        guard var reader = FormReader(contentType: type) else { return nil }
+        var pieces: [String] = []
+        var content: [UInt8] = []
+        var (rest, lengths) = (body, chunks[...])
+        while !rest.isEmpty {
+            let length = lengths.count > 1 ? lengths.removeFirst() : lengths.first ?? 1
+            try reader.feed(ByteBuffer(bytes: rest.prefix(length))) { piece in
+                switch piece {
+                case .begin(let part): pieces.append("\(part.name)|\(part.fileName ?? "-")|\(part.contentType ?? "-")")
+                case .content(let bytes): content += bytes
+                case .end:
+                    pieces.append(content.hex)
+                    content = []
+                }
+            }
+            rest = rest.dropFirst(length)
+        }
+        return (pieces, reader.isFinished)
+    }
+
+    private static let text = """
+        --xYz\r\nContent-Disposition: form-data; name="label"\r\n\r\nA song\r\n\
+        --xYz\r\ncontent-disposition: form-data; name="file"; filename="a \\"b\\" \\c.mp4"\r\n\
+        Content-Type: video/mp4\r\n\r\n\r\n--xY\r\n--xYy\r\n\r\n--xYz\r\n\
+        Content-Disposition: form-data; name=empty\r\n\r\n\r\n--xYz--\r\nepilogue
+        """
+    private static let pieces = [
+        "label|-|-", Data("A song".utf8).hex, "file|a \"b\" \\c.mp4|video/mp4", Data("\r\n--xY\r\n--xYy\r\n".utf8).hex,
+        "empty|-|-", "",
+    ]
+
+    @Test func `a form is read the same however it is cut`() throws {
+        var generator = SeededGenerator(seed: 7)
+        let body = Data(Self.text.utf8)
+        let cuts =
+            (1...body.count).map { [$0] }
+            + (0..<200).map { _ in (0..<40).map { _ in .random(in: 1...9, using: &generator) } }
+        for chunks in cuts {
+            let read = try #require(try Self.read(body, type: "multipart/form-data; boundary=xYz", chunks: chunks))
+            #expect(read.pieces == Self.pieces && read.isFinished, "\(chunks)")
+        }
+    }
+
+    @Test func `a form that is cut off is not finished`() throws {
+        let body = Data(Self.text.utf8)
+        let end = body.count - "--\r\nepilogue".utf8.count
+        for length in stride(from: 0, through: end, by: 7) {
+            let read = try #require(
+                try Self.read(body.prefix(length), type: "multipart/form-data; boundary=\"xYz\"", chunks: [16]))
+            #expect(!read.isFinished)
+        }
+    }
+
+    @Test(arguments: [nil, "application/json", "multipart/form-data", "multipart/form-data; boundary="])
+    func `what names no boundary is no form`(_ type: String?) {
+        #expect(FormReader(contentType: type) == nil)
+    }
+
+    @Test func `a head without end is refused, and a preamble is not kept`() throws {
+        let head = Data("--x\r\nName: ".utf8) + Data(repeating: 97, count: 20_000)
+        #expect(throws: SandboxReply.self) {
+            try Self.read(head, type: "multipart/form-data; boundary=x", chunks: [999])
+        }
+        let preamble = Data(repeating: 97, count: 100_000) + Data("\r\n--x\r\n\r\nz\r\n--x--".utf8)
+        let read = try Self.read(preamble, type: "multipart/form-data; boundary=x", chunks: [1000])
+        #expect(read?.pieces == ["|-|-", "7a"] && read?.isFinished == true)
     }
 }

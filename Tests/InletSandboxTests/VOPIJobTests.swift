@@ -153,3 +153,251 @@ import Testing
         }
     }
 }
+
+@Suite struct VOPIResultTests {
+    private static let versions: SandboxJSON = ["commercialVersions": ["transparent", "real"]]
+
+    /// What `download-urls` lists: name and address.
+    private func links(_ answer: SandboxJSON) -> [(name: String, url: String)] {
+        let frames = (answer["frames"]?.items ?? []).map {
+            ($0["frameId"]?.text ?? "", $0["downloadUrl"]?.text ?? "")
+        }
+        let images = (answer["commercialImages"]?.fields ?? [:]).flatMap { key, versions in
+            (versions.fields ?? [:]).map { ("\(key)/\($0.key)", $0.value.text ?? "") }
+        }
+        return frames + images
+    }
+
+    @Test func `the pictures are made of the video, and differ`() async throws {
+        try await withVOPI(rules: .quick) { sandbox, client async throws in
+            let videos = [noise(5000, seed: 1), noise(100, seed: 2)]
+            var seen: Set<Data> = []
+            for video in videos {
+                let id = try await client.job(video, config: Self.versions)
+                _ = try await client.statuses(of: id, 1)
+                let answer = try await client.get("/jobs/\(id)/download-urls").value
+                let links = links(answer)
+                #expect(
+                    links.map(\.name).sorted() == [
+                        "frame_00001", "frame_00002", "frame_00003", "hero/real", "hero/transparent",
+                    ])
+                for link in links {
+                    let picture = try await client.http.send("GET", link.url)
+                    #expect(picture.status == 200 && picture.headers["content-type"] == "image/png")
+                    #expect(picture.body.range(of: Data("Source\0\(sha256(video)) ".utf8)) != nil)
+                    #expect(seen.insert(picture.body).inserted)
+                }
+                let kept = sandbox.pictures(of: id)
+                #expect(kept.allSatisfy { $0.source.hex == sha256(video) } && kept.count == 5)
+                #expect(Set(kept.map(\.object.sha256.hex)).isSubset(of: seen.map(sha256)))
+            }
+        }
+    }
+
+    @Test func `a download can go on where it was cut, while its address is good`() async throws {
+        let clock = TestClock()
+        let fault = VOPIFault(.truncateAnswer(afterBytes: 1000), at: .download)
+        try await withVOPI(rules: .quick, faults: fault, clock: clock) { sandbox, client async throws in
+            let id = try await client.job(noise(5000, seed: 1))
+            _ = try await client.statuses(of: id, 1)
+            let answer = try await client.get("/jobs/\(id)/download-urls?expiresIn=60").value
+            let url = try #require(links(answer).first?.url)
+            #expect([18, 56].contains(try await SandboxClient.curl("-m", "120", url)))
+            let whole = try await client.http.send("GET", url)
+            let etag = try #require(whole.headers["etag"])
+            let rest = try await client.http.send("GET", url, headers: ["Range": "bytes=1000-", "If-Range": etag])
+            #expect(rest.status == 206 && rest.body == whole.body.dropFirst(1000))
+            #expect(rest.headers["content-range"] == "bytes 1000-\(whole.body.count - 1)/\(whole.body.count)")
+            let other = try await client.http.send("GET", url, headers: ["Range": "bytes=1000-", "If-Range": "\"x\""])
+            #expect(other.status == 200 && other.body == whole.body)
+            #expect(try await client.http.send("GET", url, headers: ["Range": "bytes=9999999-"]).status == 416)
+            #expect(try await client.http.send("HEAD", url).headers["content-length"] == String(whole.body.count))
+            clock.pass(.seconds(61))
+            #expect(try await client.http.send("GET", url).status == 403)
+            sandbox.faults.add(VOPIFault(.expiredURLs, at: .downloadURLs))
+            let expired = try await client.get("/jobs/\(id)/download-urls").value
+            #expect(try await client.http.send("GET", links(expired)[0].url).status == 403)
+        }
+    }
+
+    @Test func `links can be missing, or lead elsewhere`() async throws {
+        var rules = VOPIRules.quick
+        rules.droppedLinks = 2
+        try await withVOPI(rules: rules) { sandbox, client async throws in
+            let id = try await client.job(noise(5000, seed: 1), config: Self.versions)
+            let job = try await client.get("/jobs/\(id)").value["result"]
+            #expect(job?["finalFrames"]?.items?.count == 3 && job?["commercialImages"]?["hero"]?.fields?.count == 2)
+            let answer = try await client.get("/jobs/\(id)/download-urls").value
+            #expect(answer["frames"]?.items?.count == 3 && answer["commercialImages"] == ["hero": [:]])
+            sandbox.faults.add(VOPIFault(.partURLs(.origin("http://203.0.113.7")), at: .downloadURLs))
+            let elsewhere = try await client.get("/jobs/\(id)/download-urls").value
+            #expect(links(elsewhere).allSatisfy { $0.url.hasPrefix("http://203.0.113.7/vopi-storage/jobs/") })
+        }
+    }
+
+    @Test(arguments: [
+        ("59", "400 VALIDATION_ERROR"), ("86401", "400 VALIDATION_ERROR"), ("90.5", "422 VALIDATION_ERROR"),
+        ("60", "200 "),
+    ])
+    func `the time of links has its bounds`(_ seconds: String, _ answer: String) async throws {
+        try await withVOPI(rules: .quick) { _, client async throws in
+            let id = try await client.job(noise(100, seed: 1))
+            _ = try await client.statuses(of: id, 1)
+            #expect(try await client.get("/jobs/\(id)/download-urls?expiresIn=\(seconds)").coded == answer)
+        }
+    }
+
+    @Test func `names can be hostile`() async throws {
+        var rules = VOPIRules.quick
+        rules.hasHostileNames = true
+        try await withVOPI(rules: rules) { sandbox, client async throws in
+            let id = try await client.job(noise(5000, seed: 1))
+            _ = try await client.statuses(of: id, 1)
+            let answer = try await client.get("/jobs/\(id)/download-urls").value
+            let names = (answer["frames"]?.items ?? []).compactMap { $0["frameId"]?.text }
+            #expect(names.contains("../../../escape") && names.contains("") && names.contains { $0.count == 300 })
+            #expect(names.count > Set(names).count)
+            #expect(answer["commercialImages"]?[".."]?["../../up"]?.text != nil)
+            for link in links(answer) { #expect(try await client.http.send("GET", link.url).status == 200) }
+            #expect(sandbox.pictures(of: id).count > 40)
+        }
+    }
+
+    @Test func `metadata tells the product for three shops, or is missing`() async throws {
+        try await withVOPI(rules: .quick) { sandbox, client async throws in
+            let video = noise(5000, seed: 1)
+            let id = try await client.job(video)
+            _ = try await client.statuses(of: id, 1)
+            let metadata = try await client.get("/jobs/\(id)/metadata").value
+            #expect(metadata["platforms"]?.fields?.keys.sorted() == ["amazon", "ebay", "shopify"])
+            #expect(metadata["product"]?["title"]?.text == "Product \(sha256(video).prefix(8))")
+            #expect(try await client.get("/jobs/\(id)/download-urls").value["productMetadata"] == metadata)
+            sandbox.rules.hasMetadata = false
+            let bare = try await client.job(video)
+            _ = try await client.statuses(of: bare, 1)
+            #expect(try await client.get("/jobs/\(bare)/metadata").coded == "404 NOT_FOUND")
+            #expect(try await client.get("/jobs/\(bare)/download-urls").value["productMetadata"] == .null)
+        }
+    }
+
+    @Test func `the other reads know no owner and no end`() async throws {
+        try await withVOPI(rules: .quick) { _, client async throws in
+            let id = try await client.job(noise(5000, seed: 1))
+            _ = try await client.statuses(of: id, 1)
+            let frames = try await client.get("/jobs/\(id)/frames").value.items
+            #expect(frames?.count == 3 && frames?.first?["scores"] == [:])
+            let final = try await client.get("/jobs/\(id)/frames/final").value.items
+            #expect(final?.first?["obstructions"] == [:] && final?.first?["variantDescription"] == "")
+            let images = try await client.get("/jobs/\(id)/images").value.items
+            #expect(images?.first?["version"] == "transparent" && images?.first?["error"] == "")
+            let grouped = try await client.get("/jobs/\(id)/images/grouped").value
+            #expect(grouped["product_1_hero"]?["transparent"]?.text?.contains("/vopi-storage/jobs/") == true)
+            #expect(try await client.get("/jobs/\(id)/video").value["metadata"] == [:])
+            let nobody = "/jobs/00000000-0000-4000-8000-000000000000"
+            #expect(try await client.get(nobody + "/frames").value == [])
+            #expect(try await client.get(nobody + "/images/grouped").value == [:])
+            #expect(try await client.get(nobody + "/video").status == 404)
+        }
+    }
+
+    @Test func `one picture can be deleted`() async throws {
+        try await withVOPI(rules: .quick) { sandbox, client async throws in
+            let id = try await client.job(noise(5000, seed: 1), config: Self.versions)
+            let early = try await client.send("DELETE", "/api/v1/jobs/\(id)/images/hero/real")
+            #expect(early.coded == "400 BAD_REQUEST")
+            _ = try await client.statuses(of: id, 1)
+            for (version, status) in [("nope", 404), ("real", 200), ("real", 404), ("a%20b", 422)] {
+                let answer = try await client.send("DELETE", "/api/v1/jobs/\(id)/images/hero/\(version)")
+                #expect(answer.status == status, "\(version)")
+            }
+            let left = try await client.send("DELETE", "/api/v1/jobs/\(id)/images/hero/transparent").value
+            #expect(left == ["commercialImages": [:]] && sandbox.pictures(of: id).count == 3)
+        }
+    }
+}
+
+@Suite struct VOPIUploadTests {
+    @Test func `a video goes in by its presigned address`() async throws {
+        try await withVOPI { sandbox, client async throws in
+            let video = noise(300_000, seed: 1)
+            let presigned = try await client.presign()
+            let key = try #require(presigned.value["key"]?.text)
+            #expect(presigned.status == 200 && presigned.value["expiresIn"]?.number == 3600)
+            #expect(key.hasPrefix("uploads/") && key.hasSuffix(".mov"))
+            let url = try #require(presigned.value["uploadUrl"]?.text)
+            for _ in 0..<2 {
+                let put = try await client.http.send("PUT", url, video, headers: ["Content-Type": "video/quicktime"])
+                #expect(put.status == 200 && put.headers["etag"] == "\"\(md5(video))\"")
+            }
+            let kept = try #require(sandbox.videos().first)
+            #expect(kept.key == key && kept.publicURL == presigned.value["publicUrl"]?.text)
+            #expect(kept.sha256.hex == sha256(video) && kept.size == 300_000)
+            #expect(kept.contentType == "video/quicktime" && kept.puts == 2)
+            #expect(sandbox.tally.presigns == 1 && sandbox.tally.puts == 2)
+        }
+    }
+
+    @Test(arguments: [
+        ("clip.webm", "webm"), ("evil.exe", "exe"), ("a.b/c", "mp4"), ("noending", "mp4"), ("x.", "mp4"), ("", "mp4"),
+    ])
+    func `the ending of the key is the name's, whatever the type is`(_ name: String, _ ending: String) async throws {
+        try await withVOPI { _, client async throws in
+            let key = try await client.presign(["filename": .string(name)]).value["key"]?.text ?? ""
+            #expect(key.hasSuffix("." + ending))
+        }
+    }
+
+    @Test func `an address is good for its time only, and for PUT without a login`() async throws {
+        let clock = TestClock()
+        try await withVOPI(faults: VOPIFault(.expiredURLs, at: .presign), clock: clock) {
+            sandbox, client async throws in
+            for wait in [Duration.zero, .seconds(61)] {
+                let url = try await client.presign(["expiresIn": 60]).value["uploadUrl"]?.text ?? ""
+                clock.pass(wait)
+                let late = try await client.http.send("PUT", url, Data("x".utf8))
+                #expect(late.status == 403 && late.text.contains("Request has expired"))
+            }
+            let url = try await client.presign().value["uploadUrl"]?.text ?? ""
+            let signed = try await client.http.send("PUT", url, Data("x".utf8), headers: ["Authorization": "Bearer x"])
+            #expect(signed.status == 400 && signed.text.contains("Only one auth mechanism"))
+            #expect(try await client.http.send("PUT", url + "0", Data("x".utf8)).status == 403)
+            #expect(sandbox.videos().isEmpty && sandbox.tally.puts == 0)
+        }
+    }
+
+    static let refusals: [(SandboxJSON, String)] = [
+        (["expiresIn": 86_401], "400 VALIDATION_ERROR"), (["expiresIn": 59], "400 VALIDATION_ERROR"),
+        (["expiresIn": .number(90.5)], "422 VALIDATION_ERROR"), (["expiresIn": "3600"], "200 "),
+        (["contentType": .null], "400 VALIDATION_ERROR"), (["contentType": "video/x-matroska"], "400 VALIDATION_ERROR"),
+        (["filename": .null], "200 "),
+        (["filename": .string(String(repeating: "a", count: 256))], "400 VALIDATION_ERROR"),
+        ([:], "200 "), (["unknown": 1], "200 "), ("text", "400 VALIDATION_ERROR"), ([1], "400 VALIDATION_ERROR"),
+    ]
+
+    @Test(arguments: refusals)
+    func `presign checks what it is asked`(_ body: SandboxJSON, _ answer: String) async throws {
+        try await withVOPI { _, client async throws in
+            #expect(try await client.presign(body).coded == answer)
+        }
+    }
+
+    @Test func `bodies are refused before logins are, and types as if the server were at fault`() async throws {
+        try await withVOPI { _, client async throws in
+            var nobody = client
+            nobody.token = nil
+            #expect(try await nobody.presign(["expiresIn": 1]).status == 400)
+            #expect(try await nobody.presign([:]).status == 401)
+            func raw(_ type: String, _ body: Data) async throws -> String {
+                let headers = ["Content-Type": type, "Authorization": "Bearer \(client.token ?? "")"]
+                let url = client.http.origin + "/api/v1/uploads/presign"
+                return try await client.http.send("POST", url, body, headers: headers).coded
+            }
+            #expect(try await raw("application/json", Data("{".utf8)) == "500 INTERNAL_ERROR")
+            #expect(try await raw("application/json; charset=utf-8", Data("{}".utf8)) == "200 ")
+            #expect(try await raw("text/plain", Data("hi".utf8)) == "400 VALIDATION_ERROR")
+            #expect(try await raw("application/xml", Data("<a/>".utf8)) == "500 INTERNAL_ERROR")
+            let large = Data("{\"a\":\"\(String(repeating: "x", count: 1 << 20))\"}".utf8)
+            #expect(try await raw("application/json", large) == "500 INTERNAL_ERROR")
+        }
+    }
+}

@@ -10,8 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(8))) struct VOPIDeliveryTests {
     @Test(arguments: [VOPIRules.Generation.apiKey, .bearer])
     func `a video becomes pictures, on servers of both generations`(_ generation: VOPIRules.Generation) async throws {
-        try await withVOPI(VOPIRules(generation: generation)) { place in
-            let (path, order) = try place.file(2_000_000)
+        try await withVOPI(VOPIRules(generation: generation), file: 2_000_000) { place, path, order, _ in
             let proof = try await place.deliver(path, order)
             let job = try #require(place.sandbox.jobs().first)
             #expect(proof.key == order.key)
@@ -31,8 +30,7 @@ import Testing
     }
 
     @Test func `product.json tells of the product, the shops and every file`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
+        try await withVOPI { place, path, order, _ in
             _ = try await place.deliver(path, order)
             let job = try #require(place.sandbox.jobs().first)
             let product = try place.product(of: job.id)
@@ -48,17 +46,12 @@ import Testing
     }
 
     @Test func `a job that runs gives its worker back, and says what it does`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual, progress: .full)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual, progress: .full)) { place, path, order, notes in
             var waits: [Duration] = []
             for _ in 1...3 {
                 let start = place.clock.now
                 let attempt = notes.attempt()
-                guard case .waiting(let until, let saying) = try await place.attempt(path, order, attempt).get() else {
-                    Issue.record("does not wait")
-                    return
-                }
+                let (until, saying) = try await place.attempt(path, order, attempt).get().wait()
                 #expect(saying?.hasPrefix("processing") == true)
                 #expect((70...95).contains(attempt.progress?.percent ?? 0))
                 waits.append(until - start)
@@ -84,14 +77,11 @@ import Testing
         ("cancelled", "cancelled at the server; it completes where it was running"),
     ]
 
-    @Test(arguments: statuses.indices) func `each status of a job is told, and only completed ends the wait`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: statuses.indices)
+    func `each status of a job is told, and only completed ends the wait`(_ index: Int) async throws {
         let (status, saying) = Self.statuses[index]
         let outcome: VOPIRules.Outcome = status == "failed" ? .fails(times: 1, error: "no colours") : .completes
-        try await withVOPI(VOPIRules(pace: .manual, outcome: outcome, progress: .full)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual, outcome: outcome, progress: .full)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             let job = try #require(place.sandbox.jobs().first)
             switch status {
@@ -146,12 +136,10 @@ import Testing
         ),
     ]
 
-    @Test(arguments: orders.indices) func `only the kinds of pictures that are configured are ordered`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: orders.indices)
+    func `only the kinds of pictures that are configured are ordered`(_ index: Int) async throws {
         let (keys, config, kinds) = Self.orders[index]
-        try await withVOPI(settings: keys.isEmpty ? [:] : ["job": .section(section(keys))]) { place in
-            let (path, order) = try place.file()
+        try await withVOPI(settings: keys.isEmpty ? [:] : ["job": .section(section(keys))]) { place, path, order, _ in
             _ = try await place.deliver(path, order)
             let job = try #require(place.sandbox.jobs().first)
             var body: [String: SandboxJSON] = ["videoUrl": .string(job.videoURL)]
@@ -170,9 +158,8 @@ import Testing
         ("https://shop.example/done", " ", "https://shop.example/done"),
     ]
 
-    @Test(arguments: callbacks.indices) func `the server is told whom to call when a job is done`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: callbacks.indices)
+    func `the server is told whom to call when a job is done`(_ index: Int) async throws {
         let (destination, route, sent) = Self.callbacks[index]
         var settings: [String: ConfigValue] = [:]
         settings["callback_url"] = destination.map { .string($0) }
@@ -200,8 +187,7 @@ import Testing
             try truncate(large, to: 5 << 30 + 1)
             var grown = order
             grown.source = try SourceFile(opening: large).opened
-            let refusal = try await place.failure(large, grown)
-            #expect(refusal?.verdict == .giveUp && refusal?.code == .tooLarge)
+            let refusal = expectError(try await place.failure(large, grown), .giveUp, code: .tooLarge)
             #expect(
                 refusal?.reason.contains("large.mov is 5") == true && refusal?.reason.contains("in one piece") == true)
             #expect(place.sandbox.tally.presigns == 0)
@@ -218,8 +204,7 @@ import Testing
     }
 
     @Test func `a source that changed or went before it was sent stays out`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
+        try await withVOPI { place, path, order, _ in
             try touch(path, at: 10)
             #expect(try await place.failure(path, order)?.verdict == .sourceChanged)
             #expect(try await place.pipeline.conclude(path, order, Notes().attempt()) == nil)
@@ -228,30 +213,51 @@ import Testing
     }
 
     @Test func `what was sent whole goes on without its source`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             try FileManager.default.removeItem(atPath: path.string)
             place.sandbox.advance(steps: 20)
-            guard case .delivered = try await place.pipeline.conclude(path, order, notes.attempt()) else {
-                Issue.record("not delivered")
-                return
-            }
+            try #require(try await place.pipeline.conclude(path, order, notes.attempt())).proof()
             let job = try #require(place.sandbox.jobs().first)
             #expect(try place.fetched(of: job.id) == place.pictures(of: job.id))
         }
     }
 
     @Test func `giving up a delivery cancels its job, twice without harm`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: notes.entries) }
             #expect(place.sandbox.tally.cancels == 1)
             #expect(place.sandbox.tally.deletes == 0)
             try await place.pipeline.abandon(order, checkpoint: [:])
         }
+    }
+}
+
+struct VOPIFactoryTests {
+    private func made(tokens: FilePath?) throws -> Destination {
+        let factory = PipelineFactory(
+            pool: BlockingPool(name: "vopi", threads: 1), userAgent: "inlet-tests/1", tokens: tokens)
+        defer { factory.shutdown() }
+        let values: [String: ConfigValue] = [
+            "url": .string("https://api.vopi.example"), "results": .string("/srv/results"),
+            "auth": .section(section(["refresh_token_file": .string("/etc/seed")])), "max_in_flight": .integer(3),
+        ]
+        return try factory.make(DestinationSettings(name: "products", type: "vopi", values: section(values)))
+    }
+
+    @Test func `uploads take workers, running jobs do not, and the login is kept alive`() throws {
+        let directory = try TemporaryDirectory()
+        let destination = try made(tokens: directory.path.appending("tokens"))
+        #expect(destination.smallLimit < 0)
+        #expect(destination.maxInFlight == 3)
+        #expect(destination.takesSidecars == false)
+        #expect(destination.testExtension == "mp4")
+        #expect(destination.accessToken != nil && destination.keepAlive != nil)
+    }
+
+    @Test func `without a place for its login there is no destination`() {
+        let fault = #expect(throws: SettingFault.self) { try made(tokens: nil) }
+        #expect(fault?.key == "auth")
     }
 }

@@ -62,13 +62,10 @@ import Testing
         .reply(FaultReply(200, type: "image/png", body: "<!doctype html><title>Sign in</title>")),
     ]
 
-    @Test(arguments: strangers.indices) func `what answers in the place of pictures is not stored as one`(
-        _ index: Int
-    ) async throws {
-        try await withVOPI { place in
+    @Test(arguments: strangers.indices)
+    func `what answers in the place of pictures is not stored as one`(_ index: Int) async throws {
+        try await withVOPI { place, path, order, notes in
             place.misbehave(Self.strangers[index], at: .download, times: nil)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 2 }
             #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
@@ -144,21 +141,15 @@ import Testing
         }
     }
 
-    @Test(arguments: Absence.allCases) func `results that are not there yet are waited for`(
-        _ absence: Absence
-    ) async throws {
-        try await withVOPI { place in
+    @Test(arguments: Absence.allCases)
+    func `results that are not there yet are waited for`(_ absence: Absence) async throws {
+        try await withVOPI { place, path, order, notes in
             absence.begin(place)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 5 }
             #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
             #expect(try place.files(of: job)["product.json"] == nil, "a shop would take it for all there is")
-            guard case .waiting(_, let saying) = try await place.attempt(path, order, notes.attempt()).get() else {
-                Issue.record("does not wait")
-                return
-            }
+            let saying = try await place.attempt(path, order, notes.attempt()).get().wait().saying
             #expect(saying?.contains("results of job \(job) are not there yet: ") == true, "\(saying ?? "")")
             absence.end(place)
             let proof = try await place.deliver(path, order, notes)
@@ -173,10 +164,8 @@ import Testing
     func `results that never come fail the file after a day, and a retry fetches them without another job`(
         _ absence: Absence
     ) async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             absence.begin(place)
-            let (path, order) = try place.file()
-            let notes = Notes()
             _ = try await attempts(place, path, order, notes) { place.count(.downloadURLs) > 0 }
             let start = place.clock.now
             let error = try #require(try await attempts(place, path, order, notes))
@@ -186,9 +175,7 @@ import Testing
             #expect(place.count(.downloadURLs) < 1000, "each look asks for all of them")
             absence.end(place)
             let entries = notes.entries
-            await #expect(throws: DeliveryError.self) {
-                try await place.pipeline.abandon(order, checkpoint: entries)
-            }
+            await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
             _ = try await place.deliver(path, order, notes)
             let job = try #require(place.sandbox.jobs().first).id
             #expect(try place.fetched(of: job) == place.pictures(of: job))
@@ -198,11 +185,9 @@ import Testing
     }
 
     @Test func `a server that knows no links of a job that it has just shown costs no other job`() async throws {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             let missing = FaultReply.vopi(404, error: "NOT_FOUND", message: "Job not found")
             place.misbehave(.reply(missing), at: .downloadURLs, times: nil)
-            let (path, order) = try place.file()
-            let notes = Notes()
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
             #expect(error == nil)
             place.sandbox.faults.clear()
@@ -214,9 +199,7 @@ import Testing
     @Test func `a server that says neither what a job made nor how much is not believed to have made nothing`()
         async throws
     {
-        try await withVOPI(VOPIRules(generation: .apiKey, droppedLinks: 1000)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(generation: .apiKey, droppedLinks: 1000)) { place, path, order, notes in
             let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
             #expect(error == nil && place.count(.downloadURLs) >= 3)
             place.sandbox.rules.droppedLinks = 0
@@ -227,9 +210,7 @@ import Testing
     }
 
     @Test func `a picture that somebody deleted at the server meanwhile is not waited for`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual)) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.sandbox.advance(steps: 20)
             place.misbehave(.status(404), at: .download, times: nil)
@@ -256,10 +237,8 @@ import Testing
     @Test func `links to other places than the rules allow end it, and a retry fetches without another job`()
         async throws
     {
-        try await withVOPI { place in
+        try await withVOPI { place, path, order, notes in
             place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .downloadURLs)
-            let (path, order) = try place.file()
-            let notes = Notes()
             for _ in 1...50 where place.count(.downloadURLs) == 0 {
                 guard case .success(.waiting(let until, _)) = try await place.attempt(path, order, notes.attempt())
                 else {
@@ -291,5 +270,64 @@ import Testing
             #expect(summary.missing == [])
             #expect(Set(summary.files) == Set(try place.files(of: job).keys))
         }
+    }
+}
+
+struct VOPINameTests {
+    @Test func `names keep what is harmless`() {
+        let rows = [
+            ("hero", "hero"), ("frame_00123", "frame_00123"), ("white-studio", "white-studio"), ("größe", "größe"),
+            ("../../etc/passwd", "_.._etc_passwd"), ("a/b\\c", "a_b_c"), ("", "x"), (".", "x"), ("..", "x"),
+            ("///", "x"),
+            (".hidden", "hidden"), ("-rf", "rf"), ("a\u{0}b\n", "a_b_"), ("con", "_con"), ("dots...", "dots"),
+            ("a:b*c?", "a_b_c_"), ("\u{202E}gnp", "_gnp"),
+        ]
+        for (text, name) in rows { #expect(VOPIManifest.safeName(text, or: "x") == name, "\(text)") }
+    }
+
+    @Test func `no text makes a name that leaves its folder`() {
+        var generator = SeededGenerator(seed: 11)
+        let alphabet: [Character] = [
+            "/", ".", "..", "\\", "\u{0}", "a", "é", "日", "e\u{301}", "\n", "-", "_", " ", "👩‍👩‍👧",
+        ].flatMap { Array($0) }
+        for _ in 1...5000 {
+            let count = Int.random(in: 0...250, using: &generator)
+            let text = String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
+            let name = VOPIManifest.safeName(text, or: "x")
+            #expect((1...101).contains(name.utf8.count))
+            #expect(!name.hasPrefix(".") && !name.contains("/") && !name.contains("\u{0}") && !name.contains("\\"))
+            #expect(FilePath(name).components.count == 1)
+        }
+    }
+
+    @Test func `links make names once, and the same ones when they are asked for anew`() throws {
+        func downloads(_ query: String, _ extra: String = "") throws -> VOPIDownloads {
+            let json = #"""
+                {"jobId":"j","expiresIn":60,"frames":[
+                {"frameId":"frame_1","downloadUrl":"https://s.example/j/a.png?\#(query)"},
+                {"frameId":"frame_1","downloadUrl":"https://s.example/j/b.jpg?\#(query)"},
+                {"frameId":"FRAME_1","downloadUrl":"https://s.example/j/c.png?\#(query)"},
+                {"frameId":"frame_1","downloadUrl":"https://s.example/j/a.png?\#(query)"}\#(extra)],
+                "commercialImages":{"a/b":{"real":"https://s.example/j/d.webp?\#(query)"},
+                "a_b":{"real":"https://s.example/j/e.php?\#(query)"}}}
+                """#
+            let value = try #require(VOPIValue(Array(json.utf8)))
+            let rules = URLRules.configured(allowHTTP: false)
+            return try #require(VOPIDownloads(value, rules: rules))
+        }
+        var manifest = VOPIManifest()
+        manifest.add(try downloads("sig=1"))
+        #expect(
+            manifest.entries.map(\.path) == [
+                "images/a_b/real.webp", "images/a_b/real.png", "frames/frame_1.png", "frames/frame_1.jpg",
+                "frames/FRAME_1_2.png",
+            ])
+        let before = manifest
+        manifest.add(try downloads("sig=2"))
+        #expect(manifest == before)
+        manifest.add(try downloads("sig=3", #",{"frameId":"frame_1","downloadUrl":"https://s.example/j/z.png"}"#))
+        #expect(manifest.entries.dropLast() == before.entries[...])
+        #expect(manifest.entries.last?.path == "frames/frame_1_3.png")
+        #expect(!manifest.entries.contains { $0.object.contains("sig") })
     }
 }

@@ -156,6 +156,18 @@ func withVOPI(
     }
 }
 
+/// The same with a video, its order, and notes for the attempts at it.
+func withVOPI(
+    _ rules: VOPIRules = VOPIRules(), credits: Int = 100, settings: [String: ConfigValue] = [:],
+    file count: Int = 100_000,
+    _ body: @Sendable (VOPIPlace, FilePath, DeliveryOrder, Notes) async throws -> Void
+) async throws {
+    try await withVOPI(rules, credits: credits, settings: settings) { place in
+        let (path, order) = try place.file(count)
+        try await body(place, path, order, Notes())
+    }
+}
+
 func section(_ values: [String: ConfigValue]) -> ConfigSection {
     ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
 }

@@ -19,21 +19,14 @@ import Testing
         .reply(.vopi(403, error: "INSUFFICIENT_CREDITS", message: "Insufficient credits.")),
     ]
 
-    @Test(arguments: answers.indices) func `whatever answers in the server's place, the job is waited for`(
-        _ index: Int
-    ) async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+    @Test(arguments: answers.indices)
+    func `whatever answers in the server's place, the job is waited for`(_ index: Int) async throws {
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.misbehave(Self.answers[index], at: .job, times: 3)
             for _ in 1...3 {
                 let start = place.clock.now
-                guard case .waiting(let until, let saying) = try await place.attempt(path, order, notes.attempt()).get()
-                else {
-                    Issue.record("does not wait")
-                    return
-                }
+                let (until, saying) = try await place.attempt(path, order, notes.attempt()).get().wait()
                 #expect(saying?.contains("looking at job") == true, "\(saying ?? "")")
                 #expect(until > start && until - start <= .seconds(60))
                 place.clock.advance(to: until)
@@ -47,8 +40,7 @@ import Testing
 
     @Test(arguments: [VOPIOperation.listJobs, .downloadURLs])
     func `nor do strange answers to other questions about it`(_ operation: VOPIOperation) async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(file: 1000) { place, path, order, _ in
             if operation == .listJobs { place.misbehave(.loseAnswer, at: .createJob) }
             for fault in [FaultAction.redirect(to: "https://elsewhere.example/"), .reply(Self.unknownRoute), .html] {
                 place.misbehave(fault, at: operation)
@@ -65,9 +57,8 @@ import Testing
     }
 
     @Test func `a request for a job that is refused ends it, since there is no job`() async throws {
-        try await withVOPI { place in
+        try await withVOPI(file: 1000) { place, path, order, _ async throws in
             place.misbehave(Self.refusal(400, "VALIDATION_ERROR"), at: .createJob)
-            let (path, order) = try place.file(1000)
             #expect(try await place.failure(path, order)?.verdict == .giveUp)
             #expect(place.sandbox.tally.jobs == 0)
         }
@@ -82,8 +73,7 @@ import Testing
 
     @Test(arguments: [true, false], [true, false])
     func `a job that is another video's is not taken for this one's`(namesVideo: Bool, isMade: Bool) async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(file: 1000) { place, path, order, _ in
             _ = try await place.deliver(path, order)
             let first = try #require(place.sandbox.jobs().first)
             let reply = Self.answer(with: first, namesVideo: namesVideo)
@@ -99,12 +89,11 @@ import Testing
         }
     }
 
-    @Test func `a server that always answers with another video's job fails the file, and loses that job nothing`()
+    @Test
+    func `a server that always answers with another video's job fails the file, and loses that job nothing`()
         async throws
     {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             let first = try #require(place.sandbox.jobs().first)
             place.misbehave(.reply(Self.answer(with: first, namesVideo: false)), at: .createJob, times: nil)
@@ -122,13 +111,11 @@ import Testing
     }
 
     @Test(arguments: [(429, "RATE_LIMIT_EXCEEDED"), (409, "CONFLICT"), (422, "VALIDATION_ERROR")])
-    func `a job that the server has refused in its own words is not looked for`(
-        _ status: Int, _ code: String
-    ) async throws {
-        try await withVOPI { place in
+    func `a job that the server has refused in its own words is not looked for`(_ status: Int, _ code: String)
+        async throws
+    {
+        try await withVOPI(file: 1000) { place, path, order, notes in
             place.misbehave(Self.refusal(status, code), at: .createJob)
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
             let start = place.clock.now
             var waited = Duration.zero
             if case .success(.waiting(let until, _)) = try await place.attempt(path, order, notes.attempt()) {
@@ -147,24 +134,18 @@ import Testing
         FaultAction.status(429), .html, .reply(FaultReply(404, type: "text/html", body: "<html>404</html>")),
     ])
     func `a job that something else has answered for is looked for`(_ answer: FaultAction) async throws {
-        try await withVOPI { place in
+        try await withVOPI(file: 1000) { place, path, order, _ in
             place.misbehave(answer, at: .createJob)
-            let (path, order) = try place.file(1000)
             _ = try await place.deliver(path, order)
             #expect(place.count(.listJobs) > 0 && place.sandbox.tally.jobs == 1)
         }
     }
 
     @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws {
-        try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
+        try await withVOPI(VOPIRules(outcome: .neverRuns), file: 1000) { place, path, order, notes in
             place.misbehave(.reply(Self.unknownRoute), at: .ready, times: nil)
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
             for _ in 1...50 where place.sandbox.tally.cancels == 0 {
-                guard case .waiting = try await place.attempt(path, order, notes.attempt()).get() else {
-                    Issue.record("does not wait")
-                    return
-                }
+                try await place.attempt(path, order, notes.attempt()).get().wait()
                 place.clock.advance(.seconds(600))
             }
             #expect(place.sandbox.tally.cancels == 1)
@@ -172,16 +153,11 @@ import Testing
     }
 
     @Test func `an agent that was off for days picks up what was finished meanwhile`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
-            let notes = Notes()
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, notes in
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.clock.advance(.seconds(5 * 86_400))
             // The server was off too, and the job is still to be made.
-            guard case .waiting(_, let saying) = try await place.attempt(path, order, notes.attempt()).get() else {
-                Issue.record("does not wait")
-                return
-            }
+            let saying = try await place.attempt(path, order, notes.attempt()).get().wait().saying
             #expect(saying?.hasPrefix("processing: pending") == true, "\(saying ?? "")")
             #expect(place.sandbox.tally.cancels == 0 && place.count(.ready) == 0)
             place.sandbox.advance(steps: 20)
@@ -191,18 +167,14 @@ import Testing
     }
 
     @Test func `an empty account holds back new jobs only`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual), credits: 1) { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(VOPIRules(pace: .manual), credits: 1, file: 1000) { place, path, order, _ in
             let (other, another) = try place.file(1000, "other.mp4")
             let notes = Notes()
             _ = try await place.attempt(path, order, notes.attempt()).get()
             place.sandbox.advance(steps: 3)
             #expect(place.sandbox.credits == 0)
             #expect(try await place.failure(other, another)?.code == .outOfCredits)
-            guard case .waiting = try await place.attempt(path, order, notes.attempt()).get() else {
-                Issue.record("does not wait")
-                return
-            }
+            try await place.attempt(path, order, notes.attempt()).get().wait()
             place.sandbox.advance(steps: 20)
             _ = try await place.deliver(path, order, notes)
             let tally = place.sandbox.tally
@@ -241,8 +213,7 @@ import Testing
 
     @Test(arguments: DyingNotes.Moment.allCases)
     func `killed while it adopts a job, it forgets none of the others`(_ moment: DyingNotes.Moment) async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, _ in
             let entries = try await twoJobs(place, path, order)
             let first = try #require(place.sandbox.jobs().first)
             let again = Notes(try await killed(place, path, order, entries, moment))
@@ -257,8 +228,7 @@ import Testing
     }
 
     @Test func `a job that could not be cancelled at once is cancelled at the next look`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, _ in
             let notes = Notes(try await twoJobs(place, path, order))
             _ = try await place.api.generation()
             place.misbehave(.status(500), at: .cancel)
@@ -270,8 +240,7 @@ import Testing
     }
 
     @Test func `giving up a delivery cancels those that nobody needs too`() async throws {
-        try await withVOPI(VOPIRules(pace: .manual)) { place in
-            let (path, order) = try place.file(1000)
+        try await withVOPI(VOPIRules(pace: .manual), file: 1000) { place, path, order, _ in
             let entries = try await twoJobs(place, path, order)
             let left = try await killed(place, path, order, entries, .afterNote)
             for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: left) }

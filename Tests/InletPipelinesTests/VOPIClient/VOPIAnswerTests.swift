@@ -1,7 +1,9 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletTestSupport
 import InletTransfer
+import SystemPackage
 import Testing
 
 @testable import InletPipelines
@@ -95,9 +97,8 @@ import Testing
         (402, #"{"success":false,"newBalance":0,"error":"Not enough credits"}"#, .outage(.outOfCredits)),
     ]
 
-    @Test(arguments: foreign) func `empty and foreign bodies are judged by their status`(
-        _ status: Int, _ body: String, _ verdict: VOPIVerdict
-    ) {
+    @Test(arguments: foreign)
+    func `empty and foreign bodies are judged by their status`(_ status: Int, _ body: String, _ verdict: VOPIVerdict) {
         #expect(VOPIVerdict(Self.answer(status, body), at: .read) == verdict)
     }
 
@@ -149,9 +150,8 @@ import Testing
         #expect(Self.error(Self.answer(429, "", [("Retry-After", "7")])).verdict == .outage(after: .seconds(7)))
     }
 
-    @Test(arguments: [408, 429, 500, 502, 503, 504, 404]) func `what the server asks us to wait is kept`(
-        _ status: Int
-    ) {
+    @Test(arguments: [408, 429, 500, 502, 503, 504, 404]) func `what the server asks us to wait is kept`(_ status: Int)
+    {
         let error = Self.error(Self.answer(status, "", [("Retry-After", "11")]))
         #expect(error.verdict == .retry(after: .seconds(11)) || error.verdict == .outage(after: .seconds(11)))
     }
@@ -170,5 +170,158 @@ import Testing
         #expect(refused.reason == "asking was answered with 401: UNAUTHORIZED: no *** here; log in")
         let link = Self.error(Self.coded(400, "BAD_REQUEST", "see https://s3.example/x?X-Amz-Signature=1"))
         #expect(!link.reason.contains("Amz") && link.reason.contains("[URL]"))
+    }
+}
+
+/// The three shapes of error bodies, and what is none of them.
+@Suite struct VOPISaidTests {
+    private static func said(_ body: String) -> VOPIErrorBody {
+        VOPIErrorBody(HTTPResponse(status: 400, body: Array(body.utf8)))
+    }
+
+    @Test func `a code and a message are told apart from prose`() {
+        let plain = Self.said(#"{"error":"NOT_FOUND","message":"Job x not found","statusCode":404}"#)
+        #expect(plain.code == "NOT_FOUND" && plain.message == "Job x not found" && plain.details == [])
+        let short = Self.said(#"{"error":"UNAUTHORIZED","message":"m"}"#)
+        #expect(short.code == "UNAUTHORIZED" && short.message == "m")
+        let spend = Self.said(#"{"success":false,"newBalance":0,"error":"Not enough credits"}"#)
+        #expect(spend.code == nil && spend.message == "Not enough credits")
+    }
+
+    @Test func `details are read as a list of the schema's objections`() {
+        let said = Self.said(
+            """
+            {"error":"VALIDATION_ERROR","message":"Request validation failed","statusCode":400,"details":[
+            {"instancePath":"/expiresIn","schemaPath":"#/x","keyword":"maximum","params":{},"message":"must be <= 86400"},
+            {"code":"too_big","message":"too long","path":["a",0,"b"]},{"keyword":"only"},7,"text",null]}
+            """)
+        #expect(said.details == ["/expiresIn must be <= 86400", "a/0/b too long", "text"])
+        #expect(said.text.contains("must be <= 86400"))
+    }
+
+    @Test func `details are read as nested objects too`() {
+        let said = Self.said(
+            """
+            {"error":"VALIDATION_ERROR","details":{"_errors":["all"],"config":{"_errors":[],"stack":
+            {"_errors":["Expected object"]}},"expiresIn":{"_errors":["Expected integer","second"]},"odd":"word"}}
+            """)
+        #expect(
+            said.details == [
+                "all", "/config/stack Expected object", "/expiresIn Expected integer", "/expiresIn second", "/odd word",
+            ])
+    }
+
+    @Test(arguments: [
+        "", " ", "{", "[]", "null", "7", "<html><b>Bad</b> Gateway</html>", "{}", #"{"error":null}"#,
+        #"{"error":{"code":1},"message":["x"],"details":7}"#, #"{"details":[[[]]]}"#,
+        #"{"details":{"a":{"b":{"c":{}}}}}"#,
+        "\u{0}\u{1}\u{FFFD}", #"{"error":"x"#,
+    ])
+    func `no body makes it fail`(_ body: String) {
+        let said = Self.said(body)
+        #expect(said.code == nil)
+        #expect(said.details == [])
+        #expect(!said.isUnknownRoute)
+    }
+
+    @Test func `nesting without end is cut`() {
+        let deep = String(repeating: #"{"a":"#, count: 5000) + "{}" + String(repeating: "}", count: 5000)
+        #expect(Self.said(#"{"error":"X","details":\#(deep)}"#).isJSON == false)
+        let low = String(repeating: #"{"a":"#, count: 40) + #"{"_errors":["x"]}"# + String(repeating: "}", count: 40)
+        #expect(Self.said(#"{"error":"X","details":\#(low)}"#).details == [])
+    }
+
+    @Test func `random bytes are never taken for a code`() {
+        var generator = SeededGenerator(seed: 2401)
+        for _ in 0..<500 {
+            let body = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
+                UInt8.random(in: 0...255, using: &generator)
+            }
+            let said = VOPIErrorBody(HTTPResponse(status: 500, body: body))
+            #expect(said.code == nil, "\(body)")
+            #expect(said.text.utf8.count <= 2000)
+        }
+    }
+}
+
+/// Lists that are longer than one answer, and longer than they should be.
+@Suite struct VOPIListTests {
+    private static let publicURL = "https://store.example/uploads/1.mp4"
+
+    /// Sixty-five jobs of which one is ours, thirty to a page whatever was asked for.
+    private static func page(_ target: String) -> String {
+        let offset = target.firstMatch(of: /offset=(\d+)/).flatMap { Int($0.1) } ?? 0
+        let jobs = (offset..<min(offset + 30, 65)).map { number in
+            let video = number == 60 ? publicURL : "https://store.example/uploads/other\(number).mp4"
+            return #"{"id":"job-\#(number)","status":"pending","videoUrl":"\#(video)"}"#
+        }
+        return #"{"jobs":[\#(jobs.joined(separator: ","))],"total":65}"#
+    }
+
+    @Test func `a job is found behind pages that are shorter than was asked for`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            asked.path == "/api/v1/jobs" ? .json(200, Self.page(asked.target)) : .json(200, #"{"status":"pending"}"#)
+        }
+        try await place.keep()
+        let now = WallTime.now
+        var record = VOPIRecord()
+        record.upload = VOPIRecord.Upload(
+            url: "", publicURL: Self.publicURL, expires: now.milliseconds, contentType: "video/mp4")
+        record.sent = VOPIRecord.Sent(md5: "00", etag: nil, isProved: false)
+        record.creating = VOPIRecord.Creating(sentAt: now.milliseconds, lookAt: 0)
+        let notes = Notes(record.entries)
+        let path = try place.folder.write("video".utf8, to: "clip.mp4")
+        let source = try SourceFile(opening: path)
+        let order = DeliveryOrder(
+            id: 1, destination: "here", key: "clip.mp4", mediaType: "video/mp4", fields: [:], source: source.opened)
+        let pool = BlockingPool(name: "list", threads: 2)
+        let pipeline = VOPIPipeline(api: try place.api(), client: place.client, pool: pool)
+        guard case .waiting = try await pipeline.deliver(source, order, notes.attempt()) else {
+            Issue.record("does not wait for the job")
+            return
+        }
+        #expect(VOPIRecord(notes.entries).job?.id == "job-60")
+        #expect(!place.server.asked.contains { $0.method == "POST" })
+    }
+
+    @Test func `a server that speaks of files without end gets none of them fetched`() async throws {
+        let links = (0...20_000).map { #"{"frameId":"f\#($0)","downloadUrl":"http://127.0.0.1:81/f\#($0)?s=1"}"# }
+        let answer = #"{"jobId":"job-1","frames":[\#(links.joined(separator: ","))]}"#
+        let place = try VOPIClientPlace { asked, _ in
+            .json(200, asked.path.hasSuffix("/download-urls") ? answer : #"{"id":"job-1","status":"completed"}"#)
+        }
+        try await place.keep()
+        let folder = place.folder.path.appending("results")
+        let results = VOPIResults(
+            api: try place.api(), client: place.client, pool: BlockingPool(name: "list", threads: 2))
+        let error = await failure { () throws(DeliveryError) in try await results.fetch(job: "job-1", into: folder) }
+        #expect(error?.verdict == .giveUp && error?.code == .answerTooLarge)
+        #expect(!FileManager.default.fileExists(atPath: folder.string))
+    }
+
+    @Test func `a picture that somebody else has fetched meanwhile is there`() async throws {
+        let folder = try TemporaryDirectory()
+        let target = "images/hero/solid.gif"
+        let address = Listing<String>()
+        let place = try VOPIClientPlace { asked, _ in
+            if asked.path.hasSuffix("/download-urls") {
+                let link = (address.all.first ?? "") + "/store/solid.gif?s=1"
+                return .json(200, #"{"jobId":"job-1","commercialImages":{"hero":{"solid":"\#(link)"}}}"#)
+            }
+            if asked.path.hasPrefix("/store/") {
+                try folder.write("GIF89a picture".utf8, to: FilePath(target))
+                return .init(headers: [("content-type", "image/gif")], body: "GIF89a picture")
+            }
+            return .json(200, #"{"id":"job-1","status":"completed"}"#)
+        }
+        address.add(place.server.address)
+        try await place.keep()
+        let results = VOPIResults(
+            api: try place.api(), client: place.client, pool: BlockingPool(name: "list", threads: 2))
+        let summary = try await results.fetch(job: "job-1", into: folder.path)
+        #expect(summary.files == [target, "product.json"] && summary.missing == [])
+        // No half of our own is left beside it.
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path.appending("images/hero").string)
+        #expect(names == ["solid.gif"])
     }
 }

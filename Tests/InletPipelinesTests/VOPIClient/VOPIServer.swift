@@ -106,13 +106,9 @@ final class VOPIClientPlace: Sendable {
             key.map { ["api_key": .secret(Secret($0))] }
             ?? ["refresh_token_file": .string(folder.path.appending("seed").string)]
         let values: [String: ConfigValue] = [
-            "url": .string(server.address), "results": .string("/results"), "auth": .section(Self.section(auth)),
+            "url": .string(server.address), "results": .string("/results"), "auth": .section(section(auth)),
         ]
-        return try VOPISettings(Self.section(values.merging(more) { $1 }))
-    }
-
-    static func section(_ values: [String: ConfigValue]) -> ConfigSection {
-        ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+        return try VOPISettings(section(values.merging(more) { $1 }))
     }
 
     /// With an API key, or else with tokens.
@@ -125,39 +121,28 @@ final class VOPIClientPlace: Sendable {
     }
 
     /// A login with a clock of the test's own.
-    func login(_ clock: TestClock = TestClock()) throws -> VOPITokens {
+    func login(_ clock: HandClock = HandClock()) throws -> VOPITokens {
         VOPITokens(server: try url(), client: client, store: store(), now: { clock.now })
+    }
+
+    /// A login whose pair on the disk is as old as `age`, and the clock that it goes by.
+    func login(aged age: Duration) async throws -> (VOPITokens, HandClock) {
+        let clock = HandClock()
+        try await keep(age: age, clock: clock)
+        return (try login(clock), clock)
     }
 
     /// Puts a pair on the disk that is as old as `age`.
     func keep(
         access: String = "access-0", refresh: String = "refresh-0", age: Duration = .zero,
         seed: String = VOPIClientPlace.seed,
-        clock: TestClock = TestClock()
+        clock: HandClock = HandClock()
     ) async throws {
         try await store().keep(
             VOPITokenPair(
                 server: try url().redacted, accessToken: Secret(access), refreshToken: Secret(refresh),
                 life: .seconds(900), obtainedAt: clock.now - age, seed: VOPITokenStore.digest(of: Secret(seed))))
     }
-}
-
-/// A civil clock that moves when a test says so; begins now.
-final class TestClock: Sendable {
-    private let time = Mutex(WallTime.now)
-
-    var now: WallTime { time.withLock { $0 } }
-
-    func advance(by duration: Duration) { time.withLock { $0 = $0 + duration } }
-}
-
-/// Raised once, from any thread.
-final class Flag: Sendable {
-    private let state = Mutex(false)
-
-    var isRaised: Bool { state.withLock { $0 } }
-
-    func raise() { state.withLock { $0 = true } }
 }
 
 extension WallTime {

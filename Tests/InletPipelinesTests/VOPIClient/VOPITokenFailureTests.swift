@@ -23,17 +23,14 @@ import Testing
         (.json(200, ""), .badAnswer), (.json(401, ""), .serverError), (.lost, .connectionLost),
     ]
 
-    @Test(arguments: passing.indices) func `a passing fault keeps the tokens and asks for patience`(
-        _ index: Int
-    ) async throws {
+    @Test(arguments: passing.indices)
+    func `a passing fault keeps the tokens and asks for patience`(_ index: Int) async throws {
         let (reply, code) = Self.passing[index]
-        let mended = Flag()
+        let mended = Switch()
         let place = try VOPIClientPlace { _, _ in
-            mended.isRaised ? .json(200, Self.pair) : reply
+            mended.isOn ? .json(200, Self.pair) : reply
         }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.code == code)
         guard case .outage = error?.verdict else {
@@ -45,8 +42,8 @@ import Testing
         let asked = place.server.asked.count
         #expect(await failure { () throws(DeliveryError) in try await login.access() } == error)
         #expect(place.server.asked.count == asked)
-        mended.raise()
-        clock.advance(by: VOPITokens.pause)
+        mended.turnOn()
+        clock.advance(VOPITokens.pause)
         #expect(try await login.access().reveal() == "access-1")
         #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
     }
@@ -56,20 +53,20 @@ import Testing
             status: 500, headers: [("retry-after", "60"), ("x-ratelimit-remaining", "0")],
             body: #"{"error":"INTERNAL_ERROR","message":"An unexpected error occurred","statusCode":500}"#)
         let place = try VOPIClientPlace { _, count in count == 0 ? limit : .json(200, Self.pair) }
-        let clock = TestClock()
+        let clock = HandClock()
         let login = try place.login(clock)
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.verdict == .outage(after: .seconds(60)) && error?.code == .throttled)
-        clock.advance(by: .seconds(59))
+        clock.advance(.seconds(59))
         _ = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(place.server.asked.count == 1)
-        clock.advance(by: .seconds(2))
+        clock.advance(.seconds(2))
         #expect(try await login.access().reveal() == "access-1")
     }
 
     @Test func `whoever waited for a renewal that the server wants again at once takes its answer`() async throws {
         let place = try VOPIClientPlace { _, _ in .init(status: 429, headers: [("retry-after", "0")]) }
-        let clock = TestClock()
+        let clock = HandClock()
         let login = try place.login(clock)
         let errors = await withTaskGroup(of: DeliveryError?.self) { group in
             for _ in 0..<20 { group.addTask { await failure { () throws(DeliveryError) in try await login.access() } } }
@@ -77,7 +74,7 @@ import Testing
         }
         #expect(errors.allSatisfy { $0?.verdict == .outage(after: .zero) && $0?.code == .throttled })
         #expect(place.server.asked.count == 1)
-        clock.advance(by: .seconds(1))
+        clock.advance(.seconds(1))
         _ = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(place.server.asked.count == 2)
     }
@@ -95,14 +92,12 @@ import Testing
 
     @Test func `until its end the old access token serves while it cannot be renewed`() async throws {
         let place = try VOPIClientPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(700), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(700))
         #expect(try await login.access().reveal() == "access-0")
         // Not for the one whom the server has just refused it.
         let refused = await failure { () throws(DeliveryError) in try await login.access(after: Secret("access-0")) }
         #expect(refused?.code == .serverError)
-        clock.advance(by: .seconds(160))
+        clock.advance(.seconds(160))
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .serverError)
     }
 
@@ -111,20 +106,17 @@ import Testing
         "REFRESH_TOKEN_WRONG_TYPE", "USER_NOT_FOUND", "USER_DELETED",
     ]
 
-    @Test(arguments: ends) func `an ended login is said once to the server and mended by another`(
-        _ code: String
-    ) async throws {
+    @Test(arguments: ends)
+    func `an ended login is said once to the server and mended by another`(_ code: String) async throws {
         let place = try VOPIClientPlace { asked, _ in
             asked.json["refreshToken"].text == "seed-new" ? .json(200, Self.pair) : Self.refused(code)
         }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         let error = await failure { () throws(DeliveryError) in try await login.access() }
         #expect(error?.verdict == .credentials)
         #expect(error?.reason.contains(code) == true && error?.reason.contains("refresh-0") == false)
         for _ in 0..<5 {
-            clock.advance(by: .seconds(60))
+            clock.advance(.seconds(60))
             #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         }
         #expect(place.server.asked.count == 1)
@@ -138,31 +130,26 @@ import Testing
         .json(404, #"{"message":"Route POST:/api/v1/auth/refresh not found","error":"Not Found","statusCode":404}"#),
     ]
 
-    @Test(arguments: faults.indices) func `a server that was set up wrongly takes the same token once it is mended`(
-        _ index: Int
-    ) async throws {
-        let mended = Flag()
-        let place = try VOPIClientPlace { _, _ in mended.isRaised ? .json(200, Self.pair) : Self.faults[index] }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+    @Test(arguments: faults.indices)
+    func `a server that was set up wrongly takes the same token once it is mended`(_ index: Int) async throws {
+        let mended = Switch()
+        let place = try VOPIClientPlace { _, _ in mended.isOn ? .json(200, Self.pair) : Self.faults[index] }
+        let (login, clock) = try await place.login(aged: .seconds(900))
         for _ in 0..<3 {
             #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         }
         #expect(place.server.asked.count == 1)
-        mended.raise()
-        clock.advance(by: VOPITokens.pause)
+        mended.turnOn()
+        clock.advance(VOPITokens.pause)
         #expect(try await login.access().reveal() == "access-1")
         #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
     }
 
     @Test func `a lost answer is asked for once more with the old token`() async throws {
         let place = try VOPIClientPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
-        let clock = TestClock()
-        try await place.keep(age: .seconds(900), clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .seconds(900))
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .connectionLost)
-        clock.advance(by: VOPITokens.pause)
+        clock.advance(VOPITokens.pause)
         #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
         #expect(place.server.asked.map { $0.json["refreshToken"].text } == ["refresh-0", "refresh-0"])
     }
@@ -172,7 +159,7 @@ import Testing
             asked.json["refreshToken"].text == "refresh-0"
                 ? .json(200, Self.pair) : Self.refused("REFRESH_TOKEN_INVALID")
         }
-        let clock = TestClock()
+        let clock = HandClock()
         try await place.keep(age: .seconds(900), seed: "another", clock: clock)
         #expect(try await place.login(clock).access().reveal() == "access-1")
         #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed, "refresh-0"])
@@ -201,11 +188,9 @@ import Testing
         let place = try VOPIClientPlace { _, count in
             .json(200, #"{"accessToken":"a\#(count)","refreshToken":"r\#(count)","expiresIn":900}"#)
         }
-        let clock = TestClock()
-        try await place.keep(clock: clock)
-        let login = try place.login(clock)
+        let (login, clock) = try await place.login(aged: .zero)
         for hour in 1...72 {
-            clock.advance(by: .seconds(3600))
+            clock.advance(.seconds(3600))
             try await login.keepAlive()
             #expect(place.server.asked.count == hour / 23)
         }
@@ -225,5 +210,93 @@ import Testing
         #expect(lchown(tokens.string, 0, 0) == 0)
         // Root's own stays root's.
         for _ in 1...2 { try VOPITokenStore.make(tokens) }
+    }
+}
+
+/// What a pair of tokens knows of its own age, and where the first one is read from.
+@Suite struct VOPITokenPairTests {
+    private static let start = WallTime(milliseconds: 1_700_000_000_000)
+
+    private static func pair(_ json: String) -> VOPITokenPair? {
+        VOPIValue(Array(json.utf8)).flatMap {
+            VOPITokenPair($0, old: Secret("old"), server: "s", seed: nil, now: start)
+        }
+    }
+
+    @Test func `a pair is fresh for 70 % of its life and usable for 95 %`() throws {
+        let pair = try #require(Self.pair(#"{"accessToken":"a","refreshToken":"r","expiresIn":1000}"#))
+        for (seconds, isFresh, isUsable) in [
+            (0, true, true), (699, true, true), (700, false, true), (949, false, true), (950, false, false),
+            (-1, false, false),
+        ] {
+            let time = Self.start + .seconds(seconds)
+            #expect(pair.isFresh(at: time) == isFresh, "\(seconds)")
+            #expect(pair.isUsable(at: time) == isUsable, "\(seconds)")
+        }
+        #expect(!pair.isIdle(at: Self.start + .seconds(23 * 3600 - 1)))
+        #expect(pair.isIdle(at: Self.start + .seconds(23 * 3600)) && pair.isIdle(at: Self.start + .seconds(-1)))
+    }
+
+    @Test func `what an answer leaves out is filled in`() throws {
+        // {"iat":1000,"exp":4600}
+        let token = "e30.eyJpYXQiOjEwMDAsImV4cCI6NDYwMH0.x"
+        #expect(Self.pair(#"{"accessToken":"\#(token)"}"#)?.life == .seconds(3600))
+        #expect(Self.pair(#"{"accessToken":"\#(token)","expiresIn":60}"#)?.life == .seconds(60))
+        #expect(Self.pair(#"{"accessToken":"\#(token)","expiresIn":"60"}"#)?.life == .seconds(60))
+        #expect(Self.pair(#"{"accessToken":"a","expiresIn":0}"#)?.life == .seconds(900))
+        #expect(Self.pair(#"{"accessToken":"a","expiresIn":{},"refreshToken":""}"#)?.refreshToken == Secret("old"))
+        #expect(Self.pair(#"{"accessToken":"","refreshToken":"r"}"#) == nil)
+        #expect(Self.pair("{}") == nil)
+    }
+
+    @Test(arguments: ["", "a", "a.b", "a.b.c", "..", "a.e30.c", "a.!!!.c", "a.eyJleHAiOjF9.c", "a.eyJp.c.d"])
+    func `what is no JWT has no life`(_ token: String) {
+        #expect(VOPITokenPair.lifeWithin(token) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("abc.def", "abc.def"), ("abc\n", "abc"), ("  abc \r\n", "abc"), (#"{"refreshToken":"abc"}"#, "abc"),
+            (#"{"accessToken":"x","refresh_token":"abc"}"#, "abc"), ("", nil), (" \n", nil), ("{}", nil),
+            (#"{"refreshToken":""}"#, nil),
+        ] as [(String, String?)])
+    func `a configured token is read as people leave it`(_ text: String, _ token: String?) {
+        #expect(VOPITokenStore.seed(Array(text.utf8))?.reveal() == token)
+    }
+
+    @Test func `a pair comes back from the disk as it was, and the one before where it is damaged`() async throws {
+        let place = try VOPIClientPlace { _, _ in .json(404, "") }
+        try await place.keep(refresh: "first")
+        try await place.keep(refresh: "second")
+        #expect(try await place.store().pair()?.refreshToken == Secret("second"))
+        #expect(try await place.store().pair()?.life == .seconds(900))
+        try place.folder.write("{\"half".utf8, to: "tokens/here.json")
+        #expect(try await place.store().pair()?.refreshToken == Secret("first"))
+        try FileManager.default.removeItem(atPath: place.tokens.appending("here.json").string)
+        #expect(try await place.store().pair()?.refreshToken == Secret("first"))
+    }
+
+    @Test func `what earlier builds have kept is read, and what lacks a member is none`() throws {
+        let text = """
+            {
+              "access_token" : "a", "later" : [1], "life_ms" : 900000, "obtained_at_ms" : 7,
+              "refresh_token" : "r", "seed_sha256" : "0f", "server" : "https:\\/\\/h.example\\/"
+            }
+            """
+        let pair = try #require(VOPITokenPair(kept: Array(text.utf8)))
+        #expect(pair.server == "https://h.example/" && pair.seed == "0f" && pair.life == .seconds(900))
+        #expect(pair.accessToken == Secret("a") && pair.refreshToken == Secret("r"))
+        #expect(VOPITokenPair(kept: pair.kept) == pair)
+        for name in ["server", "access_token", "refresh_token", "life_ms", "obtained_at_ms"] {
+            let lacking = text.replacing("\"\(name)\"", with: "\"other\"")
+            #expect(VOPITokenPair(kept: Array(lacking.utf8)) == nil, "\(name)")
+        }
+    }
+
+    @Test func `tokens do not show where a pair is printed`() {
+        let pair = VOPITokenPair(
+            server: "s", accessToken: Secret("canary"), refreshToken: Secret("canary"), life: .seconds(1),
+            obtainedAt: Self.start, seed: nil)
+        #expect(!"\(pair) \(String(reflecting: pair))".contains("canary"))
     }
 }

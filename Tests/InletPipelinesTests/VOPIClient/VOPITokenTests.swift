@@ -29,43 +29,52 @@ import Testing
         }
     }
 
+    /// A server that answers once the gate is open.
+    private static func gated() throws -> (VOPIClientPlace, DispatchSemaphore) {
+        let gate = DispatchSemaphore(value: 0)
+        let place = try VOPIClientPlace { _, _ in
+            _ = gate.wait(timeout: .now() + 180)
+            return pair(1)
+        }
+        return (place, gate)
+    }
+
+    /// The access tokens that logins give when all are asked at once.
+    private static func tokens(_ logins: [VOPITokens], after refused: Secret? = nil) async throws -> Set<String> {
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for login in logins { group.addTask { try await login.access(after: refused).reveal() } }
+            return try await group.reduce(into: []) { $0.insert($1) }
+        }
+    }
+
     // MARK: - Renewing
 
     @Test func `a login begins with the configured token and goes on with what it brought`() async throws {
-        let (place, clock) = (try Self.rotating(), TestClock())
+        let (place, clock) = (try Self.rotating(), HandClock())
         let login = try place.login(clock)
         #expect(try await login.access().reveal() == "access-1")
         #expect(try await login.access().reveal() == "access-1")
-        clock.advance(by: .seconds(629))
+        clock.advance(.seconds(629))
         #expect(try await login.access().reveal() == "access-1")
-        clock.advance(by: .seconds(2))
+        clock.advance(.seconds(2))
         #expect(try await login.access().reveal() == "access-2")
         #expect(place.server.asked.map(\.path) == ["/api/v1/auth/refresh", "/api/v1/auth/refresh"])
         // After a restart the pair on the disk is the login, although the configured token is still there.
         #expect(try await place.login(clock).access().reveal() == "access-2")
-        clock.advance(by: .seconds(700))
+        clock.advance(.seconds(700))
         #expect(try await place.login(clock).access().reveal() == "access-3")
     }
 
     @Test func `a hundred at once renew once`() async throws {
         let place = try Self.rotating()
         let login = try place.login()
-        let tokens = try await withThrowingTaskGroup(of: String.self) { group in
-            for _ in 0..<100 { group.addTask { try await login.access().reveal() } }
-            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
-        }
-        #expect(tokens == ["access-1"])
+        #expect(try await Self.tokens((0..<100).map { _ in login }) == ["access-1"])
         #expect(place.server.asked.count == 1)
     }
 
     @Test func `two processes renew once`() async throws {
-        let (place, clock) = (try Self.rotating(), TestClock())
-        let logins = try (0..<8).map { _ in try place.login(clock) }
-        let tokens = try await withThrowingTaskGroup(of: String.self) { group in
-            for login in logins { group.addTask { try await login.access().reveal() } }
-            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
-        }
-        #expect(tokens == ["access-1"])
+        let (place, clock) = (try Self.rotating(), HandClock())
+        #expect(try await Self.tokens((0..<8).map { _ in try place.login(clock) }) == ["access-1"])
         #expect(place.server.asked.count == 1)
     }
 
@@ -73,11 +82,7 @@ import Testing
         let place = try Self.rotating()
         let login = try place.login()
         let first = try await login.access()
-        let tokens = try await withThrowingTaskGroup(of: String.self) { group in
-            for _ in 0..<20 { group.addTask { try await login.access(after: first).reveal() } }
-            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
-        }
-        #expect(tokens == ["access-2"])
+        #expect(try await Self.tokens((0..<20).map { _ in login }, after: first) == ["access-2"])
         #expect(place.server.asked.count == 2)
     }
 
@@ -97,11 +102,7 @@ import Testing
     }
 
     @Test func `a caller who is cancelled does not cut a renewal off`() async throws {
-        let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 180)
-            return Self.pair(1)
-        }
+        let (place, gate) = try Self.gated()
         let login = try place.login()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { _ = try? await login.access() }
@@ -116,11 +117,7 @@ import Testing
     }
 
     @Test func `who waits for another's renewal leaves at once when cancelled`() async throws {
-        let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 180)
-            return Self.pair(1)
-        }
+        let (place, gate) = try Self.gated()
         let login = try place.login()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { _ = try await login.access() }
@@ -137,11 +134,7 @@ import Testing
     }
 
     @Test func `a pair that the disk does not take is not used, and kept at the next chance`() async throws {
-        let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 180)
-            return Self.pair(1)
-        }
+        let (place, gate) = try Self.gated()
         let login = try place.login()
         // While the server answers, a folder comes to stand where the pair belongs.
         let obstacle = place.tokens.appending("here.json")
