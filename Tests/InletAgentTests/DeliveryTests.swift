@@ -217,3 +217,176 @@ import Testing
         }
     }
 }
+
+/// Files whose content their destinations have.
+@Suite struct DuplicateTests {
+    private func scene(_ rule: DuplicateRule) throws -> Scene {
+        var scene = try Scene()
+        scene.route.dedupe = rule
+        return scene
+    }
+
+    @Test(arguments: [(DuplicateRule.skip, FileState.duplicate), (.link, .delivered)])
+    func `a second file of the same content is not sent`(rule: DuplicateRule, state: FileState) async throws {
+        let scene = try scene(rule)
+        try await scene.run { stage in
+            try scene.drop("a")
+            let first = try await stage.finished("a")
+            try scene.drop("b")
+            let job = try await stage.finished("b", state)
+            #expect(scene.here.record.orders.map(\.key) == ["a"])
+            #expect(job.deliveries.map { $0.proof?.key } == ["a"] && job.deliveries.map(\.key) == [nil])
+            #expect(job.file.disposition == Disposition.kept)
+            let line = try #require(stage.events.all.map(\.line).first { $0.name == "job.duplicate" })
+            #expect(line.fields.first { $0.0 == "same_as" }?.1 == .number(first.file.id))
+            let newest = try #require(try await stage.journal.receipts(limit: 1).first)
+            let receipt = String(decoding: newest, as: UTF8.self)
+            #expect(receipt.contains("\"state\":\"\(state.rawValue)\"") && receipt.contains("\"same_as\":\"1\""))
+            #expect(receipt.contains("same content as job 1, \(stage.root.display)/a, which is there as a"))
+            // The same file once more is no third one.
+            #expect(try await stage.jobs().count == 2)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `the second waits for the first, and is sent when that fails`(arrives: Bool) async throws {
+        let scene = try scene(.skip)
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, arrives ? .deliver : .fail(.hopeless)))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("the first is under way") { scene.here.attempts(at: "a") == 1 }
+            try scene.drop("b")
+            try await stage.job("b", "waiting") { $0.deliveries.first?.reason?.hasPrefix("waits: job 1 ") == true }
+            gate.open()
+            let job = try await stage.finished("b", arrives ? .duplicate : .delivered)
+            #expect(scene.here.attempts(at: "a") == 1 && scene.here.attempts(at: "b") == (arrives ? 0 : 1))
+            #expect(job.deliveries.map(\.attempts) == [1])
+            try await eventually("it is said") { stage.events.count("job.duplicate") == (arrives ? 1 : 0) }
+        }
+    }
+
+    @Test(arguments: [(true, Disposition.deleted), (false, Disposition.kept)])
+    func `a duplicate is deleted only where its content was proved, not its length`(
+        isProved: Bool, disposition: String
+    ) async throws {
+        var scene = try scene(.skip)
+        scene.route.onSuccess = .delete
+        if isProved { scene.here.always(.prove) }
+        try await scene.run { [scene] stage in
+            try scene.drop("a")
+            #expect(try await stage.finished("a").file.disposition == Disposition.deleted)
+            let second = try scene.drop("b")
+            #expect(try await stage.finished("b", .duplicate).file.disposition == disposition)
+            #expect(isThere(second) != isProved)
+            #expect(scene.here.record.orders.count == 1)
+        }
+    }
+
+    @Test func `a duplicate of a unit is in its place among the others`() async throws {
+        var scene = try scene(.skip)
+        scene.route.match.paths = [try GlobPattern("gigs/**")]
+        scene.route.unit = .folder
+        scene.route.completion = .marker
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        try await scene.run { [scene] stage in
+            try scene.drop("gigs/one/a")
+            try await stage.job("gigs/one/a")
+            try scene.drop("gigs/one/DONE", "")
+            try await stage.finished("gigs/one/a")
+            try scene.drop("gigs/two/a")
+            try scene.drop("gigs/two/b", "another")
+            let job = try await stage.job("gigs/two/a")
+            #expect(job.file.state == .pending)
+            try await stage.job("gigs/two/b")
+            try scene.drop("gigs/two/DONE", "")
+            try await stage.finished("gigs/two/a", .duplicate)
+            try await stage.finished("gigs/two/b")
+            try await eventually("both units have ended") { stage.events.count("batch.ended") == 2 }
+            let batch = try #require(try await stage.journal.batch(of: job.file.id))
+            #expect(batch.state == .delivered && batch.counts == [.delivered: 1, .duplicate: 1])
+            #expect(scene.here.record.stored.keys.sorted() == ["gigs/one/a", "gigs/two/b"])
+        }
+    }
+}
+
+@Suite struct MediaTypeTests {
+    /// The head of a PNG.
+    private static let picture: [UInt8] = [
+        0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1, 8,
+        2,
+        0, 0, 0,
+    ]
+    /// The head of a program for DOS.
+    private static let program = Array("MZ".utf8) + [UInt8](repeating: 0, count: 126)
+
+    @Test func `a program that is called a video is rejected, with what it is and what it is called`() async throws {
+        var scene = try Scene()
+        scene.route.validate.mediaTypes = [try MediaTypePattern("video/*"), try MediaTypePattern("image/*")]
+        try await scene.run { stage in
+            try scene.directory.write(Self.program, to: "drop/evil.mp4")
+            try scene.directory.write(Self.picture, to: "drop/picture")
+            let job = try await stage.finished("evil.mp4", .rejected)
+            let reason = try #require(job.file.reason)
+            #expect(reason.hasPrefix("its content is application/"))
+            #expect(reason.hasSuffix(", its name says video/mp4; route 'all' takes video/*, image/*"))
+            let accepted = try await stage.finished("picture")
+            #expect(accepted.file.mediaType == "image/png")
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["picture"])
+    }
+
+    @Test func `a route takes files by what they are`() async throws {
+        var scene = try Scene()
+        scene.route.match.mediaTypes = [try MediaTypePattern("image/png")]
+        scene.route.key = try KeyTemplate("pictures/{name}")
+        scene.others = [Route(name: "others", key: try KeyTemplate("others/{name}"), to: ["here"])]
+        try await scene.run { stage in
+            try scene.directory.write(Self.picture, to: "drop/a.txt")
+            try scene.drop("b.png", "words")
+            try await stage.finished("a.txt")
+            try await stage.finished("b.png")
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["others/b.png", "pictures/a.txt"])
+    }
+}
+
+@Suite struct CaptureDateTests {
+    private func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{captured:yyyy-MM-dd@Europe/Berlin}/{name}")
+        // 2020-01-02T12:00:00Z, so that nothing but the picture can know its own day.
+        let modified = Date(timeIntervalSince1970: 1_577_966_400)
+        let dated = try scene.directory.write(DatedPicture.jpeg("2024:05:06 23:59:58"), to: "drop/dated.jpg")
+        let plain = try scene.drop("plain.jpg", "no picture at all")
+        for file in [dated, plain] {
+            try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: file.string)
+        }
+        return scene
+    }
+
+    @Test func `a picture goes where its own date says, another where its mtime says, and that is said`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            try await stage.finished("dated.jpg")
+            try await stage.finished("plain.jpg")
+            #expect(Set(scene.here.record.stored.keys) == ["2024-05-06/dated.jpg", "2020-01-02/plain.jpg"])
+            let notes = stage.events.all.compactMap { event in
+                if case .fileNote(_, let path, let route, let note) = event { [path.string, route, note] } else { nil }
+            }
+            let note =
+                "the file names no date of capture; {captured} is its modification time, 2020-01-02T12:00:00.000Z"
+            #expect(notes == [[stage.root.appending("plain.jpg").string, "all", note]])
+        }
+    }
+
+    @Test func `a destination's field can be the date of capture`() async throws {
+        var scene = try scene()
+        scene.route.key = try KeyTemplate("{name}")
+        scene.route.with = ["event_date": try KeyTemplate("{captured:yyyy-MM-dd}")]
+        try await scene.run { stage in
+            let job = try await stage.finished("dated.jpg")
+            #expect(job.deliveries.map(\.fields) == [["event_date": "2024-05-06"]])
+        }
+    }
+}

@@ -4,6 +4,7 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletPipelines
+import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -236,6 +237,121 @@ import Testing
             #expect(try await commands.act(.forget, on: job.file.id) == .done)
             #expect(try await commands.act(.forget, on: job.file.id) != .done)
             #expect(try await commands.act(.cancel, on: job.file.id) != .done)
+        }
+    }
+}
+
+@Suite struct ChecklistGapsTests {
+    @Test func `a long queue is warned of once, and what waits too long expires with its source untouched`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.route.retry.expire = .seconds(3)
+        scene.route.onSuccess = .delete
+        scene.destinations = [.scripted("here", scene.here, connections: 1)]
+        let gate = Gate()
+        scene.here.always(.hold(gate, .deliver))
+        try await scene.run { stage in
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
+            for number in 0..<30 { try scene.drop(FilePath("\(number)")) }
+            try await eventually("all are admitted") { try await stage.jobs().count == 30 }
+            try await stage.journal.setPaused("here", false)
+        }
+        let before = try names(in: scene.root).count
+        try await scene.run { stage in
+            try await eventually("what waits has expired") {
+                try await stage.journal.totals()[.expired]?.files ?? 0 >= 29
+            }
+            try await eventually("it was said") { stage.events.count("queue.warning") >= 1 }
+            gate.open()
+            try await eventually("all have ended") { try await stage.jobs().allSatisfy { $0.file.finishedAt != nil } }
+            for job in try await stage.jobs() where job.file.state == .expired {
+                #expect(try text(stage.root.pushing(job.file.path)) == "content")
+            }
+            #expect(try names(in: stage.root).count >= before - 1)
+            #expect(stage.events.count("queue.warning") == 1)
+        }
+    }
+
+    @Test func `a file that no route takes goes where a person sends it`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["jpg"]
+        let file = try scene.directory.write([1, 2, 3], to: "elsewhere/measurements.odd")
+        try await scene.run { stage in
+            guard case .refused(let reason) = await stage.agent.control.send(file, to: nil) else {
+                Issue.record("taken without a route")
+                return
+            }
+            #expect(reason.contains("--to"))
+            guard case .queued(let id) = await stage.agent.control.send(file, to: "here") else {
+                Issue.record("not queued")
+                return
+            }
+            try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
+            #expect(scene.here.record.stored.values.map(\.self) == [[1, 2, 3]])
+        }
+    }
+}
+
+/// Many videos at a server that takes its time.
+@Suite(.timeLimit(.minutes(8))) struct VOPIFlightTests {
+    private static func section(_ values: [String: ConfigValue]) -> ConfigSection {
+        ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+    }
+
+    /// Videos go to the server, everything else to a folder; one worker for all.
+    private static func scene(
+        _ sandbox: VOPISandbox, _ factory: PipelineFactory, in directory: TemporaryDirectory
+    ) async throws -> Scene {
+        var scene = try Scene(in: directory)
+        let seed = try directory.write(sandbox.signIn().refreshToken.reveal().utf8, to: "seed")
+        let products: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())"),
+            "auth": .section(section(["refresh_token_file": .string(seed.string)])),
+            "results": .string(directory.path.appending("results").string),
+            // Nothing is looked at a second time while the test runs.
+            "poll": .duration(.seconds(600)),
+        ]
+        let library = try directory.makeDirectory("library")
+        scene.destinations = [
+            try factory.make(DestinationSettings(name: "products", type: "vopi", values: section(products))),
+            try factory.make(
+                DestinationSettings(
+                    name: "library", type: "folder", values: section(["path": .string(library.string)]))),
+        ]
+        scene.route.match = RouteMatch(extensions: ["mp4"])
+        scene.route.to = ["products"]
+        scene.others = [Route(name: "rest", key: try KeyTemplate("{name}"), to: ["library"])]
+        scene.workers = 1
+        return scene
+    }
+
+    @Test func `a hundred jobs in flight keep the one worker from nothing`() async throws {
+        let directory = try TemporaryDirectory()
+        let factory = PipelineFactory(
+            pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1",
+            tokens: directory.path.appending("tokens"))
+        defer { factory.shutdown() }
+        let sandbox = try VOPISandbox(
+            directory: directory.path.appending("server"), credits: 1000, rules: VOPIRules(pace: .manual))
+        try await whileServing({ try await sandbox.run() }) {
+            let scene = try await Self.scene(sandbox, factory, in: directory)
+            try await scene.run { stage in
+                for number in 1...100 { try scene.drop(FilePath("clip-\(number).mp4"), "video \(number)") }
+                try await eventually("all have a job, and wait", within: .seconds(120)) {
+                    try await stage.journal.waiting(limit: 200).count == 100
+                }
+                try scene.drop("note.txt", "meanwhile")
+                try await stage.finished("note.txt")
+                #expect(try text(directory.path.appending("library").appending("note.txt")) == "meanwhile")
+                let tally = sandbox.tally
+                #expect((tally.presigns, tally.puts, tally.jobs, tally.cancels) == (100, 100, 100, 0))
+                #expect(Set(sandbox.jobs().map(\.videoURL)).count == 100)
+                #expect(stage.agent.control.live?.inFlight.isEmpty == true)
+                #expect(try await stage.jobs().count { $0.file.state == .pending } == 100)
+            }
+            // First, so that no connection of ours outlives its server.
+            factory.shutdown()
         }
     }
 }
