@@ -38,30 +38,19 @@ import Testing
             let old = try await stage.finished("sub/old")
             #expect(old.deliveries.first?.proof?.method == .adopted && old.file.disposition == "kept")
             try await eventually("it is said how many") { stage.events.names.contains("watch.adopted") }
-            try scene.drop("new")
-            try await stage.finished("new")
-            guard
-                case .watchAdopted(_, let files, let bytes)? = stage.events.all.first(where: {
-                    $0.line.name == "watch.adopted"
-                })
-            else { return }
-            #expect(files == 1 && bytes == 7)
+            try await stage.process("new")
+            #expect(stage.events.field("files", of: "watch.adopted") == .number(1))
+            #expect(stage.events.field("bytes", of: "watch.adopted") == .number(7))
         }
         #expect(isThere(scene.root.appending("sub").appending("old")) && isThere(large))
         // The next start knows it, and content that changes is sent.
-        let again = try Self.again(scene)
+        var again = try Scene(in: scene.directory)
+        (again.watch, again.route) = (scene.watch, scene.route)
         try await again.run { stage in
-            try again.drop("sub/old", "another content")
+            try scene.drop("sub/old", "another content")
             try await stage.job("sub/old", "sent") { $0.deliveries.first?.proof?.method == .size }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["new"] && again.here.record.stored.count == 1)
-    }
-
-    /// The next start over the same folders.
-    private static func again(_ scene: Scene) throws -> Scene {
-        var next = try Scene(in: scene.directory)
-        (next.watch, next.route) = (scene.watch, scene.route)
-        return next
     }
 
     @Test func `companions are known with their file; one that comes later goes to it`() async throws {
@@ -74,8 +63,7 @@ import Testing
             try await stage.finished("a.mp4")
             let companion = try await stage.finished("a.xmp")
             #expect(companion.deliveries.isEmpty)
-            try scene.drop("a.srt", "words")
-            try await stage.finished("a.srt")
+            try await stage.process("a.srt", "words")
         }
         #expect(scene.here.record.stored.keys.sorted() == ["a.srt"])
     }
@@ -87,10 +75,7 @@ import Testing
         scene.route.onSuccess = .keep
         scene.watch[0].adoptCheck = true
         let shelf = Shelf(holding: ["there": 7, "short": 3], outages: 1)
-        scene.destinations = [
-            Destination(
-                name: "here", type: "shelf", pipeline: shelf, smallLimit: 1 << 20, connections: 8, maxInFlight: nil)
-        ]
+        scene.destinations[0].pipeline = shelf
         for name in ["there", "short"] as [FilePath] { try scene.drop(name) }
         try await passed(try scene.drop("missing"))
         try await scene.run { stage in
@@ -115,10 +100,7 @@ import Testing
         let shelf = Shelf(
             holding: Dictionary(uniqueKeysWithValues: names.map { ($0.string, 7) }), outages: .max,
             mayNotTell: mayNotTell)
-        scene.destinations = [
-            Destination(
-                name: "here", type: "shelf", pipeline: shelf, smallLimit: 1 << 20, connections: 8, maxInFlight: nil)
-        ]
+        scene.destinations[0].pipeline = shelf
         for name in names { try scene.drop(name) }
         try await passed(scene.root.pushing(names[39]))
         try await scene.run { stage in
@@ -135,8 +117,7 @@ import Testing
     @Test func `a file with a time of modification that is yet to come was there before`() async throws {
         let scene = try scene()
         let path = try scene.drop("camera")
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 4_000_000_000)], ofItemAtPath: path.string)
+        try setTime(path, Date(timeIntervalSince1970: 4_000_000_000))
         try await passed(path)
         try await scene.run { stage in
             let job = try await stage.finished("camera")
@@ -248,21 +229,14 @@ private final class Shelf: Pipeline, DeliveryVerifying {
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         for number in 0..<3 {
-            let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
-            let plan = Plan(
-                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: ["here"])
-            let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
-            let admission = FileAdmission(arrival, plan: plan, lanes: ["here": .small], uptimes: [:])
-            _ = try await journal.admit(admission, at: .now)
+            _ = try await journal.admit(FileAdmission.made("\(number)", inode: UInt64(number)), at: .now)
         }
         let wish = ClaimWish(
             lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 2]), most: 2)
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         let log = try EventLog(nil)
         let events = EventRecord(log)
-        let board = DestinationRegistry(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let shared = Shared(.test { $0.queueWarning = 2 }, journal, board, log)
+        let shared = Shared.test(journal, log, [.scripted("here", ScriptedPipeline())]) { $0.queueWarning = 2 }
         let clocks = ExpiryClocks(shared: shared)
         #expect(try await clocks.pass(clocks.waiting(), false) == false)
         shared.lanes.with(LaneID(destination: "here", lane: .small)) { $0.add(claims) }

@@ -21,12 +21,9 @@ import Testing
     }
 
     @Test func `a card whose files are kept is done as soon as the last has arrived`() async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         try await base.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             try reader.shoot("b.jpg", on: "A")
             try await eventually("it is safe again") { stage.events.count("volume.done") == 2 }
             #expect(base.here.record.stored.count == 2)
@@ -36,7 +33,6 @@ import Testing
     @Test func `a unit of which half has come waits for its card, and goes as one from where that comes back`()
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.route.match.paths = [try GlobPattern("gigs/**")]
         scene.route.key = try KeyTemplate("{folder[2]}/{name}")
@@ -48,8 +44,7 @@ import Testing
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             try await stage.job("gigs/X/a")
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.pull("one", stage)
             // Another card in its place has a folder of the same name, which is complete.
             try reader.shoot("gigs/X/DONE", on: "B", "")
             try reader.insert("B", at: "one")
@@ -72,7 +67,6 @@ import Testing
     @Test func `a card is not done while a file waits for its marker, and is as soon as that has come`()
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.route.completion = .marker
         try reader.makeCard("A")
@@ -92,20 +86,16 @@ import Testing
     func `what was there first is asked of each card, not of its mount point`(_ existing: WatchSettings.Existing)
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.watch[0].existing = existing
         for card in ["A", "B"] as [FilePath.Component] { try reader.makeCard(card) }
         try reader.shoot("old.jpg", on: "A")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("the first card is seen") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             // After the first card's first day, and before its own.
             try reader.shoot("old.jpg", on: "B")
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
-            try reader.insert("B", at: "one")
-            try await eventually("the second is seen") { stage.events.count("volume.done") == 2 }
+            try await reader.pull("one", stage)
+            try await reader.insert("B", at: "one", stage, done: 2)
             #expect(scene.here.record.stored.isEmpty)
             try reader.shoot("new.jpg", on: "B")
             try await stage.finished("new.jpg")
@@ -116,18 +106,15 @@ import Testing
     @Test func `with a number, a card may go although a destination is down, and that waits for its return`()
         async throws
     {
-        defer { reader.close() }
         let slow = ScriptedPipeline()
         slow.always(.stall)
         var scene = base
         scene.watch[0].volumeDoneAfter = 1
         scene.destinations.append(.scripted("slow", slow))
         scene.route.to = ["here", "slow"]
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("one is enough") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             #expect(try await stage.job("a.jpg").file.state == .pending)
             #expect(slow.record.stored.isEmpty)
         }
@@ -140,7 +127,6 @@ import Testing
 
     @Test(arguments: [false, true])
     func `nothing on a card is moved, deleted or written unless volume_writes says so`(_ writes: Bool) async throws {
-        defer { reader.close() }
         var scene = base
         scene.watch[0].volumeWrites = writes
         scene.route.validate.maxSize = 7
@@ -194,7 +180,6 @@ final class CardReader: Sendable {
     /// Whether this machine lets us mount, and gives file systems in memory an ID.
     static let isAvailable: Bool = {
         guard getuid() == 0, let reader = try? CardReader(TemporaryDirectory()) else { return false }
-        defer { reader.close() }
         guard let card = try? reader.makeCard("test"),
             let folder = try? VolumeFinder().identity(of: card), folder.fsid != nil
         else { return false }
@@ -216,12 +201,13 @@ final class CardReader: Sendable {
         return scene
     }
 
-    /// A new card with a folder `DCIM`. - Returns: where it can be written to, mounted elsewhere or not.
+    /// A new card with pictures in its folder `DCIM`. - Returns: where it can be written to, mounted elsewhere or not.
     @discardableResult
-    func makeCard(_ name: FilePath.Component) throws -> FilePath {
+    func makeCard(_ name: FilePath.Component, with pictures: FilePath...) throws -> FilePath {
         let card = try directory.makeDirectory(FilePath("cards").appending(name))
-        try run("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", card.string])
+        try runProgram("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", card.string])
         try directory.makeDirectory(FilePath("cards").appending(name).appending("DCIM"))
+        for picture in pictures { try shoot(picture, on: name) }
         return card
     }
 
@@ -230,8 +216,7 @@ final class CardReader: Sendable {
         let place = FilePath("cards").appending(card)
         let draft = try directory.write(Array(content.utf8), to: place.appending("draft"))
         // Cameras whose clock was never set take their first pictures at the same time.
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: draft.string)
+        try setTime(draft, Date(timeIntervalSince1970: 1_000_000_000))
         let path = directory.path.pushing(place).appending("DCIM").pushing(picture)
         try FileManager.default.createDirectory(
             atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
@@ -241,40 +226,40 @@ final class CardReader: Sendable {
     func insert(_ card: FilePath.Component, at slot: FilePath.Component) throws {
         let point = try directory.makeDirectory(FilePath("media").appending(slot))
         let source = directory.path.appending("cards").appending(card)
-        try run("/bin/mount", ["--bind", source.string, point.string])
+        try runProgram("/bin/mount", ["--bind", source.string, point.string])
+    }
+
+    /// Puts a card in, and waits until so many are done.
+    func insert(_ card: FilePath.Component, at slot: FilePath.Component, _ stage: Stage, done count: Int) async throws {
+        try insert(card, at: slot)
+        try await eventually("it is done") { stage.events.count("volume.done") == count }
     }
 
     func pull(_ slot: FilePath.Component) throws {
-        try run("/bin/umount", ["-l", media.appending(slot).string])
-        try FileManager.default.removeItem(atPath: media.appending(slot).string)
+        try runProgram("/bin/umount", ["-l", media.appending(slot).string])
+        try remove(media.appending(slot))
+    }
+
+    /// Takes a card out, and waits until the agent has said so of that many.
+    func pull(_ slot: FilePath.Component, _ stage: Stage, _ count: Int = 1) async throws {
+        try pull(slot)
+        try await eventually("it has gone") { stage.events.count("volume.removed") == count }
     }
 
     /// Takes everything out.
-    func close() {
+    deinit {
         for folder in ["media", "cards"] as [FilePath.Component] {
             let path = directory.path.appending(folder)
-            for name in (try? names(in: path)) ?? [] { try? run("/bin/umount", ["-l", path.appending(name).string]) }
+            for name in (try? names(in: path)) ?? [] {
+                try? runProgram("/bin/umount", ["-l", path.appending(name).string])
+            }
         }
     }
 
     /// Something is mounted over a folder.
     func cover(_ folder: FilePath) throws {
-        try run("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.string])
+        try runProgram("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.string])
     }
 
-    func uncover(_ folder: FilePath) throws { try run("/bin/umount", ["-l", folder.string]) }
-
-    private func run(_ program: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw NotMounted(what: "\(program) \(arguments)") }
-    }
-
-    private struct NotMounted: Error {
-        let what: String
-    }
+    func uncover(_ folder: FilePath) throws { try runProgram("/bin/umount", ["-l", folder.string]) }
 }

@@ -11,7 +11,7 @@ import Testing
 /// Writers as they are, against a running agent.
 @Suite struct CompletionTests {
     private func unsettled(_ stage: Stage) -> RootStatus.Unsettled? {
-        stage.agent.control.live?.roots.first?.unsettled.first
+        stage.rootStatus?.unsettled.first
     }
 
     @Test func `a file that never settles is shown with the process that holds it, logged once, never given up`()
@@ -26,13 +26,10 @@ import Testing
                 let shown = try #require(unsettled(stage))
                 #expect(shown.path == file && shown.busy)
                 try await eventually("it is logged") { stage.events.count("file.unsettled") == 1 }
-                let event = try #require(stage.events.all.first { $0.line.name == "file.unsettled" })
-                let fields = Dictionary(event.line.fields) { first, _ in first }
-                #expect(fields["path"] == .text(file.display))
-                guard case .text(let reason)? = fields["reason"], case .number(let waiting)? = fields["waiting_ms"]
-                else {
-                    Issue.record("the event says no reason and no time")
-                    return
+                func field(_ name: String) -> EventValue? { stage.events.field(name, of: "file.unsettled") }
+                #expect(field("path") == .text(file.display))
+                guard case .text(let reason)? = field("reason"), case .number(let waiting)? = field("waiting_ms") else {
+                    throw Unexpected(description: "the event says no reason and no time")
                 }
                 #expect(reason.hasPrefix("open for writing by ") && waiting >= 3000)
                 #expect(try await stage.jobs().isEmpty)
@@ -49,8 +46,7 @@ import Testing
             let writer = try FileDescriptor.open(
                 file, .readWrite, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
             try #require(posix_fallocate(writer.rawValue, 0, 20_000) == 0)
-            try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: file.string)
+            try setTime(file, Date(timeIntervalSince1970: 1e9))
             try await eventually("it is seen as busy") { unsettled(stage)?.busy == true }
             try writer.writeAll([UInt8](repeating: 7, count: 20_000))
             try writer.close()
@@ -111,8 +107,7 @@ import Testing
                 try Data(content.utf8).write(to: URL(fileURLWithPath: temporary.string))
             }
             // What was dropped before this one has been looked at then.
-            try scene.drop("sentinel")
-            try await stage.finished("sentinel")
+            try await stage.process("sentinel")
             #expect(try await stage.jobs().count == 1)
             try move(temporary, to: stage.root.appending("film.mp4"))
             try await stage.finished("film.mp4")
@@ -147,8 +142,7 @@ import Testing
         scene.route = small
         try await scene.run { stage in
             let large = try scene.drop("large", String(repeating: "x", count: 100))
-            try scene.drop("small", "tiny")
-            #expect(try await stage.finished("small").file.route == "small")
+            #expect(try await stage.process("small", "tiny").file.route == "small")
             try await eventually("the other is seen, and waits for as long as its own route says") {
                 unsettled(stage)?.path == large && unsettled(stage)?.why == "waiting for its route's settle time"
             }
@@ -177,8 +171,7 @@ import Testing
         let scene = try Scene()
         try await scene.run { stage in
             let draft = try scene.directory.write([1], to: "draft")
-            try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSince1970: 4e9)], ofItemAtPath: draft.string)
+            try setTime(draft, Date(timeIntervalSince1970: 4e9))
             try move(draft, to: stage.root.appending("late.bin"))
             try await stage.finished("late.bin")
         }
@@ -204,10 +197,7 @@ import Testing
     @Test func `names that differ in case only are two files with two keys`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            for name in ["IMG.JPG", "img.jpg"] as [FilePath] {
-                try scene.drop(name, name.string)
-                try await stage.finished(name)
-            }
+            for name in ["IMG.JPG", "img.jpg"] as [FilePath] { try await stage.process(name, name.string) }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["IMG.JPG", "img.jpg"])
     }

@@ -3,7 +3,6 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
-import ServiceLifecycle
 import SystemPackage
 import Testing
 
@@ -30,14 +29,7 @@ import Testing
         /// Has the credentials kept alive, again at once, and runs `body` beside it.
         func keeping(_ body: () async throws -> Void) async throws {
             defer { shared.journal.close() }
-            let scheduler = Scheduler([.keepAlive: KeepAlive(shared, interval: .milliseconds(5))])
-            let group = ServiceGroup(quietly: [scheduler])
-            try await withThrowingTaskGroup(of: Void.self) { tasks in
-                tasks.addTask { try await group.run() }
-                try await body()
-                await group.triggerGracefulShutdown()
-                try await tasks.waitForAll()
-            }
+            try await whileRunning([Scheduler([.keepAlive: KeepAlive(shared, interval: .milliseconds(5))])], body)
         }
     }
 
@@ -99,8 +91,7 @@ import Testing
         try await scene.run { stage in
             let token = try await stage.agent.control.accessToken("here", by: "uid 7")
             #expect(token.reveal() == "token-1")
-            let line = try #require(stage.events.all.map(\.line).first { $0.name == "destination.token_given" })
-            #expect(line.fields.contains { $0.0 == "to" && $0.1 == .text("uid 7") })
+            #expect(stage.events.field("to", of: "destination.token_given") == .text("uid 7"))
             for (name, reason) in [
                 ("plain", "destination 'plain' has no tokens to give"), ("x", "no destination is called 'x'"),
             ] {
@@ -153,8 +144,7 @@ import Testing
         let spaces = ScriptedPipeline()
         let scene = try Self.scene(spaces)
         try await scene.run { stage in
-            try scene.drop("x/markers.json", "[]")
-            let job = try await stage.finished("x/markers.json")
+            let job = try await stage.process("x/markers.json", "[]")
             #expect(job.deliveries.map(\.destination) == ["spaces"])
             #expect(scene.here.record.orders.isEmpty && spaces.record.orders[0].upstream.isEmpty)
         }
@@ -200,8 +190,7 @@ import Testing
                 job.file.reason
                     == "\(DeliveryError.hopeless.reason); the file stays stored in 'here' as ship.glb")
             #expect(isThere(file) && scene.here.record.stored.count == 1)
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("ship.glb")
+            try await stage.retry(job)
             #expect(scene.here.attempts(at: "ship.glb") == 1 && spaces.attempts(at: "ship.glb") == 2)
         }
     }
@@ -211,8 +200,7 @@ import Testing
         let scene = try Self.scene(spaces)
         scene.here.script("ship.glb", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("ship.glb")
-            let job = try await stage.finished("ship.glb", .failed)
+            let job = try await stage.process("ship.glb", as: .failed)
             #expect(job.deliveries[1].reason == "not stored in 'here': \(DeliveryError.hopeless.reason)")
             #expect(spaces.record.orders.isEmpty)
         }
@@ -223,18 +211,12 @@ import Testing
         let scene = try Self.scene(spaces)
         let outside = try scene.directory.write([1], to: "elsewhere/ship.glb")
         try await scene.run { stage in
-            guard case .queued(let id) = await stage.agent.control.send(outside, to: "spaces") else {
-                Issue.record("not queued")
-                return
-            }
+            let id = try #require(await stage.agent.control.send(outside, to: "spaces").job)
             try await eventually("it is delivered") { try await stage.journal.job(id)?.file.state == .delivered }
             #expect(spaces.record.orders[0].path == "ship.glb")
             #expect(spaces.record.orders[0].root == outside.removingLastComponent())
             #expect(spaces.record.orders[0].upstream.map(\.path) == ["ship.glb"])
-            guard case .known(let known, _) = await stage.agent.control.send(outside, to: "spaces"), known == id else {
-                Issue.record("not known")
-                return
-            }
+            #expect(await stage.agent.control.send(outside, to: "spaces").knownJob == id)
         }
     }
 

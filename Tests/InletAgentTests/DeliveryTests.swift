@@ -10,8 +10,7 @@ import Testing
     @Test func `a file that is dropped is delivered under its key`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            try scene.drop("a.txt", "hello")
-            let job = try await stage.finished("a.txt")
+            let job = try await stage.process("a.txt", "hello")
             #expect(job.deliveries.map(\.state) == [.delivered])
             #expect(job.file.disposition == Disposition.kept)
             #expect(scene.here.record.stored == ["a.txt": Array("hello".utf8)])
@@ -26,8 +25,7 @@ import Testing
         let scene = try Scene()
         scene.here.script("a", .fail(.passing), .fail(.passing))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a")
+            let job = try await stage.process("a")
             #expect(job.deliveries[0].attempts == 3)
             #expect(scene.here.record.orders.map(\.key) == ["a", "a", "a"])
             try await eventually("each is said") { stage.events.count("job.retry") == 2 }
@@ -39,8 +37,7 @@ import Testing
         scene.route.retry.attempts = 2
         scene.here.always(.fail(.passing))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
+            let job = try await stage.process("a", as: .failed)
             #expect(job.deliveries[0].code == .timedOut)
             #expect(job.deliveries[0].reason?.contains("given up after 2 attempts") == true)
             #expect(scene.here.record.orders.count == 2)
@@ -51,8 +48,7 @@ import Testing
         let scene = try Scene()
         scene.here.script("a", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
+            let job = try await stage.process("a", as: .failed)
             #expect(job.file.reason == DeliveryError.hopeless.reason)
             #expect(scene.here.record.orders.count == 1)
         }
@@ -65,8 +61,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             try await eventually("a waits") { stage.events.names.contains("job.waiting") }
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             let job = try await stage.finished("a")
             #expect(job.deliveries[0].attempts == 1)
             #expect(scene.here.record.orders.map(\.key) == ["a", "b", "a"])
@@ -112,8 +107,7 @@ import Testing
         let gate = Gate()
         scene.here.script("a", .hold(gate, .fail(.changed)))
         try await scene.run { stage in
-            try scene.drop("a", "old")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await stage.start("a", "old")
             try scene.drop("a", "new content")
             gate.open()
             try await stage.finished("a", .delivered)
@@ -129,7 +123,7 @@ import Testing
     private func put(_ content: String, in scene: Scene) throws {
         let staged = try scene.directory.write(content.utf8, to: "staged")
         try setTime(staged)
-        guard rename(staged.string, scene.root.appending("a").string) == 0 else { throw Errno(rawValue: errno) }
+        try move(staged, over: scene.root.appending("a"))
     }
 
     @Test func `another content of the same size and time, which one destination finds, goes to all`() async throws {
@@ -140,11 +134,7 @@ import Testing
         let gate = Gate()
         scene.here.script("a", .hold(gate, .fail(.changed)))
         try await scene.run { [scene] stage in
-            func pause(_ isPaused: Bool) async throws {
-                _ = try await stage.agent.control.setPaused(
-                    isPaused, "library", by: "test")
-            }
-            try await pause(true)
+            _ = try await stage.agent.control.setPaused(true, "library", by: "test")
             try put("old!", in: scene)
             try await eventually("it is on its way") { scene.here.record.running == 1 }
             try put("new!", in: scene)
@@ -152,7 +142,7 @@ import Testing
             gate.open()
             try await stage.job("a", "found to be another one") { $0.deliveries.contains { $0.state == .superseded } }
             try await eventually("it was looked at again") { stage.events.count("job.unchanged") > 1 }
-            try await pause(false)
+            _ = try await stage.agent.control.setPaused(false, "library", by: "test")
             try await eventually("both have it") {
                 let held = try names(in: library).contains("a") ? text(library.appending("a")) : ""
                 return held == "new!" && scene.here.record.stored["a"] == Array("new!".utf8)
@@ -181,10 +171,8 @@ import Testing
         scene.route.retry.attempts = 1
         scene.here.script("a", .fail(.passing))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("a", .delivered)
+            let job = try await stage.process("a", as: .failed)
+            try await stage.retry(job)
             #expect(try await stage.agent.control.act(.retry, on: job.file.id) != .done)
         }
     }
@@ -194,8 +182,7 @@ import Testing
         let away = scene.directory.path.appending("away")
         try await scene.run { stage in
             _ = try await stage.agent.control.setPaused(true, "here", by: "test")
-            try scene.drop("a")
-            try await stage.job("a")
+            try await stage.admit("a")
             try move(stage.root, to: away)
             _ = try await stage.agent.control.setPaused(false, "here", by: "test")
             let job = try await stage.job("a", "put off") { $0.deliveries[0].code == .sourceGone }
@@ -230,15 +217,13 @@ import Testing
     func `a second file of the same content is not sent`(rule: DuplicateRule, state: FileState) async throws {
         let scene = try scene(rule)
         try await scene.run { stage in
-            try scene.drop("a")
-            let first = try await stage.finished("a")
+            let first = try await stage.process("a")
             try scene.drop("b")
             let job = try await stage.finished("b", state)
             #expect(scene.here.record.orders.map(\.key) == ["a"])
             #expect(job.deliveries.map { $0.proof?.key } == ["a"] && job.deliveries.map(\.key) == [nil])
             #expect(job.file.disposition == Disposition.kept)
-            let line = try #require(stage.events.all.map(\.line).first { $0.name == "job.duplicate" })
-            #expect(line.fields.first { $0.0 == "same_as" }?.1 == .number(first.file.id))
+            #expect(stage.events.field("same_as", of: "job.duplicate") == .number(first.file.id))
             let newest = try #require(try await stage.journal.receipts(limit: 1).first)
             let receipt = String(decoding: newest, as: UTF8.self)
             #expect(receipt.contains("\"state\":\"\(state.rawValue)\"") && receipt.contains("\"same_as\":\"1\""))
@@ -274,8 +259,7 @@ import Testing
         scene.route.onSuccess = .delete
         if isProved { scene.here.always(.prove) }
         try await scene.run { [scene] stage in
-            try scene.drop("a")
-            #expect(try await stage.finished("a").file.disposition == Disposition.deleted)
+            #expect(try await stage.process("a").file.disposition == Disposition.deleted)
             let second = try scene.drop("b")
             #expect(try await stage.finished("b", .duplicate).file.disposition == disposition)
             #expect(isThere(second) != isProved)
@@ -284,14 +268,10 @@ import Testing
     }
 
     @Test func `a duplicate of a unit is in its place among the others`() async throws {
-        var scene = try scene(.skip)
-        scene.route.match.paths = [try GlobPattern("gigs/**")]
-        scene.route.unit = .folder
-        scene.route.completion = .marker
-        scene.route.key = try KeyTemplate("{dir}/{name}")
+        var scene = try Scene.units(.marker)
+        scene.route.dedupe = .skip
         try await scene.run { [scene] stage in
-            try scene.drop("gigs/one/a")
-            try await stage.job("gigs/one/a")
+            try await stage.admit("gigs/one/a")
             try scene.drop("gigs/one/DONE", "")
             try await stage.finished("gigs/one/a")
             try scene.drop("gigs/two/a")

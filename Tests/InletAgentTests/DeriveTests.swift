@@ -25,6 +25,13 @@ import Testing
         return isThere(folder) ? try names(in: folder) : []
     }
 
+    /// Of which rules it was said that they made nothing, and why.
+    private func failures(_ stage: Stage) -> [[String]] {
+        stage.events.all.compactMap { event in
+            if case .fileNotDerived(_, let name, let reason) = event { [name, reason] } else { nil }
+        }
+    }
+
     @Test func `what a program makes is delivered beside the original, and removed then`() async throws {
         // A name that would be an option, or a pattern, to a program that is given it.
         let name = "-clip%03d [1].mp4"
@@ -56,12 +63,9 @@ import Testing
             shell("fails", "echo broken >&2; exit 3"), large, shell("nothing", ":", suffix: ".nothing.txt"), missing,
             shell("good", "cp \"$1\" \"$2\"", suffix: ".good.txt"))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try await eventually("the good one is there") { scene.here.record.stored["a.good.txt"] != nil }
-            let failures = stage.events.all.compactMap { event -> [String]? in
-                if case .fileNotDerived(_, let name, let reason) = event { [name, reason] } else { nil }
-            }
+            let failures = failures(stage)
             #expect(failures.map(\.first) == ["fails", "large", "nothing", "missing"])
             #expect(failures.first?.last?.hasPrefix("the program ended with 3: broken") == true)
             #expect(failures.last?.last == "there is no program 'no-such-program'")
@@ -80,10 +84,7 @@ import Testing
             try await eventually("what is there now is there") {
                 scene.here.record.stored["a.copy.txt"] == Array("other".utf8)
             }
-            let reasons = stage.events.all.compactMap { event in
-                if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
-            }
-            #expect(reasons == ["the file changed while it was read"])
+            #expect(failures(stage) == [["copy", "the file changed while it was read"]])
         }
     }
 
@@ -113,12 +114,9 @@ import Testing
         try blocked.directory.write([1], to: "state/derived")
         for (scene, reason) in [(slow, "the program took too long and was ended"), (blocked, "mkdir")] {
             try await scene.run { stage in
-                try scene.drop("a")
-                try await stage.finished("a")
-                let failures = stage.events.all.compactMap { event -> String? in
-                    if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
-                }
-                #expect(failures.count == 1 && failures.first?.contains(reason) == true, "\(failures)")
+                try await stage.process("a")
+                let failures = failures(stage)
+                #expect(failures.count == 1 && failures.first?.last?.contains(reason) == true, "\(failures)")
             }
             #expect(scene.here.record.stored.keys.sorted() == ["a"])
         }
@@ -128,8 +126,7 @@ import Testing
     @Test func `what a program leaves running is ended with it`() async throws {
         let scene = try scene(shell("leaves", "sleep 600 & echo $! > \"$2\""))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try await eventually("the number is there") { scene.here.record.stored["a.copy.txt"] != nil }
             let said = String(decoding: scene.here.record.stored["a.copy.txt"] ?? [], as: UTF8.self)
             let number = try #require(Int32(said.dropLast()))
@@ -142,10 +139,8 @@ import Testing
         scene.route.dedupe = .skip
         scene.here.always(.prove)
         try await scene.run { stage in
-            try scene.drop("a", "same")
-            try await stage.finished("a")
-            try scene.drop("b", "same")
-            try await stage.finished("b", .duplicate)
+            try await stage.process("a", "same")
+            try await stage.process("b", "same", as: .duplicate)
             try await eventually("all is removed") { try made(scene).isEmpty }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
@@ -161,8 +156,7 @@ import Testing
         scene.route.derive = [rule]
         try await scene.run { stage in
             try scene.drop("a.mp4")
-            try scene.drop("b.txt")
-            try await stage.finished("b.txt")
+            try await stage.process("b.txt")
             #expect(scene.here.record.stored.keys.sorted() == ["b.txt"])
             try scene.directory.write([1], to: "gate")
             try await stage.finished("a.mp4")
@@ -173,13 +167,7 @@ import Testing
 /// The ready rules of `derive:` with the programs that they name, where these are installed.
 @Suite struct DeriveToolTests {
     private static func run(_ tool: String, _ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: ProgramSearch.find(tool)?.string ?? tool)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "\(tool) \(arguments)")
+        try runProgram(ProgramSearch.find(tool)?.string ?? tool, arguments)
     }
 
     /// The width and height that a JPEG's frame header gives (ITU-T T.81, B.2.2); nil for what is no JPEG.

@@ -220,7 +220,7 @@ struct DisposalFolder {
         guard isThere(bench.file), !isThere(path) else { return }
         try awaitTick()
         if keepsName {
-            try FileManager.default.linkItem(atPath: bench.file.string, toPath: path.string)
+            try makeLink(path, to: bench.file)
         } else {
             try move(bench.file, to: path)
         }
@@ -352,8 +352,6 @@ struct DisposalBench {
         DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: RootRegistry())
     }
 }
-
-struct Unexpected: Error {}
 
 extension DisposalRunner.DisposalEnd {
     var disposition: String? { if case .done(let text, _, _) = self { text } else { nil } }

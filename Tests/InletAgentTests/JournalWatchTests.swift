@@ -18,10 +18,6 @@ import Testing
 
     private func open() throws(any Error) -> Journal { try StateDirectory(state).openJournal(now: .now) }
 
-    private func names(_ folder: FilePath) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder.string)
-    }
-
     private func remove(_ suffix: String) throws {
         try FileManager.default.removeItem(atPath: StateDirectory.journal(in: state).string + suffix)
     }
@@ -52,7 +48,7 @@ import Testing
             try await journal.setPaused("r2", true)
         }
         #expect(record.count("journal.failing") == 1)
-        let last = try #require(try names(state.appending("backups")).sorted().last)
+        let last = try #require(try names(in: state.appending("backups")).last)
         let again = directory.path.appending("again.sqlite")
         _ = try Journal.restore(state.appending("backups").appending(last), to: again, now: .now)
         let restored = try Journal(path: again, now: .now)
@@ -93,7 +89,7 @@ import Testing
             }
         }
         let path = StateDirectory.journal(in: state)
-        #expect(try names(state).contains("journal.sqlite") == isEmpty)
+        #expect(try names(in: state).contains("journal.sqlite") == isEmpty)
         _ = try Journal.reset(path, now: .now)
         try open().close()
         try remove("")
@@ -107,7 +103,7 @@ import Testing
         try directory.write(Data(count: 32), to: "state/journal.key")
         try directory.write("".utf8, to: "state/journal.sqlite")
         try open().close()
-        #expect(try names(state).sorted() == ["journal.key", "journal.sqlite", "lock"])
+        #expect(try names(in: state) == ["journal.key", "journal.sqlite", "lock"])
     }
 }
 
@@ -126,10 +122,7 @@ import Testing
                 }
                 #expect(try await b.jobs().isEmpty)
                 let said = try #require(b.agent.control.live?.roots.first?.state)
-                guard case .standby(let holder) = said else {
-                    Issue.record("\(said)")
-                    return
-                }
+                guard case .standby(let holder) = said else { throw Unexpected(description: "\(said)") }
                 #expect(holder.contains("state_dir \(first.directory.path.appending("state").display)"))
                 #expect(try RootHold(first.watch[0], stateDirectory: "/elsewhere").stranger() == holder)
                 let own = RootHold(first.watch[0], stateDirectory: first.directory.path.appending("state"))
@@ -162,8 +155,7 @@ import Testing
         scene.watch[0].isShared = true
         let taken = try WatchLock.take(in: scene.root, as: "the other")
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             #expect(stage.events.count("watch.standby") == 0)
         }
         withExtendedLifetime(taken) {}
@@ -173,8 +165,7 @@ import Testing
         let scene = try Scene()
         try scene.directory.makeDirectory("drop/.inlet/lock")
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             let said = stage.events.all.compactMap {
                 if case .fileError(scene.root, let why) = $0 { why } else { nil }
             }
@@ -185,14 +176,12 @@ import Testing
     @Test func `where somebody removed only its lock, a folder is locked anew and goes on`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try FileManager.default.removeItem(atPath: scene.root.appending(".inlet").string)
             try await eventually("it has a lock again") {
                 try stage.events.count("watch.added") == 2 && WatchLock.holder(in: scene.root) != nil
             }
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
         }
     }
 

@@ -18,13 +18,9 @@ import Testing
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         for number in 0..<count {
-            let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
-            var plan = Plan(
-                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: ["a"],
-                retry: RetryPolicy(expire: expire))
-            plan.priority = priority
-            let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
-            let admission = FileAdmission(arrival, plan: plan, lanes: ["a": .small], uptimes: [:])
+            let admission = FileAdmission.made("\(number)", inode: UInt64(number), to: "a") {
+                ($0.retry, $0.priority) = (RetryPolicy(expire: expire), priority)
+            }
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
         let room = ClaimRoom(destination: "a", limits: [.small: 1000])
@@ -274,9 +270,7 @@ import Testing
             try await eventually("each runs some") { pipelines.values.allSatisfy { $0.record.running > 0 } }
             // Small files never wait for a place.
             try drop(waiting, names[0], big: 0..<0, small: 0..<Self.connections)
-            try await eventually("the small ones run") {
-                pipelines[names[0]]?.record.running ?? 0 > Self.connections
-            }
+            try await eventually("the small ones run") { pipelines[names[0]]?.record.running ?? 0 > Self.connections }
             gate.open()
             try await eventually("all has arrived") {
                 pipelines.values.reduce(0) { $0 + $1.record.stored.count } == all + Self.connections

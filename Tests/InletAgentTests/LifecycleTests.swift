@@ -15,10 +15,8 @@ import Testing
         scene.destinations = [.scripted("here", scene.here, connections: 1)]
         scene.here.script("a", .untilStopping(.deliver))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await eventually("a is on its way") { scene.here.record.running == 1 }
-            try scene.drop("b")
-            try await stage.job("b")
+            try await stage.start("a")
+            try await stage.admit("b")
         }
         #expect(scene.here.record.stored.keys.sorted() == ["a"])
         try await scene.run { stage in
@@ -45,25 +43,6 @@ import Testing
         }
         #expect(scene.here.record.orders.count == 2)
         #expect(scene.here.record.abandoned.isEmpty)
-    }
-
-    @Test func `services that end without being asked to leave what runs in the queue`() async throws {
-        var scene = try Scene()
-        scene.route.onSuccess = .delete
-        scene.here.script("a", .stall)
-        struct Abandoned: Error {}
-        await #expect(throws: Abandoned.self) {
-            try await scene.run { stage in
-                try scene.drop("a")
-                try await eventually("a is on its way") { scene.here.record.running == 1 }
-                throw Abandoned()
-            }
-        }
-        try await scene.run { stage in
-            let job = try await stage.finished("a")
-            #expect(job.deliveries[0].attempts == 1)
-        }
-        #expect(scene.here.record.stored.keys.sorted() == ["a"])
     }
 
     @Test func `a file that is sent twice at once is queued once`() async throws {
@@ -143,7 +122,7 @@ import Testing
             return answer
         }
         #expect(try await send("one") == .queued(job: 1))
-        guard case .known(job: 1, _) = try await send("one") else { return #expect(Bool(false), "it is known there") }
+        #expect(try await send("one")?.knownJob == 1)
         #expect(try await send("two") == .queued(job: 1))
         #expect(try await send("two", again: true) == .queued(job: 1))
         #expect(scene.here.record.orders.map(\.key) == ["film.mov", "film.mov", "film.mov"])
@@ -153,8 +132,7 @@ import Testing
         let scene = try Scene()
         try await scene.run { stage in
             _ = try await stage.agent.control.setPaused(true, "here", by: "test")
-            try scene.drop("a")
-            try await stage.job("a")
+            try await stage.admit("a")
             try await stage.journal.setPaused("here", false)
         }
         var other = scene
@@ -173,21 +151,12 @@ import Testing
         scene.route.onSuccess = .delete
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let first) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let first = try #require(await stage.agent.control.send(file, to: nil).job)
             try await eventually("it is sent") { try await stage.journal.job(first)?.file.finishedAt != nil }
             #expect(isThere(file))
-            guard case .known(first, _) = await stage.agent.control.send(file, to: "here") else {
-                Issue.record("not known")
-                return
-            }
+            #expect(await stage.agent.control.send(file, to: "here").knownJob == first)
             try scene.directory.write([1, 2], to: "elsewhere/a")
-            guard case .queued(let second) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let second = try #require(await stage.agent.control.send(file, to: nil).job)
             #expect(second != first)
             try await eventually("it is sent") { try await stage.journal.job(second)?.file.finishedAt != nil }
             #expect(scene.here.record.stored.count == 2)
@@ -199,10 +168,7 @@ import Testing
         scene.here.script("a", .fail(.hopeless))
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let id) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let id = try #require(await stage.agent.control.send(file, to: nil).job)
             try await eventually("it has failed") { try await stage.journal.job(id)?.file.finishedAt != nil }
             #expect(await stage.agent.control.send(file, to: nil) == .queued(job: id))
             try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
@@ -217,10 +183,7 @@ import Testing
             #expect(
                 await commands.send(file, to: "hear")
                     == .refused("no destination is called 'hear'; did you mean 'here'?"))
-            guard case .refused(let reason) = await commands.send(scene.directory.path, to: nil) else {
-                Issue.record("a folder was taken")
-                return
-            }
+            let reason = try #require(await commands.send(scene.directory.path, to: nil).refusal)
             #expect(reason.hasSuffix("not a regular file, or not there"))
         }
     }
@@ -278,15 +241,9 @@ import Testing
         scene.route.match.extensions = ["jpg"]
         let file = try scene.directory.write([1, 2, 3], to: "elsewhere/measurements.odd")
         try await scene.run { stage in
-            guard case .refused(let reason) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("taken without a route")
-                return
-            }
+            let reason = try #require(await stage.agent.control.send(file, to: nil).refusal)
             #expect(reason.contains("--to"))
-            guard case .queued(let id) = await stage.agent.control.send(file, to: "here") else {
-                Issue.record("not queued")
-                return
-            }
+            let id = try #require(await stage.agent.control.send(file, to: "here").job)
             try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
             #expect(scene.here.record.stored.values.map(\.self) == [[1, 2, 3]])
         }
@@ -341,8 +298,7 @@ import Testing
                 try await eventually("all have a job, and wait", within: .seconds(120)) {
                     try await stage.journal.waiting(limit: 200).count == 100
                 }
-                try scene.drop("note.txt", "meanwhile")
-                try await stage.finished("note.txt")
+                try await stage.process("note.txt", "meanwhile")
                 #expect(try text(directory.path.appending("library").appending("note.txt")) == "meanwhile")
                 let tally = sandbox.tally
                 #expect((tally.presigns, tally.puts, tally.jobs, tally.cancels) == (100, 100, 100, 0))

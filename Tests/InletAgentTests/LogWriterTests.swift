@@ -73,6 +73,14 @@ import Testing
 
 /// Log files that are set aside, moved away, and full.
 @Suite struct LogRotationTests {
+    private let directory: TemporaryDirectory
+    private let path: FilePath
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        path = directory.path.appending("inlet.log")
+    }
+
     @Test(
         arguments: [
             (0, 5000, false), (100, 924, false), (100, 925, true), (1024, 1, true),
@@ -118,13 +126,10 @@ import Testing
     }
 
     private func lines(_ path: FilePath) throws -> [String] {
-        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path.string)), as: UTF8.self)
-            .split(separator: "\n").map(String.init)
+        try text(path).split(separator: "\n").map(String.init)
     }
 
     @Test func `what was written is in the files, each line once and whole`() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path.appending("inlet.log")
         let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
         for number in 0..<1500 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
         log.flush(within: .seconds(60))
@@ -140,8 +145,6 @@ import Testing
     }
 
     @Test func `a file that was moved away is followed by a new one`() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path.appending("inlet.log")
         let clock = ContinuousClock()
         let start = clock.now
         var file = try LogFile(path, LogRotation(maxSize: nil, keep: 1), now: start)
@@ -155,8 +158,6 @@ import Testing
     }
 
     @Test func `a reload asks for the name at once, and brings the configuration's level back`() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path.appending("inlet.log")
         let settings = LogSettings(output: path.string, format: .text)
         let log = try EventLog(settings)
         #expect(log.setLevel(.error, by: "uid 7"))
@@ -174,8 +175,6 @@ import Testing
     }
 
     @Test func `a line goes on after one that was cut off, on a line of its own`() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path.appending("inlet.log")
         try Data("half a li".utf8).write(to: URL(fileURLWithPath: path.string))
         let log = try EventLog(LogSettings(output: path.string, format: .text))
         log.emit(.logLost(lines: 1))
@@ -198,7 +197,6 @@ import Testing
 
     @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
     func `a disk that becomes full leaves no half line`() throws {
-        let directory = try TemporaryDirectory()
         let disk = try TestMount("tmpfs", at: directory.makeDirectory("disk"), options: "size=16k")
         let path = disk.path.appending("inlet.log")
         let log = try EventLog(LogSettings(output: path.string, format: .json))
@@ -210,9 +208,7 @@ import Testing
     }
 
     @Test func `of lines that were lost the number is told when there is room again`() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path.appending("inlet.log")
-        try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: "/dev/full")
+        try makeSymlink(path, to: "/dev/full")
         let settings = LogSettings(output: path.string, format: .text)
         let log = try EventLog(settings)
         let record = EventRecord(log)

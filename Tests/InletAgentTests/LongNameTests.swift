@@ -25,8 +25,10 @@ import Testing
         return twin
     }
 
-    private func put(_ name: [UInt8], _ content: String, in stage: Stage) throws {
+    /// Drops a file, and waits until so many are finished.
+    private func put(_ name: [UInt8], _ content: String, in stage: Stage, finished number: Int) async throws {
         try DurableFile.write(Array(content.utf8), to: stage.root.pushing(FilePath(bytes: name)), mode: 0o644)
+        try await finished(number, stage)
     }
 
     private func finished(_ count: Int, _ stage: Stage) async throws {
@@ -50,8 +52,7 @@ import Testing
         try await scene.run { stage in
             let names = [name, Self.twin(of: name), name, Self.twin(of: name), name]
             for (number, name) in names.enumerated() {
-                try put(name, "content \(number)", in: stage)
-                try await finished(number + 1, stage)
+                try await put(name, "content \(number)", in: stage, finished: number + 1)
             }
             let archive = stage.root.pushing(".inlet/done")
             let found = try entries(archive)
@@ -69,8 +70,7 @@ import Testing
         scene.here.always(.fail(.hopeless))
         try await scene.run { stage in
             for (number, name) in [name, Self.twin(of: name), name].enumerated() {
-                try put(name, "content \(number)", in: stage)
-                try await finished(number + 1, stage)
+                try await put(name, "content \(number)", in: stage, finished: number + 1)
             }
             let place = stage.root.pushing(".inlet/failed")
             let found = try entries(place)
@@ -109,14 +109,13 @@ import Testing
     @Test(arguments: all) func `files are delivered to a folder`(_ name: [UInt8]) async throws {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        scene.destinations = [Self.folder(library)]
+        scene.destinations = [.folder("here", library)]
         // What is no text takes three bytes for each one in a key, and a number.
         scene.route.key = try KeyTemplate(name == Self.noText ? "{sha256:16}.{ext}" : "{name}")
         scene.route.onSuccess = .archive
         try await scene.run { stage in
             for number in 1...2 {
-                try put(name, "content \(number)", in: stage)
-                try await finished(number, stage)
+                try await put(name, "content \(number)", in: stage, finished: number)
             }
             #expect(try await stage.jobs().allSatisfy { $0.file.state == .delivered })
             let found = try entries(library)
@@ -131,8 +130,7 @@ import Testing
         scene.route.sidecars = SidecarRule(metadata: true, extensions: ["xmp"], wait: .zero)
         scene.route.receipts = .sidecar
         try await scene.run { stage in
-            try put(name, "content", in: stage)
-            try await finished(1, stage)
+            try await put(name, "content", in: stage, finished: 1)
             #expect(try await stage.jobs().map(\.file.state) == [.delivered])
             try await eventually("it is said") { stage.events.count("receipt.elsewhere") == 1 }
             let receipts = scene.directory.path.pushing("state/receipts")
@@ -143,27 +141,17 @@ import Testing
     @Test func `a template that makes a longer name fails the file once, and the reason says so`() async throws {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        scene.destinations = [Self.folder(library)]
+        scene.destinations = [.folder("here", library)]
         scene.route.key = try KeyTemplate("{epoch_ms}_{name}")
         scene.route.onFailure = .quarantine
         try await scene.run { stage in
-            try put(Self.ascii, "content", in: stage)
-            try await finished(1, stage)
+            try await put(Self.ascii, "content", in: stage, finished: 1)
             let job = try #require(try await stage.jobs().first)
             #expect(job.file.state == .failed)
             #expect(job.deliveries.first?.code == .nameTooLong && job.deliveries.first?.attempts == 1)
             #expect(try entries(library).isEmpty)
             #expect(try entries(stage.root.pushing(".inlet/failed")).count == 2)
         }
-    }
-
-    private static func folder(_ path: FilePath) -> Destination {
-        let values = ConfigSection(
-            values: ["path": .string(path.string)], positions: [:], position: SourcePosition(line: 0, column: 0))
-        let pool = BlockingPool(name: "folder", threads: 1)
-        return Destination(
-            name: "here", type: "folder", pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool),
-            smallLimit: 1 << 20, connections: 8, maxInFlight: nil)
     }
 }
 
@@ -179,9 +167,8 @@ import Testing
         var scene = try Scene()
         let root = FilePath("/proc/\(ProcessInfo.processInfo.processIdentifier)/net")
         scene.watch.append(WatchSettings(path: root, settle: .zero, rescan: nil))
-        try await scene.run { [scene] stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+        try await scene.run { stage in
+            try await stage.process("a")
             var reason: String?
             try await eventually("it is said") {
                 for case .watchLost(root, let text) in stage.events.all { reason = text }
@@ -212,8 +199,7 @@ import Testing
             #expect(ignored(stage)[place]?.contains("on proc") == true)
             try scene.directory.write([2], to: "elsewhere/b")
             try await stage.finished("bound/b")
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(stage.events.count("file.ignored") == 1 && stage.events.count("file.error") == 0)
             #expect(try await stage.jobs().count == 3)
         }
@@ -226,8 +212,7 @@ import Testing
         let mount = try TestMount(folder: "/proc/version", at: scene.drop("version", ""))
         defer { mount.unmount() }
         try await scene.run { [scene] stage in
-            try scene.drop("empty", "")
-            try await stage.finished("empty")
+            try await stage.process("empty", "")
             let path = stage.root.appending("version")
             try await eventually("it is said") { ignored(stage)[path] != nil }
             #expect(ignored(stage)[path]?.contains("more than its size") == true)
@@ -256,10 +241,7 @@ import Testing
             try map(scene.drop(name, String(repeating: "x", count: 4096)))
         }
         try await scene.run { stage in
-            for number in 0..<8 {
-                try scene.drop(FilePath("free/\(number)"))
-                try await stage.finished(FilePath("free/\(number)"))
-            }
+            for number in 0..<8 { try await stage.process(FilePath("free/\(number)")) }
             #expect(try await stage.jobs().allSatisfy { $0.file.path.starts(with: "free") })
             for page in pages { munmap(UnsafeMutableRawPointer(bitPattern: page), 4096) }
             for name in names { try await stage.finished(name) }
@@ -303,10 +285,7 @@ import Testing
             for name in names { try scene.drop(name) }
             try await eventually("they are on their way") { scene.here.record.running == names.count }
             for name in names { try scene.drop(name, "another content") }
-            for number in 0..<4 {
-                try scene.drop(FilePath("new\(number)"))
-                try await stage.finished(FilePath("new\(number)"))
-            }
+            for number in 0..<4 { try await stage.process(FilePath("new\(number)")) }
             gate.open()
             for name in names {
                 try await stage.job(name, "sent as it is now") { job in
@@ -384,8 +363,7 @@ import Testing
         let scene = try Scene()
         scene.here.script("a", .fail(Self.refusal), .fail(Self.refusal))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
+            let job = try await stage.process("a", as: .failed)
             #expect(job.deliveries[0].attempts == 1 && job.deliveries[0].code == .badRequest)
             #expect(stage.events.count("destination.down") == 0)
         }

@@ -18,14 +18,8 @@ import Testing
     private func scene(_ format: ManifestRule.Format, hash: Digest.Algorithm = .xxh64) throws -> Scene {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        let values: [String: ConfigValue] = ["path": .string(library.string)]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = FolderSettings(section)
-        var folder = Destination(
-            name: "here", type: "folder", pipeline: FolderPipeline(settings: settings, pool: pool),
-            smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
-        folder.folder = library
-        scene.destinations = [folder]
+        scene.destinations = [.folder("here", library)]
+        scene.destinations[0].folder = library
         scene.route.match.paths = [try GlobPattern("*/**")]
         scene.route.key = try KeyTemplate("cards/{dir}/{name}")
         scene.route.unit = .folder
@@ -155,9 +149,8 @@ import Testing
             try offload(scene)
             try await written(stage, 1)
             #expect(try names(in: scene.directory.path.pushing("library/cards/A001")) == ["a.mov", "raw"])
-            let skipped = stage.events.all.map(\.line).filter { $0.name == "manifest.skipped" }
-            #expect(skipped.count == 1)
-            #expect(skipped.first?.fields.first { $0.0 == "destination" }?.1 == .text("here"))
+            #expect(stage.events.count("manifest.skipped") == 1)
+            #expect(stage.events.field("destination", of: "manifest.skipped") == .text("here"))
         }
     }
 
@@ -186,26 +179,10 @@ import Testing
     @Test func `an end that is owed its list at the start gets it, once`() async throws {
         let scene = try scene(.ascmhl)
         // As after a crash: the batch has ended, and nobody has written.
-        let journal = try Journal(path: scene.directory.path.pushing("state/journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         let root = try scene.directory.makeDirectory("library/cards/A001")
         try scene.directory.write("x".utf8, to: "library/cards/A001/a")
-        let digest = try #require(Digest(.xxh64, hex: "5c80c09683041123"))
-        var plan = Plan(
-            route: "all", category: "other", key: "cards/A001/a", mediaType: "text/plain", destinations: ["here"])
-        (plan.manifest, plan.digests) = (scene.route.manifest, [digest])
-        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        var admission = FileAdmission(
-            Arrival(root: scene.root, path: "A001/a", identity: identity), plan: plan, lanes: ["here": .small],
-            uptimes: [:])
-        admission.unit = "A001"
-        _ = try await journal.admit(admission, at: .now)
-        _ = try await journal.closeUnit(
-            "A001", root: scene.root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
-        let room = ClaimRoom(destination: "here", limits: [.small: 1])
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        _ = try await journal.withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { _ in
-            (.delivered(Proof(key: "cards/A001/a", size: 1, method: .size)), ())
-        }
+        try await journal.endUnit("A001", ["a"], scene.route.manifest, in: scene.root, below: "cards/")
         journal.close()
         for expected in [2, 0] {
             try await scene.run { stage in try await written(stage, expected) }
@@ -230,8 +207,7 @@ import Testing
         }
         // It has been sent for good.
         try await scene.run { stage in
-            try scene.drop("A002/x", "x")
-            try await stage.job("A002/x")
+            try await stage.admit("A002/x", "x")
             #expect(scene.here.record.orders.count == 3)
         }
     }
@@ -244,6 +220,36 @@ extension Stage {
     }
 }
 
+extension Journal {
+    /// A unit of these files, all of which were delivered: its list is owed.
+    ///
+    /// - Parameter prefix: how their keys begin, before the unit.
+    @discardableResult
+    fileprivate func endUnit(
+        _ unit: FilePath, _ names: [String], _ rule: ManifestRule?, in root: FilePath, below prefix: String = "",
+        at destination: String = "here"
+    ) async throws -> Batch {
+        let digest = try #require(Digest(.xxh64, hex: "5c80c09683041123"))
+        for name in names {
+            let path = "\(unit)/\(name)"
+            var admission = FileAdmission.made(path, in: root, key: prefix + path, to: destination) {
+                ($0.manifest, $0.digests) = (rule, [digest])
+            }
+            admission.unit = unit
+            _ = try await admit(admission, at: .now)
+        }
+        _ = try await closeUnit(unit, root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
+        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
+        let room = ClaimRoom(destination: destination, limits: [.small: 1])
+        for _ in names {
+            _ = try await withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { claim in
+                (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
+            }
+        }
+        return try #require(try await batch(nil))
+    }
+}
+
 /// What a checksum list says of the files that it does not list.
 @Suite struct UnitManifestTests {
     private static let rule = ManifestRule(format: .mhl)
@@ -253,35 +259,11 @@ extension Stage {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        for name in names { _ = try await journal.admit(try Self.admission(name), at: .now) }
-        _ = try await journal.closeUnit("A001", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: .now)
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        let room = ClaimRoom(destination: "lib", limits: [.small: 9])
-        for _ in names {
-            _ = try await journal.withClaim(
-                .small, rooms: [room], clock: { .now }, ending: ending
-            ) { claim in
-                (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
-            }
-        }
-        let batch = try #require(try await journal.batch(nil))
+        let batch = try await journal.endUnit("A001", names, Self.rule, in: "/in", below: "cards/", at: "lib")
         var jobs = try await journal.jobs(ofBatch: batch.id)
         #expect(jobs.allSatisfy { $0.file.state == .delivered })
         change(&jobs)
         return UnitManifest(batch, Self.rule, jobs, host: "box", version: "1")
-    }
-
-    private static func admission(_ name: String) throws -> FileAdmission {
-        var plan = Plan(
-            route: "all", category: "other", key: "cards/A001/\(name)", mediaType: "text/plain", destinations: ["lib"])
-        plan.manifest = rule
-        plan.digests = [try #require(Digest(.xxh64, hex: "5c80c09683041123"))]
-        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        var admission = FileAdmission(
-            Arrival(root: "/in", path: FilePath("A001/\(name)"), identity: identity), plan: plan,
-            lanes: ["lib": .small], uptimes: [:])
-        admission.unit = "A001"
-        return admission
     }
 
     private func lacking(_ content: ManifestContent?) throws -> String {
@@ -353,57 +335,19 @@ extension Stage {
 }
 
 /// Checksum lists that are owed by a journal of which not all can be read.
-@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")), .timeLimit(.minutes(8)))
+@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(8)))
 struct ManifestDamageTests {
-    private static let rule = ManifestRule(format: .mhl)
-
-    /// Admits, closes and delivers a unit of `a` and `b`: its list is owed. - Returns: the batch.
-    private func end(_ unit: FilePath, _ journal: Journal, _ root: FilePath) async throws -> Int64 {
-        for name in ["a", "b"] {
-            var plan = Plan(
-                route: "all", category: "other", key: "\(unit)/\(name)", mediaType: "text/plain",
-                destinations: ["here"])
-            plan.manifest = Self.rule
-            plan.digests = [try #require(Digest(.xxh64, hex: "5c80c09683041123"))]
-            let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-            var admission = FileAdmission(
-                Arrival(root: root, path: unit.appending(name), identity: identity), plan: plan,
-                lanes: ["here": .small], uptimes: [:])
-            admission.unit = unit
-            _ = try await journal.admit(admission, at: .now)
-        }
-        _ = try await journal.closeUnit(unit, root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        let room = ClaimRoom(destination: "here", limits: [.small: 1])
-        for _ in 0..<2 {
-            _ = try await journal.withClaim(
-                .small, rooms: [room], clock: { .now }, ending: ending
-            ) { claim in
-                (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
-            }
-        }
-        return try #require(try await journal.batch(nil)).id
-    }
-
-    private func sql(_ journal: FilePath, _ text: String) throws {
-        let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-        shell.arguments = ["-cmd", ".timeout 60000", journal.string, text]
-        try shell.run()
-        shell.waitUntilExit()
-        #expect(shell.terminationStatus == 0)
-    }
-
     @Test func `a list that cannot be known is put off, and the next one names what cannot be read`() async throws {
         let scene = try Scene()
-        let path = scene.directory.path.pushing("state/journal.sqlite")
-        let journal = try Journal(path: path, now: .now)
-        let first = try await end("A001", journal, scene.root)
-        let second = try await end("A002", journal, scene.root)
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        let rule = ManifestRule(format: .mhl)
+        let first = try await journal.endUnit("A001", ["a", "b"], rule, in: scene.root).id
+        let second = try await journal.endUnit("A002", ["a", "b"], rule, in: scene.root).id
         try #require(first < second)
         journal.close()
-        try sql(path, "UPDATE manifest SET rule = x'00' WHERE batch_id = \(first)")
-        try sql(path, "UPDATE file SET digests = x'00' WHERE batch_id = \(second) AND path = CAST('A002/b' AS BLOB)")
+        try sql(scene.journalPath, "UPDATE manifest SET rule = x'00' WHERE batch_id = \(first)")
+        let isB = "batch_id = \(second) AND path = CAST('A002/b' AS BLOB)"
+        try sql(scene.journalPath, "UPDATE file SET digests = x'00' WHERE \(isB)")
         try await scene.run { stage in
             try await eventually("the second is written") { stage.events.count("manifest.written") >= 1 }
             try await eventually("the first is said") { stage.events.count("manifest.failed") == 1 }

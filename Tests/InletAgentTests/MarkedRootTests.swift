@@ -47,12 +47,10 @@ struct MarkedRootTests {
             try scene.directory.write([1], to: "outside/deep/a")
             try DurableFile.rename(outside, to: stage.root.appending("inside"))
             try await stage.finished("inside/deep/a")
-            try scene.drop("inside/deep/b")
-            try await stage.finished("inside/deep/b")
+            try await stage.process("inside/deep/b")
             try DurableFile.rename(stage.root.appending("inside"), to: scene.directory.path.appending("gone"))
             try scene.directory.write([2], to: "gone/deep/c")
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/b", "inside/deep/a"])
         }
     }
@@ -61,8 +59,7 @@ struct MarkedRootTests {
     {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("old/a", "first")
-            try await stage.finished("old/a")
+            try await stage.process("old/a", "first")
             try DurableFile.rename(stage.root.appending("old"), to: stage.root.appending("new"))
             try scene.drop("old/b", "second")
             try scene.drop("new/c", "third")
@@ -75,8 +72,7 @@ struct MarkedRootTests {
     func `delivered files that are renamed, by themselves or with their folder, are recognised`() async throws {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("card/a", "first")
-            let job = try await stage.finished("card/a")
+            let job = try await stage.process("card/a", "first")
             let names: [FilePath] = ["monday/a", "tuesday/a", "tuesday/b"]
             try DurableFile.rename(stage.root.appending("card"), to: stage.root.appending("monday"))
             #expect(try await stage.job(names[0]).file.id == job.file.id)
@@ -95,8 +91,7 @@ struct MarkedRootTests {
         scene.route.onSuccess = .archive
         try await scene.run { stage in
             for name in ["a", "x/b"] as [FilePath] {
-                try scene.drop(name)
-                try await stage.finished(name)
+                try await stage.process(name)
                 try await eventually("\(name) is archived") { isThere(stage.root.pushing(".inlet/done").pushing(name)) }
             }
             #expect(try await stage.jobs().count == 2)
@@ -123,8 +118,7 @@ struct MarkedRootTests {
         scene.watch[0].mode = .fanotify
         scene.watch[0].recursive = false
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             #expect(stage.modes == ["inotify"])
         }
     }
@@ -153,10 +147,7 @@ struct MarkedMountTests {
             #expect(modes[stage.root] == .fanotify)
             #expect(modes[memory.path] == .fanotify)
             #expect(modes[overlay.path] == .inotify)
-            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] {
-                try scene.drop(name)
-                try await stage.finished(name)
-            }
+            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] { try await stage.process(name) }
         }
     }
 
@@ -170,11 +161,9 @@ struct MarkedMountTests {
             let disk = try TestMount("tmpfs", at: stage.root.appending("disk"))
             defer { disk.unmount() }
             try await eventually("it is marked") { stage.modePaths[disk.path] == .fanotify }
-            try scene.drop("disk/sub/b")
-            try await stage.finished("disk/sub/b")
+            try await stage.process("disk/sub/b")
             disk.unmount()
-            try scene.drop("disk/sub/c")
-            try await stage.finished("disk/sub/c")
+            try await stage.process("disk/sub/c")
         }
     }
 
@@ -192,8 +181,7 @@ struct MarkedMountTests {
             disk.unmount()
             try FileManager.default.removeItem(atPath: place.string)
             try scene.directory.write([1], to: "elsewhere/b")
-            try scene.drop("c")
-            try await stage.finished("c")
+            try await stage.process("c")
             #expect(!stage.events.names.contains("watch.overflow"))
             #expect(try await stage.jobs().count == 2)
         }

@@ -180,6 +180,16 @@ import Testing
 }
 
 @Suite struct NotifierTests {
+    private let directory: TemporaryDirectory
+    private let journal: Journal
+    private let log: EventLog
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        log = try EventLog(nil)
+    }
+
     private func hook(
         _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
     ) -> NotificationReceiver {
@@ -191,10 +201,7 @@ import Testing
     }
 
     @Test func `each receiver gets its notices in their order, and one that hangs holds up nobody`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let log = try EventLog(nil)
         let events = EventRecord(log)
         let book = directory.path.appending("book")
         let outlets = [
@@ -218,10 +225,7 @@ import Testing
     }
 
     @Test func `while a notice that was refused waits, the next one goes`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let log = try EventLog(nil)
         let events = EventRecord(log)
         let server = try ScriptedServer { connection in
             while true {
@@ -248,16 +252,14 @@ import Testing
     }
 
     @Test func `a file is told with its real path and its receipt`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let log = try EventLog(nil)
         let book = directory.path.appending("book")
         let script =
             #"printf '%s|%s|%s|%s\n' "$INLET_PATH" "$INLET_STATE" "$INLET_ROUTE" "$INLET_DESTINATION" > "$1"; cat >> "$1""#
         let notifier = try await Notifier([hook("one", script, book)], journal: journal, log: log)
-        _ = try await journal.admit(admission(directory.path, "a b$(x)\n.mov", key: "k"), at: .now)
-        try await settle(journal) { _ in .ended(.failed, code: .badRequest, reason: "no") }
+        let admission = FileAdmission.made("a b$(x)\n.mov", in: directory.path, key: "k", .big)
+        _ = try await journal.admit(admission, at: .now)
+        try await settle { _ in .ended(.failed, code: .badRequest, reason: "no") }
         try await whileRunning([notifier]) {
             try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
@@ -266,17 +268,8 @@ import Testing
         #expect(told.contains(#""event":"failed""#) && told.contains(#""file":{"job":1,"#), "\(told)")
     }
 
-    private func admission(_ root: FilePath, _ path: FilePath, key: String) -> FileAdmission {
-        let arrival = Arrival(
-            root: root, path: path, identity: FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1))
-        let plan = Plan(
-            route: "all", category: "other", key: key, mediaType: "text/plain", destinations: ["here"],
-            retry: RetryPolicy())
-        return FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
-    }
-
     /// Ends the delivery that is due so, and its file with it.
-    private func settle(_ journal: Journal, _ ending: (DeliveryRow) -> Settlement) async throws {
+    private func settle(_ ending: (DeliveryRow) -> Settlement) async throws {
         let room = ClaimRoom(destination: "here", limits: [.big: 1])
         let settled = try await journal.withClaim(
             .big, rooms: [room], clock: { .now }, ending: Receipt.atOnce
@@ -285,16 +278,15 @@ import Testing
     }
 
     /// A unit of two files, of which one fails. - Returns: that one's number.
-    private func endPartialUnit(_ journal: Journal, _ root: FilePath) async throws -> Int64 {
+    private func endPartialUnit(_ root: FilePath) async throws -> Int64 {
         for name in ["good", "bad"] {
-            var admission = admission(root, FilePath("A001/\(name)"), key: name)
+            var admission = FileAdmission.made("A001/\(name)", in: root, key: name, .big)
             admission.unit = "A001"
             _ = try await journal.admit(admission, at: .now)
         }
-        _ = try await journal.closeUnit(
-            "A001", root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
+        _ = try await journal.closeUnit("A001", root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
         for _ in 1...2 {
-            try await settle(journal) { delivery in
+            try await settle { delivery in
                 delivery.key == "good"
                     ? .delivered(Proof(key: "good", size: 1, method: .size, url: "/library/good"))
                     : .ended(.failed, code: .badRequest, reason: "no")
@@ -304,15 +296,12 @@ import Testing
     }
 
     @Test func `a batch is told with the same words at each try, also when it has gone on since`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let log = try EventLog(nil)
         let (first, second) = (directory.path.appending("first"), directory.path.appending("second"))
         // It reads the notice, and is ended before it says that it has taken it.
         let hanging = hook("one", #"cat > "$1.part"; mv "$1.part" "$1"; exec sleep 600"#, first, on: [.batchDone])
         let notifier = try await Notifier([hanging], journal: journal, log: log)
-        let failed = try await endPartialUnit(journal, directory.path)
+        let failed = try await endPartialUnit(directory.path)
         try await whileRunning([notifier]) {
             try await eventually("it is read") { FileManager.default.fileExists(atPath: first.string) }
         }
@@ -329,13 +318,11 @@ import Testing
     }
 
     @Test func `a batch that goes on before anybody was told is not told`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         let book = directory.path.appending("book")
         let outlet = hook("one", #"cat > "$1""#, book, on: [.batchDone])
-        let notifier = try await Notifier([outlet], journal: journal, log: try EventLog(nil))
-        let failed = try await endPartialUnit(journal, directory.path)
+        let notifier = try await Notifier([outlet], journal: journal, log: log)
+        let failed = try await endPartialUnit(directory.path)
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
         #expect(try await journal.retry(failed, uptimes: [:], at: .now))
         try await whileRunning([notifier]) {
@@ -398,10 +385,4 @@ import Testing
         #expect(events.count("notification.failed") == 1)
         #expect(!"\(events.all)".contains("canary"))
     }
-}
-
-private final class Words: Sendable {
-    private let words = Mutex<[String]>([])
-    var all: [String] { words.withLock(\.self) }
-    func add(_ word: String) { words.withLock { $0.append(word) } }
 }

@@ -4,7 +4,6 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
-import ServiceLifecycle
 import Synchronization
 import SystemPackage
 import Testing
@@ -25,9 +24,7 @@ import Testing
         let door = WakeSignal()
         let watchdog = Watchdog(
             shared: shared, manager: SystemdNotifier(ServiceNotify(environment: { environment[$0] })), door: door)
-        let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
             tasks.addTask {
                 while !manager.all.contains("STOPPING=1") {
                     await shared.signals[.lanes].wait(until: .now.advanced(by: .milliseconds(20)))
@@ -36,12 +33,13 @@ import Testing
                     if workersLive.value > 0 { shared.health.heartbeat.beat(.workers) }
                 }
             }
-            door.raise()
-            try await eventually("it was nudged") { nudges.value >= 5 }
-            #expect(manager.all == ["READY=1"])
-            workersLive.add()
-            try await eventually("it says that it lives") { manager.all.contains("WATCHDOG=1") }
-            await group.triggerGracefulShutdown()
+            try await whileRunning([watchdog]) {
+                door.raise()
+                try await eventually("it was nudged") { nudges.value >= 5 }
+                #expect(manager.all == ["READY=1"])
+                workersLive.add()
+                try await eventually("it says that it lives") { manager.all.contains("WATCHDOG=1") }
+            }
             try await tasks.waitForAll()
         }
         #expect(manager.all.last == "STOPPING=1")
@@ -56,12 +54,7 @@ import Testing
             shared: .test(journal, try EventLog(nil)),
             manager: SystemdNotifier(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
             door: WakeSignal())
-        let group = ServiceGroup(quietly: [watchdog])
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-        }
+        try await whileRunning([watchdog]) {}
         #expect(!manager.all.contains("READY=1"))
     }
 
@@ -103,8 +96,7 @@ import Testing
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
             var isLong = try await clocks.pass(clocks.waiting(), false)
             #expect(!isLong && events.names.isEmpty)
-            try scene.drop("21")
-            let last = try await stage.job("21")
+            let last = try await stage.admit("21")
             for _ in 1...3 {
                 isLong = try await clocks.pass(clocks.waiting(), isLong)
                 #expect(isLong && events.names == ["queue.warning"])
@@ -309,9 +301,7 @@ extension AdmissionStage {
             try await stage.finished("bad", .failed)
             let tally = try #require(stage.agent.control.live?.tally)
             // The journal has it a moment before it is said.
-            try await eventually("all ends are counted") {
-                tally.figures.files["all"] == [.delivered: 2, .failed: 1]
-            }
+            try await eventually("all ends are counted") { tally.figures.files["all"] == [.delivered: 2, .failed: 1] }
             let here = try #require(tally.figures.destinations["here"])
             #expect(here.ends == [.delivered: 2, .failed: 1] && here.deliveredBytes == 14)
             #expect(here.retries == 1 && here.durations.count == 2 && here.durations.sum > 0)

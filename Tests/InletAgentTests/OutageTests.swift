@@ -36,11 +36,9 @@ import Testing
                 $0.deliveries[0].code == .unauthorized && $0.deliveries[0].state == .ready
             }
             #expect(job.deliveries[0].attempts == 0)
-            try scene.drop("b")
-            try await stage.job("b")
+            try await stage.admit("b")
             guard case .credentialsRefused? = stage.agent.control.live?.destinations.first?.state else {
-                Issue.record("the destination is not marked as refusing its credentials")
-                return
+                throw Unexpected(description: "the destination is not marked as refusing its credentials")
             }
             #expect(stage.agent.control.live?.destinations.first?.lastError == DeliveryError.refused.reason)
             #expect(scene.here.record.orders.count == 1)
@@ -56,13 +54,11 @@ import Testing
         scene.here.script("b", .fail(.serverFault))
         let here = scene.here
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a", .failed)
+            try await stage.process("a", as: .failed)
             let calls = here.record.calls
             #expect(calls.first == "a" && calls.dropLast().contains("probe") && calls.last == "a", "\(calls)")
             here.failProbes(.outage)
-            try scene.drop("b")
-            #expect(try await stage.finished("b").deliveries[0].attempts == 1)
+            #expect(try await stage.process("b").deliveries[0].attempts == 1)
             #expect(stage.events.count("destination.down") == 1)
         }
     }
@@ -73,8 +69,7 @@ import Testing
             let commands = stage.agent.control
             #expect(try await commands.setPaused(true, nil, by: "test") == ["here"])
             #expect(try await commands.setPaused(true, "nowhere", by: "test") == [])
-            try scene.drop("a")
-            try await stage.job("a")
+            try await stage.admit("a")
             #expect(stage.agent.control.live?.destinations.first?.isPaused == true)
             #expect(scene.here.record.orders.isEmpty)
             _ = try await commands.setPaused(false, "here", by: "test")
@@ -108,8 +103,7 @@ import Testing
             try await eventually("it works on the film") { scene.here.attempts(at: "film") >= 1 }
             try scene.drop("broke")
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
-            try scene.drop("new")
-            try await stage.job("new")
+            try await stage.admit("new")
             let before = scene.here.attempts(at: "film")
             try await eventually("it is asked about the film") { scene.here.attempts(at: "film") >= before + 5 }
             #expect(scene.here.attempts(at: "new") == 0 && scene.here.attempts(at: "broke") == 2)
@@ -187,18 +181,14 @@ import Testing
             try folder("near", scene.directory.makeDirectory("library"), pool, smallLimit),
         ]
         try await scene.run { stage in
-            try scene.drop("far/0")
-            try await stage.finished("far/0")
+            try await stage.process("far/0")
             mount.freeze()
             defer { mount.thaw() }
             for number in 1...12 { try scene.drop(FilePath("far/\(number)")) }
             try await eventually("its deliveries hang") {
                 stage.agent.control.live?.inFlight.count { $0.ref.destination == "far" } ?? 0 >= scene.workers
             }
-            for number in 0..<12 {
-                try scene.drop(FilePath("near/\(number)"))
-                try await stage.finished(FilePath("near/\(number)"))
-            }
+            for number in 0..<12 { try await stage.process(FilePath("near/\(number)")) }
             mount.thaw()
             for number in 1...12 { try await stage.finished(FilePath("far/\(number)")) }
         }
@@ -246,8 +236,7 @@ import Testing
         scene.route.to = ["here", "other"]
         scene.here.script("big", .waitForLimit)
         try await scene.run { stage in
-            try scene.drop("big")
-            try await eventually("it has begun") { scene.here.record.running == 1 }
+            try await stage.start("big")
             try await stage.job("big", "elsewhere") { $0.deliveries[1].state == .delivered }
             #expect(stage.agent.control.limit(.rate(0), for: "here") != nil)
             let waiting = try await stage.job("big", "back") { $0.deliveries[0].state == .ready }.deliveries[0]

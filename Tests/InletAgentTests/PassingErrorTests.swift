@@ -18,7 +18,7 @@ import Testing
     @Test func `calls that fail now and then make no file gone, and cost no attempt`() async throws {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        scene.destinations = [try folder(library)]
+        scene.destinations = [.folder("here", library)]
         let names = (0..<6).map { "\($0)" }
         let root = scene.root
         try await scene.run { stage in
@@ -56,8 +56,7 @@ import Testing
         let scene = try Scene()
         scene.here.script("a", .fail(Self.gone))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a")
+            let job = try await stage.process("a")
             #expect(job.deliveries.map(\.attempts) == [1] && job.deliveries.map(\.key) == ["a"])
             #expect(try await stage.jobs().count == 1 && scene.here.attempts(at: "a") == 2)
         }
@@ -83,8 +82,7 @@ import Testing
             try await stage.job("sub/a", "gone for one") { $0.deliveries.contains { $0.state == .gone } }
             try move(away, to: folder)
             // It was looked at once what came after it has been.
-            try scene.drop("sub/b")
-            try await stage.finished("sub/b")
+            try await stage.process("sub/b")
             isSent.open()
             let job = try await stage.finished("sub/a")
             #expect(try await stage.jobs().count == 2 && job.deliveries.map(\.state) == [.delivered, .delivered])
@@ -202,19 +200,9 @@ import Testing
         let identity = try #require(try FileLook.look(at: bench.file).identity)
         let looked = Inspector.Looks(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
         guard case .look(.comparedLater)? = await files.consider(looked, .success([.touched(seen)])).first?.1 else {
-            Issue.record("it is taken for known")
-            return
+            throw Unexpected(description: "it is taken for known")
         }
         #expect(try await bench.journal.job(bench.id)?.file.identity == seen.identity)
-    }
-
-    private func folder(_ library: FilePath) throws -> Destination {
-        let values: [String: ConfigValue] = ["path": .string(library.string)]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let pipeline = FolderPipeline(
-            settings: FolderSettings(section), pool: BlockingPool(name: "passing", threads: 1))
-        return Destination(
-            name: "here", type: "folder", pipeline: pipeline, smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
     }
 }
 
@@ -293,8 +281,7 @@ import Testing
     @Test func `while nothing of a watched folder can be read, status does not say that all is well`() async throws {
         let scene = try Self.scene()
         try await scene.run { stage in
-            try scene.drop("keep/early")
-            try await stage.finished("keep/early")
+            try await stage.process("keep/early")
             let plan = KernelFaultPlan(below: [scene.root], seed: 1, count: .max, every: 1)
             let faults = KernelFaults.begin(plan)
             try scene.drop("keep/late")

@@ -158,14 +158,11 @@ import Testing
             for name in ["share/a", "share/sub/b", "local/c"] as [FilePath] { try await stage.finished(name) }
             #expect(stage.modes == ["inotify", "poll"])
             try await eventually("the mount's two folders are polled") {
-                stage.agent.control.live?.roots.first.map { $0.polled == 2 && $0.directories == 4 } ?? false
+                stage.rootStatus.map { $0.polled == 2 && $0.directories == 4 } ?? false
             }
             overlay.unmount()
-            try await eventually("it is noticed that the mount has gone") {
-                stage.agent.control.live?.roots.first?.polled == 0
-            }
-            try scene.drop("share/d")
-            try await stage.finished("share/d")
+            try await eventually("it is noticed that the mount has gone") { stage.rootStatus?.polled == 0 }
+            try await stage.process("share/d")
         }
     }
 
@@ -204,8 +201,7 @@ import Testing
             try scene.directory.write([1], to: "other/sub/b")
             try await stage.finished("share/sub/b")
             mount.unmount()
-            try scene.drop("share/sub/c")
-            try await stage.finished("share/sub/c")
+            try await stage.process("share/sub/c")
         }
     }
 
@@ -219,13 +215,10 @@ import Testing
             try await stage.finished("disk/sub/a")
             let disk = try TestMount("tmpfs", at: stage.root.appending("disk"))
             defer { disk.unmount() }
-            try scene.drop("disk/sub/b")
-            try await stage.finished("disk/sub/b")
-            try scene.drop("disk/sub/c")
-            try await stage.finished("disk/sub/c")
+            try await stage.process("disk/sub/b")
+            try await stage.process("disk/sub/c")
             disk.unmount()
-            try scene.drop("disk/sub/d")
-            try await stage.finished("disk/sub/d")
+            try await stage.process("disk/sub/d")
             #expect(stage.modes == ["inotify", "inotify"])
         }
     }

@@ -37,11 +37,6 @@ import Testing
         return found.sorted()
     }
 
-    private func age(_ path: FilePath, to time: Double) throws {
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: time)], ofItemAtPath: path.string)
-    }
-
     @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
         var clock = ManualClock()
         var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
@@ -66,7 +61,7 @@ import Testing
     @Test func `a folder whose mtime was set back after a file was added, as rsync does, is listed again`() throws {
         var clock = ManualClock()
         var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
-        try age(root, to: 1e9)
+        try setTime(root, Date(timeIntervalSince1970: 1e9))
         polling.add("", modified: try touched(root), at: clock.now)
         clock.advance(by: .seconds(600))
         let first = pass(&polling, at: clock.now)
@@ -132,7 +127,7 @@ import Testing
 
     /// Gives a folder an old mtime, at a moment that its file system's clock can tell from that of `time`.
     private func setBack(_ path: FilePath, after time: Int64) throws {
-        repeat { try age(path, to: 1e9) } while try touched(path) == time
+        repeat { try setTime(path, Date(timeIntervalSince1970: 1e9)) } while try touched(path) == time
     }
 
     /// The time that tells of names.
@@ -195,15 +190,8 @@ private struct ManualClock {
 }
 
 @Suite struct PollingTests {
-    private static func polled() throws -> Scene {
-        var scene = try Scene()
-        scene.watch[0].mode = .poll
-        scene.watch[0].poll = .milliseconds(20)
-        return scene
-    }
-
     @Test func `what is polled is found at the start and later, in old folders and new ones`() async throws {
-        let scene = try Self.polled()
+        let scene = try Scene.polled()
         try scene.drop("early/a")
         try await scene.run { stage in
             try await stage.finished("early/a")
@@ -211,13 +199,10 @@ private struct ManualClock {
             try scene.drop("early/c")
             try scene.drop("new/deep/d")
             for name in ["b", "early/c", "new/deep/d"] as [FilePath] { try await stage.finished(name) }
-            try await eventually("four folders are polled") {
-                stage.agent.control.live?.roots.first?.polled == 4
-            }
+            try await eventually("four folders are polled") { stage.rootStatus?.polled == 4 }
             try remove(stage.root.appending("new"))
-            try await eventually("two are left") { stage.agent.control.live?.roots.first?.polled == 2 }
-            try scene.drop("new/deep/e")
-            try await stage.finished("new/deep/e")
+            try await eventually("two are left") { stage.rootStatus?.polled == 2 }
+            try await stage.process("new/deep/e")
             #expect(scene.here.record.orders.count == 5)
             #expect(stage.modes == ["poll"])
         }
@@ -226,10 +211,9 @@ private struct ManualClock {
     @Test func `a file that goes on growing after it was sent is sent again, though its folder is unchanged`()
         async throws
     {
-        let scene = try Self.polled()
+        let scene = try Scene.polled()
         try await scene.run { stage in
-            let file = try scene.drop("a", "half")
-            try await stage.finished("a")
+            let file = try await stage.process("a", "half").file.fullPath
             let descriptor = try FileDescriptor.open(file, .writeOnly, options: [.append, .closeOnExec])
             try descriptor.writeAll(Array(" and half".utf8))
             try descriptor.close()
@@ -238,21 +222,19 @@ private struct ManualClock {
     }
 
     @Test func `a polled folder that is lost is waited for`() async throws {
-        let scene = try Self.polled()
+        let scene = try Scene.polled()
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try remove(stage.root)
             try await eventually("its loss is said") { stage.events.count("watch.lost") >= 1 }
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
         }
     }
 
     @Test func `a unit in a polled folder is closed with all of its files, after a pass that found no more`()
         async throws
     {
-        var scene = try Self.polled()
+        var scene = try Scene.polled()
         scene.route.unit = .folder
         for name in ["card/a", "card/x/b", "card/y/c"] as [FilePath] { try scene.drop(name) }
         try await scene.run { stage in
@@ -265,7 +247,7 @@ private struct ManualClock {
     }
 
     @Test func `a unit in a polled folder stays open until a pass has followed, however quiet it is`() async throws {
-        var scene = try Self.polled()
+        var scene = try Scene.polled()
         scene.route.unit = .folder
         scene.watch[0].poll = .seconds(3600)
         try scene.drop("card/a")
@@ -274,7 +256,7 @@ private struct ManualClock {
             try await stage.job("card/a")
             try await stage.finished("loose")
             try await eventually("the status shows it") {
-                stage.agent.control.live?.roots.first?.unsettled.first?.path.lastComponent == "card"
+                stage.rootStatus?.unsettled.first?.path.lastComponent == "card"
             }
             #expect(stage.events.count("batch.closed") == 0)
         }

@@ -14,8 +14,7 @@ import Testing
         scene.route.labels = ["camera": try KeyTemplate("{folder[1]}")]
         scene.here.script("a.mp4", .fail(.passing))
         try await scene.run { stage in
-            try scene.drop("X100/a.mp4")
-            try await stage.finished("X100/a.mp4")
+            try await stage.process("X100/a.mp4")
             let receipt = try object(try #require(try await stage.journal.receipts(limit: 1).first))
             #expect(receipt["labels"] as? [String: String] == ["camera": "X100"])
             #expect(receipt["media_type"] as? String == "video/mp4")
@@ -62,10 +61,8 @@ import Testing
         scene.route.receipts = .folder
         scene.here.script("a", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("a")
+            let job = try await stage.process("a", as: .failed)
+            try await stage.retry(job)
             let folder = scene.receipts.pushing(FilePath(day(job)))
             #expect(try names(in: folder) == ["\(job.file.id)-a.json"])
             let receipt = try object(Array(try text(folder.appending("\(job.file.id)-a.json")).utf8))
@@ -91,8 +88,7 @@ import Testing
             #expect(receipt["disposition"] as? String == good.file.disposition)
             #expect(try names(in: stage.root.appending("sub")) == ["bad", "bad.inlet-receipt.json"])
             #expect(try mode(archive.appending("good.inlet-receipt.json")) == 0o640)
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().count == 3)
             #expect(!isThere(scene.receipts))
         }
@@ -104,11 +100,9 @@ import Testing
         scene.route.onSuccess = .archive
         scene.here.script("a", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("sub/a")
-            let job = try await stage.finished("sub/a", .failed)
+            let job = try await stage.process("sub/a", as: .failed)
             #expect(try names(in: stage.root.appending("sub")) == ["a", "a.inlet-receipt.json"])
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("sub/a")
+            try await stage.retry(job)
             #expect(try names(in: stage.root.appending("sub")) == [])
             #expect(try names(in: stage.root.pushing(".inlet/done/sub")) == ["a", "a.inlet-receipt.json"])
         }
@@ -120,8 +114,7 @@ import Testing
         scene.route.onSuccess = .delete
         try await scene.run { stage in
             for name in ["a", "b", "c"] {
-                try scene.drop(FilePath(name))
-                let job = try await stage.finished(FilePath(name))
+                let job = try await stage.process(FilePath(name))
                 let path = scene.receipts.pushing(FilePath("\(day(job))/\(job.file.id)-\(name).json"))
                 #expect(try object(Array(try text(path).utf8))["receipt_note"] is String)
             }
@@ -139,12 +132,10 @@ import Testing
         if kind == "a folder" {
             try scene.directory.makeDirectory("drop/a.inlet-receipt.json")
         } else {
-            try FileManager.default.createSymbolicLink(
-                atPath: blocked.string, withDestinationPath: victim.string)
+            try makeSymlink(blocked, to: victim)
         }
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a")
+            let job = try await stage.process("a")
             let path = scene.receipts.pushing(FilePath("\(day(job))/\(job.file.id)-a.json"))
             #expect(try object(Array(try text(path).utf8))["state"] as? String == "delivered")
             try await eventually("it is said") { stage.events.count("receipt.elsewhere") == 1 }
@@ -217,8 +208,7 @@ extension Scene {
             let file = try scene.drop("sub/a", "mine")
             let job = try await stage.finished("sub/a", .failed)
             #expect(isThere(lying(stage)) && !isThere(file))
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            let sent = try await stage.finished("sub/a")
+            let sent = try await stage.retry(job)
             #expect(sent.file.id == job.file.id && sent.file.disposition == Disposition.kept)
             #expect(try text(file) == "mine")
             #expect(try names(in: lying(stage).removingLastComponent()) == [])
@@ -230,14 +220,9 @@ extension Scene {
     @Test func `a file whose name is taken stays in quarantine, and that is said with its place`() async throws {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("sub/a", "mine")
-            let job = try await stage.finished("sub/a", .failed)
-            try scene.drop("sub/a", "another")
-            try await stage.finished("sub/a")
-            guard case .skipped(let why) = try await stage.agent.control.act(.retry, on: job.file.id) else {
-                Issue.record("it was not refused")
-                return
-            }
+            let job = try await stage.process("sub/a", "mine", as: .failed)
+            try await stage.process("sub/a", "another")
+            let why = try #require(try await stage.agent.control.act(.retry, on: job.file.id).refusal)
             #expect(why.contains("quarantine") && why.contains(lying(stage).display))
             #expect(try text(lying(stage)) == "mine")
             let left = try #require(try await stage.journal.job(job.file.id)?.file)
@@ -249,29 +234,21 @@ extension Scene {
     @Test func `a file that is no longer in quarantine is refused, and nothing becomes gone`() async throws {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("sub/a", "mine")
-            let job = try await stage.finished("sub/a", .failed)
+            let job = try await stage.process("sub/a", "mine", as: .failed)
             let elsewhere = scene.directory.path.appending("elsewhere")
             try move(lying(stage), to: elsewhere)
             let outcome = try await stage.agent.control.act(.retry, on: job.file.id)
-            guard case .skipped(let why) = outcome else {
-                Issue.record("it was not refused")
-                return
-            }
+            let why = try #require(outcome.refusal)
             #expect(why.contains(lying(stage).display))
             #expect(try await stage.journal.job(job.file.id)?.file.state == .failed)
             // Another file in its place is not sent in its name.
             try scene.directory.write(Array("not it".utf8), to: "drop/.inlet/failed/sub/a")
-            guard case .skipped(let other) = try await stage.agent.control.act(.retry, on: job.file.id) else {
-                Issue.record("it was not refused")
-                return
-            }
+            let other = try #require(try await stage.agent.control.act(.retry, on: job.file.id).refusal)
             #expect(other.contains("another file"))
             // Back in quarantine it can be retried after all.
             try remove(lying(stage))
             try move(elsewhere, to: lying(stage))
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("sub/a")
+            try await stage.retry(job)
         }
     }
 

@@ -12,7 +12,7 @@ import Testing
 @testable import InletAgent
 
 /// Rows that cannot be read or written, in the lane of small files and in that of big ones.
-@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")), .timeLimit(.minutes(8)))
+@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(8)))
 struct RefusingJournalTests {
     private static let damage = "UPDATE file SET policy = x'00' WHERE path = CAST('a' AS BLOB)"
     private static let repair =
@@ -27,27 +27,15 @@ struct RefusingJournalTests {
         return scene
     }
 
-    private func sql(_ scene: Scene, _ text: String) throws {
-        let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-        let journal = scene.directory.path.appending("state").appending("journal.sqlite")
-        shell.arguments = ["-cmd", ".timeout 60000", journal.string, text]
-        try shell.run()
-        shell.waitUntilExit()
-        #expect(shell.terminationStatus == 0)
-    }
-
     @Test(arguments: [0, 1 << 20] as [Int64])
     func `one that cannot be read is parked and said, and the others get their turn`(smallLimit: Int64) async throws {
         let scene = try scene(smallLimit)
         try await scene.run { stage in
             let commands = stage.agent.control
             _ = try await commands.setPaused(true, "here", by: "test")
-            try scene.drop("a")
-            try await stage.job("a")
-            try scene.drop("b")
-            try await stage.job("b")
-            try sql(scene, Self.damage)
+            try await stage.admit("a")
+            try await stage.admit("b")
+            try sql(scene.journalPath, Self.damage)
             _ = try await commands.setPaused(false, "here", by: "test")
             try await stage.finished("b")
             try await eventually("it is said") { stage.events.count("file.error") == 1 }
@@ -58,7 +46,7 @@ struct RefusingJournalTests {
             #expect(job.deliveries[0].reason?.contains("damaged") == true)
         }
         #expect(scene.here.record.orders.map(\.key) == ["b"])
-        try sql(scene, Self.repair)
+        try sql(scene.journalPath, Self.repair)
         try await scene.run { stage in try await stage.finished("a") }
         #expect(scene.here.record.orders.map(\.key) == ["b", "a"])
     }
@@ -71,19 +59,16 @@ struct RefusingJournalTests {
         let gate = Gate()
         scene.here.script("a", .hold(gate, .deliver))
         try await scene.run { stage in
-            try scene.drop("b")
-            try await stage.finished("b")
-            try scene.drop("a")
-            try await eventually("a is on its way") { scene.here.record.running == 1 }
-            try sql(scene, Self.damage)
+            try await stage.process("b")
+            try await stage.start("a")
+            try sql(scene.journalPath, Self.damage)
             gate.open()
             try await eventually("it is said") { stage.events.count("file.error") == 1 }
-            try scene.drop("c")
-            try await stage.finished("c")
+            try await stage.process("c")
             #expect(try await stage.journal.deliveryCounts(.claimed) == ["here": 1])
             #expect(stage.events.count("file.error") == 1)
         }
-        try sql(scene, Self.repair)
+        try sql(scene.journalPath, Self.repair)
         try await scene.run { stage in
             try await stage.finished("a")
             #expect(stage.events.count("job.recovered") == 1)
@@ -125,10 +110,6 @@ struct RefusingJournalTests {
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
     }
 
-    private func names() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder.string).sorted()
-    }
-
     @Test func `the newest backups are kept, and nothing else in their folder is touched`() async throws {
         defer { journal.close() }
         let backups = JournalBackups(journal)
@@ -137,11 +118,11 @@ struct RefusingJournalTests {
         }
         try directory.write("mine".utf8, to: "backups/journal-old.sqlite")
         try directory.write("mine".utf8, to: "backups/notes.txt")
-        let made = try names().filter { $0.hasPrefix("journal-2") }
+        let made = try names(in: folder).filter { $0.hasPrefix("journal-2") }
         #expect(made.count == 4)
         try await backups.prune(keep: 2)
         let left = Array(made.suffix(2)) + ["journal-old.sqlite", "notes.txt"]
-        #expect(try names() == left)
+        #expect(try names(in: folder) == left)
         #expect(await backups.newest() != nil)
     }
 
@@ -151,8 +132,7 @@ struct RefusingJournalTests {
         let target = directory.path.appending("mine.sqlite")
         for _ in 0..<2 { #expect(try await backups.make(at: target, now: .now) == target) }
         let text = try directory.write("text".utf8, to: "text")
-        try FileManager.default.createSymbolicLink(
-            atPath: directory.path.appending("link").string, withDestinationPath: target.string)
+        try makeSymlink(directory.path.appending("link"), to: target)
         for path in [text, journal.path, directory.path, directory.path.appending("link")] {
             await #expect(throws: Refusal.self, "\(path)") {
                 try await backups.make(at: path, now: .now)
@@ -223,12 +203,12 @@ struct RefusingJournalTests {
     private func pruner(
         _ rest: @escaping @Sendable (Duration, Int) async throws -> Void = { _, _ in }
     ) throws -> HistoryPruner {
-        let (looks, rests, first) = (Steps(), Steps(), SuspendingClock.now)
+        let (looks, rests, first) = (Count(), Count(), SuspendingClock.now)
         let clock = AgentClock(
-            now: { VirtualTime.start }, instant: { first.advanced(by: Self.tick * looks.next()) })
+            now: { VirtualTime.start }, instant: { first.advanced(by: Self.tick * (looks.add() - 1)) })
         return try #require(
             HistoryPruner(.test(journal, log, clock: clock), .seconds(86_400)) { duration in
-                try await rest(duration, rests.next())
+                try await rest(duration, rests.add() - 1)
             })
     }
 
@@ -244,29 +224,25 @@ struct RefusingJournalTests {
     private func fill(_ count: Int, ended age: Duration) async throws {
         let time = VirtualTime.start + (.zero - age)
         let route = Route(name: "all", to: ["here"])
+        let identity = FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1)
+        let arrivals = (0..<count).map { Arrival(root: "/in", path: FilePath("\($0)"), identity: identity) }
         _ = try await journal.admit(
-            (0..<count).map { FileAdmission(Self.arrival("\($0)"), rejectedBy: route, reason: "too large") }, at: time)
+            arrivals.map { FileAdmission($0, rejectedBy: route, reason: "too large") }, at: time)
         for job in try await journal.unfinished(at: time, limit: count) {
             _ = try await journal.finish(job.file, disposition: Disposition.kept, receipt: Array("{}".utf8), at: time)
         }
     }
 
-    private static func arrival(_ name: String) -> Arrival {
-        Arrival(
-            root: "/in", path: FilePath(name),
-            identity: FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1))
-    }
-
     @Test func `it rests after every step as long as that took, also after one that moved nothing`() async throws {
         defer { journal.close() }
         try await fill(60, ended: .seconds(2 * 86_400))
-        let rests = Steps()
+        let rests = Count()
         let wait = try await pruner { duration, number in
             #expect(duration == Self.tick)
-            #expect(rests.next() == number)
+            #expect(rests.add() - 1 == number)
         }.perform()
         // Six states: of one of them 60 files, 25 at a time.
-        #expect(rests.next() == 8)
+        #expect(rests.value == 8)
         #expect(wait == .seconds(86_400))
         #expect(try await journal.totals()[.rejected]?.files == 60)
         // The first look, two for each step, and the last.
@@ -276,13 +252,9 @@ struct RefusingJournalTests {
     @Test func `while it rests the journal is everybody's`() async throws {
         defer { journal.close() }
         try await fill(30, ended: .seconds(2 * 86_400))
-        let plan = Plan(
-            route: "all", category: "other", key: "k", mediaType: "text/plain", destinations: ["here"],
-            retry: RetryPolicy(expire: nil))
         let pruner = try pruner { [journal] _, number in
-            let arrival = Self.arrival("new \(number)")
-            _ = try await journal.admit(
-                FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: VirtualTime.start)
+            let admission = FileAdmission.made("new \(number)", .big) { $0.retry = RetryPolicy(expire: nil) }
+            _ = try await journal.admit(admission, at: VirtualTime.start)
         }
         _ = await pruner.perform()
         #expect(try await journal.pending().files == 7)
@@ -309,18 +281,6 @@ struct RefusingJournalTests {
     }
 }
 
-/// Counts up from 0.
-private final class Steps: Sendable {
-    private let count = Mutex(0)
-
-    func next() -> Int {
-        count.withLock { count in
-            defer { count += 1 }
-            return count
-        }
-    }
-}
-
 /// What given-up deliveries left at their destinations goes, soon; what a retry can use stays.
 @Suite struct SweeperTests {
     @Test func `a leftover is tried again after ten seconds, then ever more rarely`() {
@@ -332,23 +292,22 @@ private final class Steps: Sendable {
     }
 
     /// Drops `a`, and waits until its delivery hangs.
-    private func stall(_ scene: Scene) async throws {
+    private func stall(_ scene: Scene, _ stage: Stage) async throws -> Job {
         scene.here.script("a", .stall)
-        try scene.drop("a")
-        try await eventually("it is under way") { scene.here.record.running == 1 }
+        try await stage.start("a")
+        return try await stage.job("a")
     }
 
     @Test func `what a person cancels is let go at once, also where the destination is paused and down`() async throws {
         let scene = try Scene()
         scene.here.failProbes(.outage, .outage, .outage, .outage, .outage)
         try await scene.run { stage in
-            try await stall(scene)
+            let job = try await stall(scene, stage)
             scene.here.script("b", .fail(.outage))
             try scene.drop("b")
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
             let commands = stage.agent.control
             _ = try await commands.setPaused(true, "here", by: "test")
-            let job = try await stage.job("a")
             #expect(try await commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is let go") { scene.here.record.abandoned.map(\.key) == ["a"] }
             try await stage.finished("a", .cancelled)
@@ -359,8 +318,7 @@ private final class Steps: Sendable {
         let scene = try Scene()
         scene.here.failAbandons(.outage)
         try await scene.run { stage in
-            try await stall(scene)
-            let job = try await stage.job("a")
+            let job = try await stall(scene, stage)
             let before = WallTime.now
             #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("it was asked") { scene.here.record.abandoned.count == 1 }
@@ -375,13 +333,8 @@ private final class Steps: Sendable {
 
     @Test func `what was left where nobody is configured any more is looked at once a day`() async throws {
         let scene = try Scene()
-        let journal = try Journal(
-            path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
-        let plan = Plan(route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["gone"])
-        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        let admission = FileAdmission(
-            Arrival(root: scene.root, path: "a", identity: identity), plan: plan, lanes: ["gone": .big], uptimes: [:])
-        _ = try await journal.admit(admission, at: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        _ = try await journal.admit(FileAdmission.made("a", in: scene.root, to: "gone", .big), at: .now)
         let room = ClaimRoom(destination: "gone", limits: [.big: 1])
         _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { claim in
             try await journal.checkpoint(claim.delivery.id, ["upload": [1]])
@@ -404,8 +357,7 @@ private final class Steps: Sendable {
         let scene = try Scene()
         scene.here.failAbandons(error)
         try await scene.run { stage in
-            try await stall(scene)
-            let job = try await stage.job("a")
+            let job = try await stall(scene, stage)
             let before = WallTime.now
             #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is put off") {
@@ -425,14 +377,12 @@ private final class Steps: Sendable {
         let scene = try Scene()
         if areGood { scene.here.keep("upload") }
         try await scene.run { stage in
-            try await stall(scene)
-            let job = try await stage.job("a")
+            let job = try await stall(scene, stage)
             #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
             try await eventually("the leftover is gone") { stage.events.count("transfer.aborted") == 1 }
             #expect(try await stage.journal.nextLeftover() == nil)
             try await stage.finished("a", .cancelled)
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("a")
+            try await stage.retry(job)
             #expect(scene.here.record.notes == [[:], areGood ? ["upload": [1]] : [:]])
         }
     }

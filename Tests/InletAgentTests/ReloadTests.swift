@@ -14,19 +14,15 @@ import Testing
 /// Another configuration for an agent that runs, on real folders.
 @Suite struct ReloadTests {
     @Test func `new routes take the next file, and what runs goes on as it began`() async throws {
-        let site = try ReloadSite(ReloadSite.text())
-        let (here, there) = (site.here, site.there)
-        let gate = Gate()
-        here.script("a", .hold(gate, .deliver))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("a")
+        try await ReloadSite(ReloadSite.text()).run { site, stage in
+            let (here, there) = (site.here, site.there)
+            let gate = Gate()
+            here.script("a", .hold(gate, .deliver))
+            try stage.scene.drop("a")
             try await eventually("it runs") { here.record.running == 1 }
-            site.write(ReloadSite.text(to: "[there]", key: "new/{name}"))
-            let outcome = try ReloadSite.done(await stage.agent.control.reload())
+            let outcome = try await site.reload(ReloadSite.text(to: "[there]", key: "new/{name}"), in: stage)
             #expect(outcome.changes == ["routes[all].key", "routes[all].to"] && outcome.parked == 0)
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(there.record.stored.keys.sorted() == ["new/b"])
             #expect(here.record.running == 1)
             gate.open()
@@ -38,52 +34,42 @@ import Testing
     }
 
     @Test func `a folder that is added is watched, and one that is removed no more`() async throws {
-        let site = try ReloadSite(ReloadSite.text())
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
-            try scene.directory.write(Array("x".utf8), to: "second/b")
-            site.write(ReloadSite.text(roots: ["second"]))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes.count == 2)
+        try await ReloadSite(ReloadSite.text()).run { site, stage in
+            try await stage.process("a")
+            try site.directory.write(Array("x".utf8), to: "second/b")
+            #expect(try await site.reload(ReloadSite.text(roots: ["second"]), in: stage).changes.count == 2)
             try await stage.finished("b")
             try await eventually("one folder is watched") { stage.agent.control.live?.roots.count == 1 }
-            try scene.drop("late")
-            try scene.directory.write(Array("y".utf8), to: "second/c")
+            try stage.scene.drop("late")
+            try site.directory.write(Array("y".utf8), to: "second/c")
             try await stage.finished("c")
             #expect(try await stage.jobs().map(\.file.path.string).sorted() == ["a", "b", "c"])
-            site.write(ReloadSite.text())
-            _ = try ReloadSite.done(await stage.agent.control.reload())
+            try await site.reload(ReloadSite.text(), in: stage)
             try await stage.finished("late")
             #expect(site.here.attempts(at: "a") == 1)
         }
     }
 
     @Test func `what waits for a destination that goes is parked, and goes on when it is back`() async throws {
-        let site = try ReloadSite(ReloadSite.text(to: "[here, there]"))
-        let (here, there) = (site.here, site.there)
-        let gate = Gate()
-        there.script("running", .hold(gate, .deliver))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("running")
+        try await ReloadSite(ReloadSite.text(to: "[here, there]")).run { site, stage in
+            let (here, there) = (site.here, site.there)
+            let gate = Gate()
+            there.script("running", .hold(gate, .deliver))
+            try stage.scene.drop("running")
             try await eventually("it runs") { there.record.running == 1 }
             _ = try await stage.agent.control.setPaused(true, "there", by: "test")
-            try scene.drop("waiting")
+            try stage.scene.drop("waiting")
             try await stage.job("waiting", "delivered here") { job in
                 job.deliveries.contains { $0.destination == "here" && $0.state == .delivered }
             }
-            site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 1)
+            #expect(try await site.reload(ReloadSite.text(destinations: ["here"]), in: stage).parked == 1)
             try await stage.job("waiting", "parked") { $0.deliveries.contains { $0.state == .parked } }
             gate.open()
             try await stage.finished("running")
             #expect(there.attempts(at: "running") == 1)
-            try scene.drop("alone")
-            try await stage.finished("alone")
+            try await stage.process("alone")
 
-            site.write(ReloadSite.text(to: "[here, there]"))
-            _ = try ReloadSite.done(await stage.agent.control.reload())
+            try await site.reload(ReloadSite.text(to: "[here, there]"), in: stage)
             // Its pause is in the journal.
             #expect(there.attempts(at: "waiting") == 0)
             _ = try await stage.agent.control.setPaused(false, "there", by: "test")
@@ -93,34 +79,27 @@ import Testing
     }
 
     @Test func `what comes back from a destination that is gone is parked too`() async throws {
-        let site = try ReloadSite(ReloadSite.text(to: "[there]"))
-        let there = site.there
-        let gate = Gate()
-        there.script("a", .hold(gate, .fail(DeliveryError(.retry(after: nil), .serverError, "not now"))))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("a")
+        try await ReloadSite(ReloadSite.text(to: "[there]")).run { site, stage in
+            let there = site.there
+            let gate = Gate()
+            there.script("a", .hold(gate, .fail(DeliveryError(.retry(after: nil), .serverError, "not now"))))
+            try stage.scene.drop("a")
             try await eventually("it runs") { there.record.running == 1 }
-            site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
+            #expect(try await site.reload(ReloadSite.text(destinations: ["here"]), in: stage).parked == 0)
             gate.open()
             try await stage.job("a", "parked") { $0.deliveries[0].state == .parked }
-            site.write(ReloadSite.text(to: "[there]"))
-            _ = try ReloadSite.done(await stage.agent.control.reload())
+            try await site.reload(ReloadSite.text(to: "[there]"), in: stage)
             try await stage.finished("a")
             #expect(there.attempts(at: "a") == 2)
         }
     }
 
     @Test func `a configuration that is wrong changes nothing, and is told with line, column and caret`() async throws {
-        let site = try ReloadSite(ReloadSite.text())
-        let scene = try site.scene()
-        try await scene.run { stage in
+        try await ReloadSite(ReloadSite.text()).run { site, stage in
             let before = stage.agent.control.live?.config
             site.write(ReloadSite.text(to: "[nowhere]", key: "new/{name}"))
             guard case .refused(let faults)? = await stage.agent.control.reload() else {
-                Issue.record("it was taken")
-                return
+                throw Unexpected(description: "it was taken")
             }
             #expect(faults.count == 1 && faults[0].line == 4 && faults[0].excerpt.contains("^"), "\(faults)")
             let refused = stage.events.all.compactMap { event -> [String]? in
@@ -128,18 +107,16 @@ import Testing
             }
             #expect(refused == [faults.map(\.text)])
             #expect(stage.agent.control.live?.config == before)
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             #expect(site.here.record.stored.keys.sorted() == ["a"])
         }
     }
 
     @Test func `limits take effect, and what needs a restart is said and left`() async throws {
-        let site = try ReloadSite(ReloadSite.text())
-        let scene = try site.scene()
-        try await scene.run { stage in
-            site.write(ReloadSite.text(top: "workers: 9\nlimits: { bandwidth: 0, queue_warning: 3 }"))
-            let changes = try ReloadSite.done(await stage.agent.control.reload()).changes
+        try await ReloadSite(ReloadSite.text()).run { site, stage in
+            let changes = try await site.reload(
+                ReloadSite.text(top: "workers: 9\nlimits: { bandwidth: 0, queue_warning: 3 }"), in: stage
+            ).changes
             #expect(changes.sorted() == ["limits.bandwidth", "limits.queue_warning", "workers"])
             #expect(stage.agent.control.live?.limits.first?.rate == 0)
             #expect(stage.agent.control.live?.destinations.allSatisfy(\.isShut) == true)
@@ -147,10 +124,8 @@ import Testing
                 if case .configReloaded(_, _, _, let restart, _) = event { restart } else { nil }
             }
             #expect(restart == [["workers"]])
-            try scene.drop("a")
-            try await stage.job("a")
-            site.write(ReloadSite.text())
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes.count == 2)
+            try await stage.admit("a")
+            #expect(try await site.reload(ReloadSite.text(), in: stage).changes.count == 2)
             try await stage.finished("a")
         }
     }
@@ -163,10 +138,9 @@ import Testing
         site.here.script("a", .hold(gate, .deliver))
         let scene = try site.scene()
         try await scene.run { stage in
-            try scene.drop("a")
+            try stage.scene.drop("a")
             try await eventually("it runs") { site.here.record.running == 1 }
-            site.write(ReloadSite.text(roots: ["second"]))
-            _ = try ReloadSite.done(await stage.agent.control.reload())
+            try await site.reload(ReloadSite.text(roots: ["second"]), in: stage)
             gate.open()
             try await stage.finished("a")
         }
@@ -204,15 +178,13 @@ import Testing
         let site = try ReloadSite(ReloadSite.text(top: "\(address)/old\""))
         try await site.scene().run { stage in
             try await eventually("the first is asked") { ear.heard(" /old").count >= 3 }
-            site.write(ReloadSite.text(top: "\(address)/new\""))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes == ["ping_url"])
+            #expect(try await site.reload(ReloadSite.text(top: "\(address)/new\""), in: stage).changes == ["ping_url"])
             try await eventually("the other is asked") { !ear.heard(" /new/start").isEmpty }
             let before = ear.heard(" /old").count
             try await eventually("it goes on") { ear.heard(" /new").count >= 20 }
             // One that was on its way may be read later.
             #expect(ear.heard(" /old").count <= before + 1)
-            site.write(ReloadSite.text())
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).changes == ["ping_url"])
+            #expect(try await site.reload(ReloadSite.text(), in: stage).changes == ["ping_url"])
         }
     }
 
@@ -223,19 +195,14 @@ import Testing
             ReloadSite.text(
                 top: "notify: [{ name: ops, webhook: \"http://127.0.0.1:\(server.port)\(path)\", on: [delivered] }]")
         }
-        let site = try ReloadSite(text("/old"))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+        try await ReloadSite(text("/old")).run { site, stage in
+            try await stage.process("a")
             try await eventually("the first is told") {
                 let backlog = try await stage.journal.outboxBacklog()
                 return !ear.heard(" /old").isEmpty && backlog == OutboxBacklog()
             }
-            site.write(text("/new"))
-            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
-            try scene.drop("b")
-            try await stage.finished("b")
+            #expect(try await !site.reload(text("/new"), in: stage).changes.isEmpty)
+            try await stage.process("b")
             try await eventually("the other is told") {
                 let backlog = try await stage.journal.outboxBacklog()
                 return !ear.heard(" /new").isEmpty && backlog == OutboxBacklog()
@@ -248,39 +215,34 @@ import Testing
     }
 
     @Test func `backups and the history begin with the file that asks for them`() async throws {
-        let site = try ReloadSite(ReloadSite.text(top: "journal_history: { after: off }"))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
-            site.write(ReloadSite.text(top: "journal_history: { after: off }\njournal_backup: { every: 1m }"))
-            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
+        try await ReloadSite(ReloadSite.text(top: "journal_history: { after: off }")).run { site, stage in
+            try await stage.process("a")
+            #expect(
+                try await !site.reload(
+                    ReloadSite.text(top: "journal_history: { after: off }\njournal_backup: { every: 1m }"), in: stage
+                ).changes.isEmpty)
             try await eventually("it is backed up") { stage.events.count("journal.backup") > 0 }
             #expect(stage.events.count("journal.pruned") == 0)
-            site.write(ReloadSite.text(top: "journal_history: { after: 1s }"))
-            #expect(try !ReloadSite.done(await stage.agent.control.reload()).changes.isEmpty)
+            #expect(
+                try await !site.reload(ReloadSite.text(top: "journal_history: { after: 1s }"), in: stage).changes
+                    .isEmpty)
             try await eventually("it is history") { stage.events.count("journal.pruned") > 0 }
         }
     }
 
     @Test func `what runs while its destination leaves and comes back is neither parked nor begun twice`() async throws
     {
-        let site = try ReloadSite(ReloadSite.text(to: "[there]"))
-        let there = site.there
-        let gate = Gate()
-        there.script("good", .hold(gate, .deliver))
-        there.script("bad", .hold(gate, .fail(.serverFault)))
-        let scene = try site.scene()
-        try await scene.run { stage in
-            try scene.drop("good")
-            try scene.drop("bad")
+        try await ReloadSite(ReloadSite.text(to: "[there]")).run { site, stage in
+            let there = site.there
+            let gate = Gate()
+            there.script("good", .hold(gate, .deliver))
+            there.script("bad", .hold(gate, .fail(.serverFault)))
+            try stage.scene.drop("good")
+            try stage.scene.drop("bad")
             try await eventually("both run") { there.record.running == 2 }
-            site.write(ReloadSite.text(destinations: ["here"]))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
-            site.write(ReloadSite.text(to: "[there]"))
-            #expect(try ReloadSite.done(await stage.agent.control.reload()).parked == 0)
-            try scene.drop("next")
-            try await stage.finished("next")
+            #expect(try await site.reload(ReloadSite.text(destinations: ["here"]), in: stage).parked == 0)
+            #expect(try await site.reload(ReloadSite.text(to: "[there]"), in: stage).parked == 0)
+            try await stage.process("next")
             #expect(there.record.running == 2)
             gate.open()
             try await stage.finished("good")
@@ -346,6 +308,11 @@ final class ReloadSite: Sendable {
         return scene
     }
 
+    /// Runs an agent by it, and `body` beside it.
+    func run(_ body: (ReloadSite, Stage) async throws -> Void) async throws {
+        try await scene().run { try await body(self, $0) }
+    }
+
     private struct Source: ReloadSource {
         let config: LoadedConfig
         let site: ReloadSite
@@ -374,12 +341,17 @@ extension ReloadSite {
         """
     }
 
-    static func done(_ outcome: ReloadOutcome?) throws -> (changes: [String], parked: Int) {
+    /// Has the agent take another text of its file.
+    @discardableResult
+    func reload(_ text: String, in stage: Stage) async throws -> (changes: [String], parked: Int) {
+        write(text)
+        return try Self.done(await stage.agent.control.reload())
+    }
+
+    private static func done(_ outcome: ReloadOutcome?) throws -> (changes: [String], parked: Int) {
         guard case .done(let changes, let parked, _)? = outcome else {
             throw Unexpected(description: "\(String(describing: outcome))")
         }
         return (changes.map(\.path), parked)
     }
-
-    struct Unexpected: Error, CustomStringConvertible { let description: String }
 }

@@ -129,13 +129,13 @@ import Testing
         let scene = try Scene()
         try scene.drop("early/a")
         try await scene.run { stage in
-            func root() -> RootStatus? { stage.agent.control.live?.roots.first }
             try await stage.finished("early/a")
-            try await eventually("it is watched") { root()?.state == .watching }
-            #expect(root()?.mode == .inotify && root()?.watches == 2 && root()?.polled == 0)
+            try await eventually("it is watched") { stage.rootStatus?.state == .watching }
+            #expect(
+                stage.rootStatus?.mode == .inotify && stage.rootStatus?.watches == 2 && stage.rootStatus?.polled == 0)
             let before = WallTime.now
             try scene.drop("b")
-            try await eventually("it has heard of it") { root()?.lastEvent.map { $0 >= before } ?? false }
+            try await eventually("it has heard of it") { stage.rootStatus?.lastEvent.map { $0 >= before } ?? false }
         }
     }
 
@@ -145,11 +145,11 @@ import Testing
     {
         var scene = try Scene()
         let link = scene.directory.path.appending("link")
-        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: scene.root.string)
+        try makeSymlink(link, to: scene.root)
         let target = scene.root
         scene.watch[0].path = link
         try await scene.run { stage in
-            func state() -> RootStatus.State? { stage.agent.control.live?.roots.first?.state }
+            func state() -> RootStatus.State? { stage.rootStatus?.state }
             let reason =
                 "a symlink to \(target.display), which is not followed; name the folder that it leads to in 'path'"
             try await eventually("it is said") { state() == .failing(reason) }
@@ -162,19 +162,15 @@ import Testing
     }
 
     @Test func `a polled folder has no watches, and hears of what its passes find`() async throws {
-        var scene = try Scene()
-        scene.watch[0].mode = .poll
-        scene.watch[0].poll = .milliseconds(20)
+        let scene = try Scene.polled()
         try await scene.run { stage in
-            func root() -> RootStatus? { stage.agent.control.live?.roots.first }
-            try await eventually("it is polled") { root()?.mode == .poll }
-            #expect(root()?.watches == 0 && root()?.lastEvent == nil)
-            try scene.drop("a")
-            try await stage.finished("a")
-            try await eventually("it has heard of it") { root()?.lastEvent != nil }
-            let heard = root()?.lastEvent
-            try await eventually("another pass has ended") { root()?.settling == 0 }
-            #expect(root()?.lastEvent == heard)
+            try await eventually("it is polled") { stage.rootStatus?.mode == .poll }
+            #expect(stage.rootStatus?.watches == 0 && stage.rootStatus?.lastEvent == nil)
+            try await stage.process("a")
+            try await eventually("it has heard of it") { stage.rootStatus?.lastEvent != nil }
+            let heard = stage.rootStatus?.lastEvent
+            try await eventually("another pass has ended") { stage.rootStatus?.settling == 0 }
+            #expect(stage.rootStatus?.lastEvent == heard)
         }
     }
 
@@ -193,7 +189,7 @@ import Testing
         defer { stage.journal.close() }
         view.withLock { $0 = stage.agent.control }
         try await whileRunning(stage.agent.services) {
-            try await eventually("it is watched") { stage.agent.control.live?.roots.first?.state == .watching }
+            try await eventually("it is watched") { stage.rootStatus?.state == .watching }
             #expect(states.withLock { $0 } == [.starting])
         }
     }
@@ -259,37 +255,27 @@ import Testing
 /// A watched folder that is empty although files of it are known. No mounts are needed: it looks the same where a share's
 /// server has lost its disk.
 @Suite struct EmptyRootTests {
-    private func isGuarded(_ stage: Stage) -> Bool {
-        stage.agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
-    }
-
     @Test func `a folder that somebody empties while it is watched is no alarm, then or later`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let file = try scene.drop("a")
-            try await stage.finished("a")
+            let file = try await stage.process("a").file.fullPath
             try remove(file)
         }
         try await scene.run { stage in
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(stage.events.count("watch.paused") == 0)
         }
     }
 
     @Test func `one that is empty at the start is paused with an alarm until the first file comes`() async throws {
         let scene = try Scene()
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
-        }
+        try await scene.run { stage in try await stage.process("a") }
         try remove(scene.root.appending("a"))
         try await scene.run { stage in
-            try await eventually("it is guarded") { isGuarded(stage) }
+            try await eventually("it is guarded") { stage.isGuarded }
             #expect(stage.events.count("watch.paused") == 1)
-            try scene.drop("b")
-            try await stage.finished("b")
-            try await eventually("it is not guarded") { !isGuarded(stage) }
+            try await stage.process("b")
+            try await eventually("it is not guarded") { !stage.isGuarded }
             #expect(stage.events.count("watch.paused") == 1)
         }
     }
@@ -309,7 +295,7 @@ import Testing
             for name in ["a", "b"] as [FilePath] {
                 try await stage.job(name, "put off") { $0.deliveries[0].code == .sourceGone }
             }
-            try await eventually("it is paused") { isGuarded(stage) }
+            try await eventually("it is paused") { stage.isGuarded }
             #expect(try await stage.jobs().allSatisfy { $0.file.state == .pending && $0.deliveries[0].state == .ready })
         }
         try remove(scene.root)
@@ -326,33 +312,27 @@ import Testing
 
     @Test func `a person can say that it is right to be empty`() async throws {
         let scene = try Scene()
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
-        }
+        try await scene.run { stage in try await stage.process("a") }
         try remove(scene.root.appending("a"))
         try await scene.run { stage in
-            try await eventually("it is guarded") { isGuarded(stage) }
+            try await eventually("it is guarded") { stage.isGuarded }
             #expect(try await stage.agent.control.resume(root: stage.root, by: "test"))
-            try await eventually("it is watched") { stage.events.count("watch.added") == 1 && !isGuarded(stage) }
+            try await eventually("it is watched") { stage.events.count("watch.added") == 1 && !stage.isGuarded }
         }
     }
 
     @Test func `a polled folder that is empty at once is paused, and goes on with what it has again`() async throws {
-        var scene = try Scene()
-        (scene.watch[0].mode, scene.watch[0].poll) = (.poll, .milliseconds(20))
+        let scene = try Scene.polled()
         try await scene.run { stage in
             _ = try await stage.agent.control.setPaused(true, "here", by: "test")
-            try scene.drop("a")
-            try await stage.job("a")
+            try await stage.admit("a")
             // Found by a pass that began when the first was there.
-            try scene.drop("b")
-            try await stage.job("b")
+            try await stage.admit("b")
             let away = try scene.directory.makeDirectory("away")
             for name in ["a", "b"] as [FilePath.Component] {
                 try move(stage.root.appending(name), to: away.appending(name))
             }
-            try await eventually("it is guarded") { isGuarded(stage) }
+            try await eventually("it is guarded") { stage.isGuarded }
             for name in ["a", "b"] as [FilePath.Component] {
                 try move(away.appending(name), to: stage.root.appending(name))
             }

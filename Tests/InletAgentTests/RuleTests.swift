@@ -47,14 +47,12 @@ private final class Moments: Sendable {
         scene.route.retry.attempts = 2
         scene.here.script("bad", .fail(.gateway), .fail(.gateway), .fail(.gateway))
         try await scene.run { stage in
-            try scene.drop("bad")
-            let job = try await stage.finished("bad", .failed)
+            let job = try await stage.process("bad", as: .failed)
             #expect(job.deliveries[0].attempts == 2 && job.deliveries[0].code == .serverError)
             try await eventually("both are said") {
                 stage.events.count("destination.down") == 1 && stage.events.count("destination.up") == 1
             }
-            try scene.drop("good")
-            try await stage.finished("good")
+            try await stage.process("good")
             #expect(stage.events.count("destination.down") == 1)
         }
         #expect(scene.here.attempts(at: "bad") == 3, "the first one was the destination's")
@@ -90,8 +88,7 @@ private final class Moments: Sendable {
         try await scene.run { stage in
             try scene.drop("a")
             try await eventually("it is slowed") { stage.events.count("destination.throttled") == 1 }
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(try #require(moments.began["b"]) >= #require(moments.slowedUntil))
             #expect(try await stage.finished("a").deliveries[0].attempts == 1)
             #expect(stage.events.count("destination.down") == 0)
@@ -129,10 +126,7 @@ private final class Moments: Sendable {
         let (settlement, report) = try outcome(DeliveryError(verdict, .sourceGone, "why"))
         #expect(report.wantsLook?.path == "a")
         #expect(try outcome(.hopeless).1.wantsLook == nil)
-        guard case .ended(let state, _, _) = settlement else {
-            Issue.record("it has not ended")
-            return
-        }
+        guard case .ended(let state, _, _) = settlement else { throw Unexpected(description: "it has not ended") }
         #expect(state == end)
     }
 
@@ -148,10 +142,6 @@ private final class Moments: Sendable {
 
 /// Files that are taken, or left alone, for whose they are and how many names they have.
 struct SourceRuleTests {
-    private func link(_ path: FilePath, as other: FilePath) throws {
-        try FileManager.default.linkItem(atPath: path.string, toPath: other.string)
-    }
-
     private func reasons(_ stage: Stage) -> [String] {
         stage.events.all.compactMap { event in
             if case .fileIgnored(_, let reason) = event { reason } else { nil }
@@ -162,20 +152,19 @@ struct SourceRuleTests {
         var scene = try Scene()
         scene.watch[0].sources.hardLinks = .refuse
         let secret = try scene.directory.write(Array("secret".utf8), to: "secret")
-        for name in ["one", "two"] as [FilePath] { try link(secret, as: scene.root.pushing(name)) }
+        for name in ["one", "two"] as [FilePath] { try makeLink(scene.root.pushing(name), to: secret) }
         try await scene.run { stage in
-            try scene.drop("plain")
-            try await stage.finished("plain")
+            try await stage.process("plain")
             try await eventually("it is said") { !reasons(stage).isEmpty }
             #expect(reasons(stage).first?.hasPrefix("2 files in this folder") == true, "\(reasons(stage))")
-            try await eventually("they are counted") { stage.agent.control.live?.roots.first?.ignored == 2 }
+            try await eventually("they are counted") { stage.rootStatus?.ignored == 2 }
             #expect(Set(scene.here.record.stored.keys) == ["plain"])
             // The folder of the names that stay is told nothing of these.
             try remove(secret)
             try remove(scene.root.appending("one"))
             let job = try await stage.finished("two")
             #expect(job.file.identity.size == 6 && reasons(stage).count == 1)
-            try await eventually("none is left alone") { stage.agent.control.live?.roots.first?.ignored == 0 }
+            try await eventually("none is left alone") { stage.rootStatus?.ignored == 0 }
         }
     }
 
@@ -187,7 +176,7 @@ struct SourceRuleTests {
         let path = RootedPath(directory.path, "clip.mp4.yaml")
         let rule = SourceRule(hardLinks: .refuse)
         #expect(try await SidecarFile.read(path, by: rule, on: pool) != Sidecar())
-        try link(directory.path.appending("clip.mp4.yaml"), as: directory.path.appending("other"))
+        try makeLink(directory.path.appending("other"), to: directory.path.appending("clip.mp4.yaml"))
         await #expect(throws: SystemError.self) { try await SidecarFile.read(path, by: rule, on: pool) }
         #expect(try await SidecarFile.read(path, by: SourceRule(), on: pool) != Sidecar())
     }
@@ -195,7 +184,7 @@ struct SourceRuleTests {
     @Test func `hard links are taken unless they are refused`() async throws {
         let scene = try Scene()
         let file = try scene.directory.write([1], to: "elsewhere")
-        try link(file, as: scene.root.appending("linked"))
+        try makeLink(scene.root.appending("linked"), to: file)
         try await scene.run { stage in try await stage.finished("linked") }
     }
 
@@ -208,7 +197,7 @@ struct SourceRuleTests {
             let file = try scene.drop("a")
             try await eventually("it is being sent") { scene.here.attempts(at: "a") == 1 }
             let other = scene.directory.path.appending("other")
-            try link(file, as: other)
+            try makeLink(other, to: file)
             gate.open()
             try await stage.finished("a", .superseded)
             #expect(scene.here.attempts(at: "a") == 1 && scene.here.record.stored.isEmpty)
@@ -226,9 +215,8 @@ struct SourceRuleTests {
         scene.watch.append(WatchSettings(path: foreign, settle: .zero, rescan: nil))
         scene.watch[1].sources.owners = [user + 1]
         try scene.directory.write([1], to: "foreign/theirs")
-        try await scene.run { [scene] stage in
-            try scene.drop("ours")
-            try await stage.finished("ours")
+        try await scene.run { stage in
+            try await stage.process("ours")
             try await eventually("it is said") { !reasons(stage).isEmpty }
             #expect(reasons(stage).first?.contains("1 file of user \(user)") == true, "\(reasons(stage))")
             #expect(try await stage.jobs().map(\.file.path) == ["ours"])
@@ -247,10 +235,9 @@ struct SourceRuleTests {
         scene.route.sidecars.extensions = ["srt"]
         scene.route.sidecars.wait = .milliseconds(100)
         let secret = try scene.directory.write(Array("secret".utf8), to: "secret")
-        try link(secret, as: scene.root.appending("film.srt"))
+        try makeLink(scene.root.appending("film.srt"), to: secret)
         try await scene.run { [scene] stage in
-            try scene.drop("film.mp4")
-            try await stage.finished("film.mp4")
+            try await stage.process("film.mp4")
             try await eventually("it is said") { !reasons(stage).isEmpty }
             #expect(scene.here.record.stored.count == 1)
         }

@@ -87,41 +87,29 @@ import Testing
 /// What is told of a folder that was delivered as one.
 @Suite struct BatchEndTests {
     @Test func `a folder ends as partial with its counts, and as complete once the rest was sent again`() async throws {
-        var scene = try Scene()
-        scene.route.match.paths = [try GlobPattern("gigs/**")]
-        scene.route.key = try KeyTemplate("{dir}/{name}")
-        scene.route.unit = .folder
+        var scene = try Scene.units(.quiet)
         scene.route.settle = .milliseconds(300)
         scene.here.script("gigs/X/bad", .fail(.hopeless))
         for name in ["a", "b", "bad"] { try scene.drop(FilePath("gigs/X/\(name)")) }
         try await scene.run { stage in
             try await eventually("its end is said") { stage.events.count("batch.ended") == 1 }
-            #expect(field("outcome", stage) == .text("partial"))
-            #expect(field("files", stage) == .number(3) && field("delivered", stage) == .number(2))
-            #expect(field("counts", stage) == .list(["delivered: 2", "failed: 1"]))
+            func field(_ name: String) -> EventValue? { stage.events.field(name, of: "batch.ended") }
+            #expect(field("outcome") == .text("partial"))
+            #expect(field("files") == .number(3) && field("delivered") == .number(2))
+            #expect(field("counts") == .list(["delivered: 2", "failed: 1"]))
             let failed = try await stage.finished("gigs/X/bad", .failed)
             #expect(try await stage.agent.control.act(.retry, on: failed.file.id) == .done)
             try await eventually("its new end is said") { stage.events.count("batch.ended") == 2 }
-            #expect(field("outcome", stage) == .text("complete"))
-            #expect(field("counts", stage) == .list(["delivered: 3"]))
+            #expect(field("outcome") == .text("complete"))
+            #expect(field("counts") == .list(["delivered: 3"]))
         }
-    }
-
-    /// What the last line about the end of a folder says.
-    private func field(_ name: String, _ stage: Stage) -> EventValue? {
-        let line = stage.events.all.map(\.line).last { $0.name == "batch.ended" }
-        return line?.fields.first { $0.0 == name }?.1
     }
 }
 
 /// Destinations that are told when all of a unit has been sent to them.
 @Suite struct ClosingTests {
     private func scene() throws -> Scene {
-        var scene = try Scene()
-        scene.route.match.paths = [try GlobPattern("gigs/**")]
-        scene.route.key = try KeyTemplate("{dir}/{name}")
-        scene.route.unit = .folder
-        scene.route.completion = .marker
+        var scene = try Scene.units(.marker)
         scene.destinations[0].closesBatches = true
         return scene
     }
@@ -250,18 +238,12 @@ struct StallDetectorTests {
     /// Stands for a service, and takes down its end.
     private struct Witness: Service {
         let service: any Service
-        let ends: Ends
+        let ends: Words
 
         func run() async throws {
             try await service.run()
             ends.add("\(type(of: service))")
         }
-    }
-
-    private final class Ends: Sendable {
-        private let names = Mutex<[String]>([])
-        var all: [String] { names.withLock(\.self) }
-        func add(_ name: String) { names.withLock { $0.append(name) } }
     }
 
     @Test func `first nothing new comes in, then running parts end, then what has ended is finished, then told`()
@@ -270,7 +252,7 @@ struct StallDetectorTests {
         let scene = try ReloadSite(ReloadSite.text()).scene()
         let stage = try await Stage(scene)
         defer { stage.journal.close() }
-        let ends = Ends()
+        let ends = Words()
         try await whileRunning(stage.agent.services.map { Witness(service: $0, ends: ends) }) {
             try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
             #expect(ends.all.isEmpty)
@@ -289,30 +271,23 @@ struct StallDetectorTests {
 @Suite struct ExpiryClockTests {
     private let directory: TemporaryDirectory
     private let journal: Journal
-    private let board: DestinationRegistry
     private let events: EventRecord
-    private let clocks: ExpiryClocks
+    private let shared: Shared
+    private var clocks: ExpiryClocks { ExpiryClocks(shared: shared) }
 
     init() throws {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         let log = try EventLog(nil)
         events = EventRecord(log)
-        board = DestinationRegistry(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let shared = Shared(.test { $0.queueWarning = 1 }, journal, board, log)
-        clocks = ExpiryClocks(shared: shared)
+        shared = .test(journal, log, [.scripted("here", ScriptedPipeline())]) { $0.queueWarning = 1 }
     }
 
     private func admit(_ name: String, expire: Duration?, window: DeliveryWindow? = nil) async throws {
-        var plan = Plan(
-            route: "all", category: "other", key: name, mediaType: "text/plain", destinations: ["here"],
-            retry: RetryPolicy(expire: expire))
-        plan.window = window
-        let identity = FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1)
-        let arrival = Arrival(root: "/in", path: FilePath(name), identity: identity)
-        _ = try await journal.admit(
-            FileAdmission(arrival, plan: plan, lanes: ["here": .big], uptimes: ["here": 0]), at: .now)
+        let admission = FileAdmission.made(name, .big) {
+            ($0.retry, $0.window) = (RetryPolicy(expire: expire), window)
+        }
+        _ = try await journal.admit(admission, at: .now)
     }
 
     /// One that is closed now, for an hour at least.
@@ -324,6 +299,7 @@ struct StallDetectorTests {
 
     @Test func `what waits for its window, or cannot expire, keeps no clock running, but is counted`() async throws {
         defer { journal.close() }
+        let board = shared.destinations
         try await admit("windowed", expire: .seconds(60), window: closed())
         try await admit("forever", expire: nil)
         let waiting = try await clocks.waiting()

@@ -25,7 +25,7 @@ import Testing
         let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
         try scene.drop("clip.mp4")
         try scene.drop("clip.mp4.yaml", "label: x")
-        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         return (
             scene, journal, try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
         )
@@ -55,8 +55,7 @@ import Testing
             let clip = try arrival(scene, "clip.mp4", age: age, at: now)
             let status = try await files.findCompanions(of: [clip], at: now).first?.get()
             guard case .main(let found, let isWhole, let quiet)? = status else {
-                Issue.record("no main file")
-                return
+                throw Unexpected(description: "no main file")
             }
             #expect(isWhole == (second >= 5) && found.count == (isWhole ? 1 : 0), "after \(second) s")
             if !isWhole { #expect(age < quiet, "it went without its metadata after \(second) s") }
@@ -76,8 +75,7 @@ import Testing
         #expect(files.companions.probed(for: clip, facts, at: now).map(\.path) == ["clip.mp4.yaml"])
         try files.probeCompanions(of: clip, &facts, at: now)
         guard case .main(let found, isWhole: false, _) = files.companions.status(of: clip, facts, at: now) else {
-            Issue.record("it goes with its file")
-            return
+            throw Unexpected(description: "it goes with its file")
         }
         #expect(found.isEmpty)
     }
@@ -89,8 +87,7 @@ import Testing
         let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: .now)
         let status = try await files.findCompanions(of: [clip], at: .now + .seconds(-60)).first?.get()
         guard case .main(let found, isWhole: false, _)? = status else {
-            Issue.record("it goes with its file")
-            return
+            throw Unexpected(description: "it goes with its file")
         }
         #expect(found.isEmpty)
     }
@@ -100,8 +97,7 @@ import Testing
     /// Everything that came before has been looked at when this file is through.
     private func passSentinel(_ scene: Scene, _ stage: Stage) async throws {
         try scene.drop("sentinel.mp4")
-        try scene.drop("sentinel.mp4.done", "")
-        try await stage.finished("sentinel.mp4.done")
+        try await stage.process("sentinel.mp4.done", "")
     }
 
     private func jobs(_ stage: Stage, _ path: FilePath) async throws -> [Job] {
@@ -109,13 +105,10 @@ import Testing
     }
 
     @Test func `a marker that was kept says nothing of what is written over its file`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await stage.finished("clip.mp4.done")
+            try await stage.process("clip.mp4.done", "")
             try scene.drop("clip.mp4", "a part of two")
             try await passSentinel(scene, stage)
             #expect(try await jobs(stage, "clip.mp4").count == 1)
@@ -126,15 +119,12 @@ import Testing
     }
 
     @Test func `nor does the marker of a file that changed while it was sent`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         let gate = Gate()
         scene.here.script("clip.mp4", .hold(gate, .fail(.changed)))
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await stage.start("clip.mp4.done", "")
             try scene.drop("clip.mp4", "a part of two")
             gate.open()
             try await stage.finished("clip.mp4.done", .superseded)
@@ -146,17 +136,13 @@ import Testing
     }
 
     @Test func `a marker counts again for a file that the journal was told to forget`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await stage.finished("clip.mp4.done")
+            try await stage.process("clip.mp4.done", "")
             let first = try await stage.finished("clip.mp4")
             #expect(try await stage.journal.act(.forget, on: [first.file.id], at: .now).outcomes == [.done])
-            try scene.drop("clip.mp4", "two")
-            try await stage.finished("clip.mp4")
+            try await stage.process("clip.mp4", "two")
         }
     }
 
@@ -187,8 +173,7 @@ import Testing
         try scene.drop("clip.mp4")
         try await scene.run { stage in
             let main = try await stage.finished("clip.mp4", .rejected)
-            try scene.drop("clip.mp4.yml", "label: x")
-            try await stage.finished("clip.mp4.yml", .rejected)
+            try await stage.process("clip.mp4.yml", "label: x", as: .rejected)
             #expect(try await jobs(stage, "clip.mp4").map(\.file.id) == [main.file.id])
         }
     }
@@ -198,9 +183,7 @@ import Testing
     /// The job of a sent file, once it is delivered.
     private func send(_ stage: Stage, _ path: FilePath, to destination: String? = nil) async throws -> Job {
         let answer = await stage.agent.control.send(path, to: destination)
-        var sent: Int64?
-        if case .queued(let id) = answer { sent = id }
-        let id = try #require(sent, "\(answer)")
+        let id = try #require(answer.job, "\(answer)")
         try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
         return try #require(try await stage.journal.job(id))
     }
@@ -214,10 +197,7 @@ import Testing
         try await scene.run { stage in
             let job = try await send(stage, clip)
             #expect(job.deliveries.map(\.fields) == [["label": "x"]])
-            guard case .refused(let reason) = await stage.agent.control.send(broken, to: nil) else {
-                Issue.record("it was queued")
-                return
-            }
+            let reason = try #require(await stage.agent.control.send(broken, to: nil).refusal)
             #expect(reason.contains("broken.mp4: broken.mp4.yaml:"), "\(reason)")
             #expect(try await stage.jobs().count == 1)
         }
@@ -250,15 +230,7 @@ import Testing
     private static func scene(_ path: FilePath) throws -> Scene {
         var scene = try Scene(in: TemporaryDirectory(existing: path))
         let library = try scene.directory.makeDirectory("library")
-        let values = ConfigSection(
-            values: ["path": .string(library.string)], positions: [:], position: SourcePosition(line: 1, column: 1))
-        scene.destinations = [
-            Destination(
-                name: "here", type: "folder",
-                pipeline: FolderPipeline(
-                    settings: FolderSettings(values), pool: BlockingPool(name: "copy", threads: 2)),
-                smallLimit: 1 << 20, connections: 2)
-        ]
+        scene.destinations = [.folder("here", library)]
         scene.route = Route(
             name: "clips", match: RouteMatch(paths: [try GlobPattern("gigs/**")], extensions: ["mp4"]),
             key: try KeyTemplate("{dir}/{name}"), to: ["here"], onSuccess: .archive,

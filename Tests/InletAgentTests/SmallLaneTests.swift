@@ -26,7 +26,7 @@ import Testing
 
     /// What the next start finds: nothing claimed, and no attempt counted of what has not been delivered.
     private func expectAllGivenBack(_ scene: Scene, delivered: Int) async throws {
-        let journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         defer { journal.close() }
         #expect(try await journal.deliveryCounts(.delivered)["here"] ?? 0 == delivered)
         #expect(try await journal.recover(destinations: ["here"], at: .now).freedClaims == 0)
@@ -136,8 +136,7 @@ import Testing
             try await stage.finished(waiting.file.path, .cancelled)
             try await eventually("the others have arrived") { scene.here.record.stored.count == Self.files - 1 }
             #expect(scene.here.record.orders.count == Self.files - 1)
-            #expect(try await stage.agent.control.act(.retry, on: waiting.file.id) == .done)
-            try await stage.finished(waiting.file.path)
+            try await stage.retry(waiting)
         }
         #expect(scene.here.record.stored.count == Self.files)
     }
@@ -179,16 +178,15 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")))
+    @Test(.enabled(if: hasSQLite))
     func `one that the journal refuses keeps the others neither from their proofs nor from their turn`() async throws {
         let scene = try Scene()
         let gate = Gate()
         scene.here.script("a", .hold(gate, .deliver))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await eventually("a is on its way") { scene.here.record.running == 1 }
+            try await stage.start("a")
             // No policy: its row cannot be read, and its claim not be settled.
-            try damage(stage.journal, "UPDATE file SET policy = x'00'")
+            try sql(scene.journalPath, "UPDATE file SET policy = x'00'")
             gate.open()
             try scene.drop("b")
             try await eventually("b has arrived") {
@@ -199,19 +197,10 @@ import Testing
             try await eventually("c has arrived") {
                 try await stage.journal.deliveryCounts(.delivered) == ["here": 2]
             }
-            try damage(stage.journal, "UPDATE file SET policy = (SELECT policy FROM file ORDER BY id DESC LIMIT 1)")
+            try sql(scene.journalPath, "UPDATE file SET policy = (SELECT policy FROM file ORDER BY id DESC LIMIT 1)")
             try await stage.finished("a")
         }
         #expect(scene.here.record.orders.map(\.key) == ["a", "b", "c"])
-    }
-
-    private func damage(_ journal: Journal, _ sql: String) throws {
-        let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-        shell.arguments = ["-cmd", ".timeout 60000", journal.path.string, sql]
-        try shell.run()
-        shell.waitUntilExit()
-        #expect(shell.terminationStatus == 0)
     }
 }
 
@@ -313,17 +302,14 @@ import Testing
         let log = try EventLog(nil)
         var folder = Destination.scripted("b", ScriptedPipeline())
         folder.folder = "/library"
-        let board = DestinationRegistry(
-            [.scripted("a", ScriptedPipeline()), folder], paused: [], uptimes: [:], workers: 1, log: log,
-            clock: time.clock)
-        func open() -> [String] { board.rooms().map(\.destination).sorted() }
-        let shared = Shared(.test(), journal, board, log)
+        let shared = Shared.test(journal, log, [.scripted("a", ScriptedPipeline()), folder], clock: time.clock)
+        func open() -> [String] { shared.destinations.rooms().map(\.destination).sorted() }
         let control = BandwidthControl(shared)
         #expect(open() == ["a", "b"])
         #expect(control.take(.rate(0), for: nil) != nil)
         #expect(open() == ["b"])
         time.advance(to: VirtualTime.start + .seconds(3600))
-        #expect(board.uptimes() == ["a": 0, "b": 3_600_000])
+        #expect(shared.destinations.uptimes() == ["a": 0, "b": 3_600_000])
         #expect(control.take(.rate(1), for: nil) != nil && control.take(.rate(0), for: "a") != nil)
         #expect(open() == ["b"])
         #expect(control.take(.auto, for: "a") != nil)

@@ -53,6 +53,7 @@ struct Scene: Sendable {
     }
 
     var root: FilePath { watch[0].path }
+    var journalPath: FilePath { directory.path.pushing("state/journal.sqlite") }
 
     /// Puts a file in the watched folder.
     @discardableResult
@@ -77,6 +78,30 @@ struct Scene: Sendable {
 }
 
 extension Scene {
+    /// The folder is polled.
+    static func polled() throws -> Scene {
+        var scene = try Scene()
+        (scene.watch[0].mode, scene.watch[0].poll) = (.poll, .milliseconds(20))
+        return scene
+    }
+
+    /// Folders below `gigs` are delivered as one.
+    static func units(_ completion: Completion) throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.paths = [try GlobPattern("gigs/**")]
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        (scene.route.unit, scene.route.completion) = (.folder, completion)
+        return scene
+    }
+
+    /// Videos, each of which waits for its marker.
+    static func marked() throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        return scene
+    }
+
     /// The configuration that runs, with destinations that `renew` makes anew; nil = they are as they were.
     fileprivate func renewing(_ settings: Settings) throws -> (any ReloadSource)? {
         guard let renew else { return nil }
@@ -99,14 +124,16 @@ private let agentSeats = Seats(12)
 
 /// A running agent.
 struct Stage: Sendable {
+    let scene: Scene
     let root: FilePath
     let journal: Journal
     let agent: Agent
     let events: EventRecord
 
     init(_ scene: Scene) async throws {
+        self.scene = scene
         root = scene.root
-        journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        journal = try Journal(path: scene.journalPath, now: .now)
         let settings =
             scene.source?.config.settings
             ?? Settings(
@@ -144,9 +171,46 @@ struct Stage: Sendable {
     func finished(_ path: FilePath, _ state: FileState = .delivered) async throws -> Job {
         try await job(path, "finished as \(state)") { $0.file.finishedAt != nil && $0.file.state == state }
     }
+
+    /// Drops a file, and waits until `here` has begun with it, and has nothing else.
+    @discardableResult
+    func start(_ name: FilePath, _ content: String = "content") async throws -> FilePath {
+        let path = try scene.drop(name, content)
+        try await eventually("\(name) is on its way") { scene.here.record.running == 1 }
+        return path
+    }
+
+    /// Drops a file, and waits until the journal has it.
+    @discardableResult
+    func admit(_ name: FilePath, _ content: String = "content") async throws -> Job {
+        try scene.drop(name, content)
+        return try await job(name)
+    }
+
+    /// Has a person send a file that ended again, and waits until it is delivered.
+    @discardableResult
+    func retry(_ job: Job) async throws -> Job {
+        #expect(try await agent.control.act(.retry, on: job.file.id) == .done)
+        return try await finished(job.file.path)
+    }
+
+    /// Drops a file, and waits until it is finished in `state`.
+    @discardableResult
+    func process(
+        _ name: FilePath, _ content: String = "content", as state: FileState = .delivered
+    ) async throws -> Job {
+        try scene.drop(name, content)
+        return try await finished(name, state)
+    }
 }
 
 extension Stage {
+    /// That of the first watched folder.
+    var rootStatus: RootStatus? { agent.control.live?.roots.first }
+    var isGuarded: Bool {
+        agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
+    }
+
     /// What `watch.mode` said, in its order.
     var modes: [String] {
         events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil } }
@@ -167,6 +231,18 @@ extension AgentControl {
     }
 }
 
+extension SendAnswer {
+    /// The job of a file that was queued.
+    var job: Int64? { if case .queued(let job) = self { job } else { nil } }
+    /// That of one that was delivered before.
+    var knownJob: Int64? { if case .known(let job, _) = self { job } else { nil } }
+    var refusal: String? { if case .refused(let reason) = self { reason } else { nil } }
+}
+
+extension ActionOutcome {
+    var refusal: String? { if case .skipped(let reason) = self { reason } else { nil } }
+}
+
 /// Every event of an agent, in order.
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])
@@ -183,6 +259,11 @@ final class EventRecord: Sendable {
     var all: [AgentEvent] { events.withLock(\.self) }
     var names: [String] { all.map(\.line.name) }
     func count(_ name: String) -> Int { names.count { $0 == name } }
+
+    /// What the last event of that name says in one of its fields.
+    func field(_ field: String, of name: String) -> EventValue? {
+        all.map(\.line).last { $0.name == name }?.fields.first { $0.0 == field }?.1
+    }
 }
 
 extension Destination {
@@ -203,6 +284,23 @@ extension Destination {
         return Destination(
             name: name, type: "folder", pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool),
             smallLimit: 1 << 20, connections: 4)
+    }
+}
+
+extension FileAdmission {
+    /// That of a file which is on no disk.
+    static func made(
+        _ name: String, inode: UInt64 = 1, in root: FilePath = "/in", key: String? = nil,
+        to destination: String = "here",
+        _ lane: Lane = .small, _ change: (inout Plan) -> Void = { _ in }
+    ) -> FileAdmission {
+        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: inode, device: 1)
+        var plan = Plan(
+            route: "all", category: "other", key: key ?? name, mediaType: "text/plain", destinations: [destination])
+        change(&plan)
+        return FileAdmission(
+            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
+            uptimes: [destination: 0])
     }
 }
 
@@ -254,11 +352,20 @@ func move(_ path: FilePath, over target: FilePath) throws {
     guard rename(path.string, target.string) == 0 else { throw Errno(rawValue: errno) }
 }
 
+func makeSymlink(_ path: FilePath, to target: FilePath) throws {
+    try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: target.string)
+}
+
+/// A second name of a file.
+func makeLink(_ path: FilePath, to file: FilePath) throws {
+    try FileManager.default.linkItem(atPath: file.string, toPath: path.string)
+}
+
 /// A time that can be put back exactly.
 let someTime = Date(timeIntervalSince1970: 1_700_000_000)
 
-func setTime(_ path: FilePath) throws {
-    try FileManager.default.setAttributes([.modificationDate: someTime], ofItemAtPath: path.string)
+func setTime(_ path: FilePath, _ time: Date = someTime) throws {
+    try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path.string)
 }
 
 /// Edits a file in place as `exiftool -P` does: another content of the same length, and its time put back.
@@ -266,6 +373,26 @@ func edit(_ path: FilePath, _ text: String) throws {
     let descriptor = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
     try descriptor.closeAfter { _ = try descriptor.writeAll(Array(text.utf8)) }
     try setTime(path)
+}
+
+/// Whether there is a program for `sql`.
+let hasSQLite = FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")
+
+/// Changes a journal behind its owner's back.
+func sql(_ journal: FilePath, _ text: String) throws {
+    try runProgram("/usr/bin/sqlite3", ["-cmd", ".timeout 60000", journal.string, text])
+}
+
+/// Runs a program to its end, which must be a good one.
+func runProgram(_ program: String, _ arguments: [String]) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw Unexpected(description: "\(program) \(arguments)") }
 }
 
 /// Runs `body` while the file is open for writing.
@@ -287,6 +414,16 @@ func isOtherFileSystem(_ path: String) -> Bool {
         (try? manager.attributesOfItem(atPath: $0)[.systemNumber] as? NSNumber)?.intValue
     }
     return devices[0] != nil && devices[0] != devices[1] && manager.isWritableFile(atPath: path)
+}
+
+/// What a test did not reckon with.
+struct Unexpected: Error, CustomStringConvertible { var description = "another outcome" }
+
+/// Words that tasks share, in their order.
+final class Words: Sendable {
+    private let words = Mutex<[String]>([])
+    var all: [String] { words.withLock(\.self) }
+    func add(_ word: String) { words.withLock { $0.append(word) } }
 }
 
 /// A number that tasks share.
