@@ -20,20 +20,12 @@ import Testing
         return scene
     }
 
-    /// Until files dropped before are older than a watch that begins now.
-    private func passed(_ path: FilePath) async throws {
-        try await eventually("a millisecond has passed") {
-            guard let changed = try FileLook.look(at: path).identity?.changed else { return false }
-            return WallTime(nanoseconds: changed) < .now
-        }
-    }
-
     @Test func `what was there is known as delivered, stays, and is not sent; what comes is sent`() async throws {
         let scene = try scene()
         try scene.drop("sub/old")
         // Its route refuses it: a tree that is adopted is left as it is.
         let large = try scene.drop("large", String(repeating: "x", count: 2000))
-        try await passed(large)
+        try await outlast(large)
         try await scene.run { stage in
             let old = try await stage.finished("sub/old")
             #expect(old.deliveries.first?.proof?.method == .adopted && old.file.disposition == "kept")
@@ -58,7 +50,7 @@ import Testing
         scene.route.match.extensions = ["mp4"]
         scene.route.sidecars = SidecarRule(extensions: ["xmp", "srt"], wait: .zero)
         try scene.drop("a.mp4")
-        try await passed(try scene.drop("a.xmp"))
+        try await outlast(try scene.drop("a.xmp"))
         try await scene.run { stage in
             try await stage.finished("a.mp4")
             let companion = try await stage.finished("a.xmp")
@@ -77,7 +69,7 @@ import Testing
         let shelf = Shelf(holding: ["there": 7, "short": 3], outages: 1)
         scene.destinations[0].pipeline = shelf
         for name in ["there", "short"] as [FilePath] { try scene.drop(name) }
-        try await passed(try scene.drop("missing"))
+        try await outlast(try scene.drop("missing"))
         try await scene.run { stage in
             let there = try await stage.finished("there")
             #expect(there.deliveries.first?.proof?.method == .adopted)
@@ -102,7 +94,7 @@ import Testing
             mayNotTell: mayNotTell)
         scene.destinations[0].pipeline = shelf
         for name in names { try scene.drop(name) }
-        try await passed(scene.root.pushing(names[39]))
+        try await outlast(scene.root.pushing(names[39]))
         try await scene.run { stage in
             // More than one round.
             try await eventually("it is asked again") { shelf.asked > 16 }
@@ -118,7 +110,7 @@ import Testing
         let scene = try scene()
         let path = try scene.drop("camera")
         try setTime(path, Date(timeIntervalSince1970: 4_000_000_000))
-        try await passed(path)
+        try await outlast(path)
         try await scene.run { stage in
             let job = try await stage.finished("camera")
             #expect(job.deliveries.first?.proof?.method == .adopted)

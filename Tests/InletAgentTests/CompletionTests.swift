@@ -123,9 +123,7 @@ import Testing
             let file = try scene.drop("film.mp4", "moov at the end")
             let first = try await stage.finished("film.mp4")
             // Another program moves the index to the front, in place.
-            let writer = try FileDescriptor.open(file, .writeOnly, options: .closeOnExec)
-            try writer.writeAll(Array("the moov is first".utf8))
-            try writer.close()
+            try overwrite(file, "the moov is first")
             let last = try await stage.job("film.mp4", "delivered anew") { job in
                 job.file.id != first.file.id && job.file.state == .delivered
             }
@@ -179,13 +177,14 @@ import Testing
 
     @Test func `names in two Unicode normal forms are two files with two keys, and that is said`() async throws {
         let scene = try Scene()
+        // By the bytes of their names: what Foundation writes has normal form D on some systems.
         let composed = FilePath(bytes: Array("caf\u{E9}.jpg".utf8))
         let decomposed = FilePath(bytes: Array("cafe\u{301}.jpg".utf8))
         try await scene.run { stage in
-            try drop(composed, "one", in: stage.root)
+            try overwrite(stage.root.pushing(composed), "one", .create)
             try await stage.finished(composed)
             #expect(stage.events.count("file.note") == 0)
-            try drop(decomposed, "two", in: stage.root)
+            try overwrite(stage.root.pushing(decomposed), "two", .create)
             try await stage.finished(decomposed)
             try await eventually("it is said") { stage.events.count("file.note") == 1 }
             #expect(try await stage.jobs().count == 2)
@@ -200,14 +199,6 @@ import Testing
             for name in ["IMG.JPG", "img.jpg"] as [FilePath] { try await stage.process(name, name.string) }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["IMG.JPG", "img.jpg"])
-    }
-
-    /// By the bytes of its name: what Foundation writes has normal form D on some systems.
-    private func drop(_ name: FilePath, _ content: String, in root: FilePath) throws {
-        let file = try FileDescriptor.open(
-            root.pushing(name), .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-        try file.writeAll(Array(content.utf8))
-        try file.close()
     }
 }
 

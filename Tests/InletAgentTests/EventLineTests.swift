@@ -180,14 +180,6 @@ import Testing
         #expect(record.names == ["journal.recovered"])
     }
 
-    @Test(arguments: [0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0xFFFD, 0x1F600] as [UInt32])
-    func `any scalar survives as JSON`(_ value: UInt32) throws {
-        let scalar = try #require(Unicode.Scalar(value))
-        let quoted = JSONString.quote("a\(Character(scalar))b")
-        let list = try JSONSerialization.jsonObject(with: Data("[\(quoted)]".utf8)) as? [String]
-        #expect(list == ["a\(Character(scalar))b"])
-    }
-
     @Test func `trouble with the journal is said once, and its end once`() throws {
         let log = try EventLog(nil)
         let record = EventRecord(log)

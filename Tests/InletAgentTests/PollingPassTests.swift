@@ -214,9 +214,7 @@ private struct ManualClock {
         let scene = try Scene.polled()
         try await scene.run { stage in
             let file = try await stage.process("a", "half").file.fullPath
-            let descriptor = try FileDescriptor.open(file, .writeOnly, options: [.append, .closeOnExec])
-            try descriptor.writeAll(Array(" and half".utf8))
-            try descriptor.close()
+            try overwrite(file, " and half", .append)
             try await stage.job("a", "whole") { $0.file.identity.size == 13 && $0.file.state == .delivered }
         }
     }

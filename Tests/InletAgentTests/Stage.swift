@@ -370,9 +370,23 @@ func setTime(_ path: FilePath, _ time: Date = someTime) throws {
 
 /// Edits a file in place as `exiftool -P` does: another content of the same length, and its time put back.
 func edit(_ path: FilePath, _ text: String) throws {
-    let descriptor = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
-    try descriptor.closeAfter { _ = try descriptor.writeAll(Array(text.utf8)) }
+    try overwrite(path, text)
     try setTime(path)
+}
+
+/// Writes into a file in place, under the very bytes of its name.
+func overwrite(_ path: FilePath, _ text: String, _ options: FileDescriptor.OpenOptions = []) throws {
+    let descriptor = try FileDescriptor.open(
+        path, .writeOnly, options: options.union(.closeOnExec), permissions: .ownerReadWrite)
+    try descriptor.closeAfter { _ = try descriptor.writeAll(Array(text.utf8)) }
+}
+
+/// Until what was dropped is older than a watch that begins now.
+func outlast(_ path: FilePath) async throws {
+    try await eventually("a millisecond has passed") {
+        guard let changed = try FileLook.look(at: path).identity?.changed else { return false }
+        return WallTime(nanoseconds: changed) < .now
+    }
 }
 
 /// Whether there is a program for `sql`.

@@ -139,11 +139,7 @@ import Testing
         ]
         try await scene.run { stage in
             for name in hostile {
-                let file = stage.root.pushing(FilePath(bytes: name))
-                let descriptor = try FileDescriptor.open(
-                    file, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-                try descriptor.writeAll([1, 2, 3])
-                try descriptor.close()
+                try overwrite(stage.root.pushing(FilePath(bytes: name)), "content", .create)
             }
             for name in hostile {
                 try await stage.finished(FilePath(bytes: name))
@@ -247,10 +243,7 @@ import Testing
         var scene = try Scene()
         scene.watch[0].existing = .skip
         let old = try scene.drop("old")
-        try await eventually("a millisecond has passed") {
-            guard let changed = try FileLook.look(at: old).identity?.changed else { return false }
-            return WallTime(nanoseconds: changed) < .now
-        }
+        try await outlast(old)
         for name in ["new", "newer"] {
             try await scene.run { stage in
                 try await eventually("the root is watched") { stage.events.names.contains("watch.added") }
