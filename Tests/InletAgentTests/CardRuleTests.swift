@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -20,12 +21,9 @@ import Testing
     }
 
     @Test func `a card whose files are kept is done as soon as the last has arrived`() async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         try await base.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             try reader.shoot("b.jpg", on: "A")
             try await eventually("it is safe again") { stage.events.count("volume.done") == 2 }
             #expect(base.here.record.stored.count == 2)
@@ -35,7 +33,6 @@ import Testing
     @Test func `a unit of which half has come waits for its card, and goes as one from where that comes back`()
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.route.match.paths = [try GlobPattern("gigs/**")]
         scene.route.key = try KeyTemplate("{folder[2]}/{name}")
@@ -47,8 +44,7 @@ import Testing
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             try await stage.job("gigs/X/a")
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.pull("one", stage)
             // Another card in its place has a folder of the same name, which is complete.
             try reader.shoot("gigs/X/DONE", on: "B", "")
             try reader.insert("B", at: "one")
@@ -71,7 +67,6 @@ import Testing
     @Test func `a card is not done while a file waits for its marker, and is as soon as that has come`()
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.route.completion = .marker
         try reader.makeCard("A")
@@ -91,20 +86,16 @@ import Testing
     func `what was there first is asked of each card, not of its mount point`(_ existing: WatchSettings.Existing)
         async throws
     {
-        defer { reader.close() }
         var scene = base
         scene.watch[0].existing = existing
         for card in ["A", "B"] as [FilePath.Component] { try reader.makeCard(card) }
         try reader.shoot("old.jpg", on: "A")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("the first card is seen") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             // After the first card's first day, and before its own.
             try reader.shoot("old.jpg", on: "B")
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
-            try reader.insert("B", at: "one")
-            try await eventually("the second is seen") { stage.events.count("volume.done") == 2 }
+            try await reader.pull("one", stage)
+            try await reader.insert("B", at: "one", stage, done: 2)
             #expect(scene.here.record.stored.isEmpty)
             try reader.shoot("new.jpg", on: "B")
             try await stage.finished("new.jpg")
@@ -115,18 +106,15 @@ import Testing
     @Test func `with a number, a card may go although a destination is down, and that waits for its return`()
         async throws
     {
-        defer { reader.close() }
         let slow = ScriptedPipeline()
         slow.always(.stall)
         var scene = base
         scene.watch[0].volumeDoneAfter = 1
         scene.destinations.append(.scripted("slow", slow))
         scene.route.to = ["here", "slow"]
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("one is enough") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             #expect(try await stage.job("a.jpg").file.state == .pending)
             #expect(slow.record.stored.isEmpty)
         }
@@ -139,7 +127,6 @@ import Testing
 
     @Test(arguments: [false, true])
     func `nothing on a card is moved, deleted or written unless volume_writes says so`(_ writes: Bool) async throws {
-        defer { reader.close() }
         var scene = base
         scene.watch[0].volumeWrites = writes
         scene.route.validate.maxSize = 7
@@ -182,4 +169,97 @@ import Testing
         }
         return listing
     }
+}
+
+/// Camera cards for tests: file systems in memory that stay as they are, and that are mounted in `media` when they are put in.
+/// Only the hardware is missing, and FAT.
+final class CardReader: Sendable {
+    let directory: TemporaryDirectory
+    var media: FilePath { directory.path.appending("media") }
+
+    /// Whether this machine lets us mount, and gives file systems in memory an ID.
+    static let isAvailable: Bool = {
+        guard getuid() == 0, let reader = try? CardReader(TemporaryDirectory()) else { return false }
+        guard let card = try? reader.makeCard("test"),
+            let folder = try? VolumeFinder().identity(of: card), folder.fsid != nil
+        else { return false }
+        return (try? reader.insert("test", at: "slot")) != nil
+    }()
+
+    init(_ directory: TemporaryDirectory) throws {
+        self.directory = directory
+        try directory.makeDirectory("media")
+        try directory.makeDirectory("cards")
+    }
+
+    /// An agent that watches `DCIM` of every card.
+    func scene() throws -> Scene {
+        var scene = try Scene(in: directory)
+        var watch = WatchSettings(path: media.appending("*").appending("DCIM"), settle: .zero, rescan: nil)
+        watch.pattern = try RootPattern(watch.path)
+        scene.watch = [watch]
+        return scene
+    }
+
+    /// A new card with pictures in its folder `DCIM`. - Returns: where it can be written to, mounted elsewhere or not.
+    @discardableResult
+    func makeCard(_ name: FilePath.Component, with pictures: FilePath...) throws -> FilePath {
+        let card = try directory.makeDirectory(FilePath("cards").appending(name))
+        try runProgram("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", card.string])
+        try directory.makeDirectory(FilePath("cards").appending(name).appending("DCIM"))
+        for picture in pictures { try shoot(picture, on: name) }
+        return card
+    }
+
+    /// A camera writes a picture. It is there at once with its time: one that gets it later would be another file by then.
+    func shoot(_ picture: FilePath, on card: FilePath.Component, _ content: String = "content") throws {
+        let place = FilePath("cards").appending(card)
+        let draft = try directory.write(Array(content.utf8), to: place.appending("draft"))
+        // Cameras whose clock was never set take their first pictures at the same time.
+        try setTime(draft, Date(timeIntervalSince1970: 1_000_000_000))
+        let path = directory.path.pushing(place).appending("DCIM").pushing(picture)
+        try FileManager.default.createDirectory(
+            atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+        try DurableFile.rename(draft, to: path)
+    }
+
+    func insert(_ card: FilePath.Component, at slot: FilePath.Component) throws {
+        let point = try directory.makeDirectory(FilePath("media").appending(slot))
+        let source = directory.path.appending("cards").appending(card)
+        try runProgram("/bin/mount", ["--bind", source.string, point.string])
+    }
+
+    /// Puts a card in, and waits until so many are done.
+    func insert(_ card: FilePath.Component, at slot: FilePath.Component, _ stage: Stage, done count: Int) async throws {
+        try insert(card, at: slot)
+        try await eventually("it is done") { stage.events.count("volume.done") == count }
+    }
+
+    func pull(_ slot: FilePath.Component) throws {
+        try runProgram("/bin/umount", ["-l", media.appending(slot).string])
+        try remove(media.appending(slot))
+    }
+
+    /// Takes a card out, and waits until the agent has said so of that many.
+    func pull(_ slot: FilePath.Component, _ stage: Stage, _ count: Int = 1) async throws {
+        try pull(slot)
+        try await eventually("it has gone") { stage.events.count("volume.removed") == count }
+    }
+
+    /// Takes everything out.
+    deinit {
+        for folder in ["media", "cards"] as [FilePath.Component] {
+            let path = directory.path.appending(folder)
+            for name in (try? names(in: path)) ?? [] {
+                try? runProgram("/bin/umount", ["-l", path.appending(name).string])
+            }
+        }
+    }
+
+    /// Something is mounted over a folder.
+    func cover(_ folder: FilePath) throws {
+        try runProgram("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.string])
+    }
+
+    func uncover(_ folder: FilePath) throws { try runProgram("/bin/umount", ["-l", folder.string]) }
 }

@@ -22,9 +22,7 @@ import Testing
     }
 
     @Test func `a card is taken as it comes, and at its return only what is new`() async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("100CANON/a.jpg", on: "A")
+        try reader.makeCard("A", with: "100CANON/a.jpg")
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             let job = try await stage.finished("100CANON/a.jpg")
@@ -32,8 +30,7 @@ import Testing
             #expect(job.file.disposition == Disposition.kept)
             #expect(isThere(job.file.fullPath))
             try await eventually("it is safe to remove") { stage.events.count("volume.done") == 1 }
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.pull("one", stage)
             try await eventually("nothing is watched") { stage.agent.control.live?.roots.isEmpty == true }
             try reader.shoot("100CANON/b.jpg", on: "A")
             try reader.insert("A", at: "two")
@@ -44,31 +41,23 @@ import Testing
     }
 
     @Test func `two cards with the same names and times are two, in one reader or in two`() async throws {
-        defer { reader.close() }
         for card in ["A", "B", "C"] as [FilePath.Component] {
-            try reader.makeCard(card)
-            try reader.shoot("a.jpg", on: card)
+            try reader.makeCard(card, with: "a.jpg")
         }
         try await scene.run { stage in
             try reader.insert("A", at: "one")
-            try reader.insert("B", at: "two")
-            try await eventually("both are delivered") { stage.events.count("volume.done") == 2 }
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
-            try reader.insert("C", at: "one")
-            try await eventually("the third is delivered") { stage.events.count("volume.done") == 3 }
+            try await reader.insert("B", at: "two", stage, done: 2)
+            try await reader.pull("one", stage)
+            try await reader.insert("C", at: "one", stage, done: 3)
             #expect(scene.here.record.stored.count == 3)
             #expect(Set(try await stage.jobs().compactMap(\.file.volume)).count == 3)
         }
     }
 
     @Test func `a card that is mounted twice is taken once, and that is said`() async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
             try reader.insert("A", at: "two")
             let second = reader.media.appending("two").appending("DCIM")
             func isSaid() -> Bool {
@@ -83,7 +72,6 @@ import Testing
     }
 
     @Test func `a card that is pulled while it is read is waited for, wherever it comes back`() async throws {
-        defer { reader.close() }
         try reader.makeCard("A")
         try reader.makeCard("B")
         try reader.shoot("a.jpg", on: "A")
@@ -94,18 +82,15 @@ import Testing
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             try await eventually("it is being read") { scene.here.record.running == 1 }
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.pull("one", stage)
             // Another one in its place has a file of the same name.
-            try reader.insert("B", at: "one")
-            try await eventually("the other is delivered") { stage.events.count("volume.done") == 1 }
+            try await reader.insert("B", at: "one", stage, done: 1)
             gate.open()
             try await eventually("the first waits for its card") {
                 try await stage.jobs().contains { $0.deliveries.first?.code == .sourceGone }
             }
             #expect(stage.events.count("job.failed") == 0)
-            try reader.insert("A", at: "two")
-            try await eventually("both cards are done") { stage.events.count("volume.done") == 2 }
+            try await reader.insert("A", at: "two", stage, done: 2)
             #expect(try await stage.jobs().allSatisfy { $0.file.state == .delivered })
             #expect(Set(scene.here.record.stored.values.map { String(decoding: $0, as: UTF8.self) }).count == 2)
         }
@@ -113,16 +98,13 @@ import Testing
 
     @Test(arguments: ["one", "two"])
     func `a file whose end comes after its card came back goes on from there at once`(_ back: String) async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg")
         let gate = Gate()
         scene.here.script("a.jpg", .hold(gate, .fail(DeliveryError(.sourceGone, .sourceGone, "it is not there"))))
         try await scene.run { stage in
             try reader.insert("A", at: "one")
             try await eventually("it is being read") { scene.here.record.running == 1 }
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.pull("one", stage)
             try reader.insert("A", at: #require(FilePath.Component(back)))
             try await eventually("it is back") { stage.events.count("volume.added") == 2 }
             gate.open()
@@ -134,16 +116,13 @@ import Testing
     @Test func `what else is on a card is said, also outside of the watched folder, and an empty one is called empty`()
         async throws
     {
-        defer { reader.close() }
         try reader.makeCard("A")
         try reader.makeCard("EMPTY")
         try reader.shoot("a.jpg", on: "A")
         try reader.shoot("../PRIVATE/CLIP/outside.mov", on: "A")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("it is done") { stage.events.count("volume.done") == 1 }
-            try reader.insert("EMPTY", at: "two")
-            try await eventually("the other is seen") { stage.events.count("volume.done") == 2 }
+            try await reader.insert("A", at: "one", stage, done: 1)
+            try await reader.insert("EMPTY", at: "two", stage, done: 2)
             let ends = stage.events.volumeEnds
             #expect(ends.map(\.files) == [1, 0] && ends.map(\.others) == [1, 0])
             let said = ends.map { String(decoding: NotificationText.volume($0), as: UTF8.self) }
@@ -155,25 +134,15 @@ import Testing
     @Test func `of a card that comes back destinations are asked, and one that has lost its files is said`()
         async throws
     {
-        defer { reader.close() }
         var scene = scene
         let library = try reader.directory.makeDirectory("library")
-        let values = ConfigSection(
-            values: ["path": .string(library.string)], positions: [:], position: SourcePosition(line: 0, column: 0))
-        let pool = BlockingPool(name: "test", threads: 1)
-        scene.destinations = [
-            Destination(
-                name: "here", type: "folder", pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool),
-                smallLimit: 1 << 20, connections: 8, folder: library)
-        ]
-        try reader.makeCard("A")
-        for name in ["a.jpg", "b.jpg"] as [FilePath] { try reader.shoot(name, on: "A") }
+        scene.destinations = [.folder("here", library)]
+        scene.destinations[0].folder = library
+        try reader.makeCard("A", with: "a.jpg", "b.jpg")
         try await scene.run { stage in
             for (slot, count) in [("one", 1), ("two", 2)] as [(FilePath.Component, Int)] {
-                try reader.insert("A", at: slot)
-                try await eventually("they are there") { stage.events.count("volume.done") == count }
-                try reader.pull(slot)
-                try await eventually("it has gone") { stage.events.count("volume.removed") == count }
+                try await reader.insert("A", at: slot, stage, done: count)
+                try await reader.pull(slot, stage, count)
             }
             try FileManager.default.removeItem(atPath: library.appending("a.jpg").string)
             try reader.insert("A", at: "three")
@@ -185,30 +154,22 @@ import Testing
     }
 
     @Test func `a card that was formatted is told by what is on it now`() async throws {
-        defer { reader.close() }
-        let card = try reader.makeCard("A")
-        for name in ["a.jpg", "b.jpg"] as [FilePath] { try reader.shoot(name, on: "A") }
+        let card = try reader.makeCard("A", with: "a.jpg", "b.jpg")
         try await scene.run { stage in
-            try reader.insert("A", at: "one")
-            try await eventually("it is done") { stage.events.count("volume.done") == 1 }
-            try reader.pull("one")
-            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try await reader.insert("A", at: "one", stage, done: 1)
+            try await reader.pull("one", stage)
             for name in ["a.jpg", "b.jpg"] {
                 try FileManager.default.removeItem(atPath: card.appending("DCIM").appending(name).string)
             }
             try reader.shoot("b.jpg", on: "A", "another picture")
-            try reader.insert("A", at: "one")
-            try await eventually("it is done again") { stage.events.count("volume.done") == 2 }
+            try await reader.insert("A", at: "one", stage, done: 2)
             #expect(stage.events.volumeEnds.map(\.files) == [2, 1])
             #expect(stage.events.volumeEnds.last?.bytes == Int64("another picture".utf8.count))
         }
     }
 
     @Test func `a card of which something is not proved is not called safe`() async throws {
-        defer { reader.close() }
-        try reader.makeCard("A")
-        try reader.shoot("a.jpg", on: "A")
-        try reader.shoot("b.jpg", on: "A")
+        try reader.makeCard("A", with: "a.jpg", "b.jpg")
         scene.here.script("b.jpg", .fail(.hopeless))
         try await scene.run { stage in
             try reader.insert("A", at: "one")
@@ -229,15 +190,13 @@ import Testing
 
     @Test func `what is mounted over a watched folder is not taken for it`() async throws {
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try reader.cover(stage.root)
             defer { try? reader.uncover(stage.root) }
             try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
             try scene.drop("stranger")
             try reader.uncover(stage.root)
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(try await Set(stage.jobs().map(\.file.path)) == ["a", "b"])
         }
     }
@@ -245,8 +204,7 @@ import Testing
     @Test func `a folder that is not mounted at the start is waited for, with what is pending of it`() async throws {
         scene.here.always(.stall)
         try await scene.run { stage in
-            try scene.drop("a")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await stage.start("a")
         }
         scene.here.always(.deliver)
         try reader.cover(scene.root)
@@ -254,17 +212,14 @@ import Testing
             defer { try? reader.uncover(stage.root) }
             try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
             #expect(try await stage.job("a").file.state == .pending)
-            #expect(
-                stage.agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
-            )
+            #expect(stage.isGuarded)
         }
         try await scene.run { stage in try await stage.finished("a") }
     }
 
     @Test func `a person can say that a folder is right as it is now`() async throws {
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try reader.cover(stage.root)
             defer { try? reader.uncover(stage.root) }
             try await eventually("it is guarded") { stage.events.count("watch.paused") == 1 }
@@ -374,5 +329,66 @@ import Testing
 extension EventRecord {
     fileprivate var volumeEnds: [VolumeReport] {
         all.compactMap { event in if case .volumeDone(let end) = event { end } else { nil } }
+    }
+}
+
+@Suite struct VolumeQuestionTests {
+    private let start = ContinuousClock.now
+
+    @Test func `how a volume stands is asked once, and not again before something has happened`() {
+        var question = VolumeQuestion()
+        #expect(question.isDue(at: start))
+        question.asked(isAnswered: true, at: start)
+        for second in 1...100 { #expect(!question.isDue(at: start + .seconds(second))) }
+        #expect(question.deadline == nil)
+        question.reopen()
+        #expect(question.isDue(at: start + .seconds(100)))
+    }
+
+    @Test func `of files that end one after the other it is asked once a second, and after the last`() {
+        var question = VolumeQuestion()
+        var asked: [Duration] = []
+        for tenth in 0..<100 {
+            let now = start + .milliseconds(100 * tenth)
+            question.reopen()
+            guard question.isDue(at: now) else { continue }
+            question.asked(isAnswered: true, at: now)
+            asked.append(start.duration(to: now))
+        }
+        #expect(asked == (0..<10).map { .seconds($0) })
+        // Nothing more comes: the loop must wake by itself.
+        let deadline = question.deadline
+        #expect(deadline == start + .seconds(10))
+        #expect(deadline.map(question.isDue) == true)
+    }
+
+    @Test func `a journal that does not say is asked again`() {
+        var question = VolumeQuestion()
+        question.asked(isAnswered: false, at: start)
+        #expect(!question.isDue(at: start))
+        #expect(question.deadline == start + VolumeQuestion.pause)
+        #expect(question.isDue(at: start + VolumeQuestion.pause))
+    }
+
+    @Test func `files that wait for their marker are counted once, and no longer when they have gone`() {
+        var awaited = AwaitedFiles(most: 2)
+        for _ in 0..<2 { for path in ["a", "b"] as [FilePath] { awaited.insert(path) } }
+        #expect(awaited.count { _ in true } == 2)
+        awaited.insert("c")
+        #expect(awaited.count { _ in true } == 3)
+        awaited.remove("a")
+        #expect(awaited.count { _ in true } == 2)
+        // Of what there was no room for, the next listing knows.
+        #expect(awaited.count { _ in false } == 1)
+    }
+
+    @Test func `a volume with a file that waits for its marker is not done`() {
+        func end(unmarked: Int) -> VolumeReport {
+            var end = VolumeReport(root: "/media/A", volume: Volume(name: "A", key: "label:A/"))
+            end.unmarked = unmarked
+            return end
+        }
+        #expect(end(unmarked: 0).isDone && !end(unmarked: 1).isDone)
+        #expect(AgentEvent.volumeDone(end(unmarked: 1)).line.name == "volume.unverified")
     }
 }

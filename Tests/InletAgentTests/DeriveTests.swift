@@ -1,6 +1,8 @@
+import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -21,6 +23,13 @@ import Testing
         let folder = scene.directory.path.appending("state").appending("derived")
             .appending(DeriveRule.folder(of: scene.root))
         return isThere(folder) ? try names(in: folder) : []
+    }
+
+    /// Of which rules it was said that they made nothing, and why.
+    private func failures(_ stage: Stage) -> [[String]] {
+        stage.events.all.compactMap { event in
+            if case .fileNotDerived(_, let name, let reason) = event { [name, reason] } else { nil }
+        }
     }
 
     @Test func `what a program makes is delivered beside the original, and removed then`() async throws {
@@ -54,12 +63,9 @@ import Testing
             shell("fails", "echo broken >&2; exit 3"), large, shell("nothing", ":", suffix: ".nothing.txt"), missing,
             shell("good", "cp \"$1\" \"$2\"", suffix: ".good.txt"))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try await eventually("the good one is there") { scene.here.record.stored["a.good.txt"] != nil }
-            let failures = stage.events.all.compactMap { event -> [String]? in
-                if case .fileNotDerived(_, let name, let reason) = event { [name, reason] } else { nil }
-            }
+            let failures = failures(stage)
             #expect(failures.map(\.first) == ["fails", "large", "nothing", "missing"])
             #expect(failures.first?.last?.hasPrefix("the program ended with 3: broken") == true)
             #expect(failures.last?.last == "there is no program 'no-such-program'")
@@ -78,10 +84,7 @@ import Testing
             try await eventually("what is there now is there") {
                 scene.here.record.stored["a.copy.txt"] == Array("other".utf8)
             }
-            let reasons = stage.events.all.compactMap { event in
-                if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
-            }
-            #expect(reasons == ["the file changed while it was read"])
+            #expect(failures(stage) == [["copy", "the file changed while it was read"]])
         }
     }
 
@@ -111,12 +114,9 @@ import Testing
         try blocked.directory.write([1], to: "state/derived")
         for (scene, reason) in [(slow, "the program took too long and was ended"), (blocked, "mkdir")] {
             try await scene.run { stage in
-                try scene.drop("a")
-                try await stage.finished("a")
-                let failures = stage.events.all.compactMap { event -> String? in
-                    if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
-                }
-                #expect(failures.count == 1 && failures.first?.contains(reason) == true, "\(failures)")
+                try await stage.process("a")
+                let failures = failures(stage)
+                #expect(failures.count == 1 && failures.first?.last?.contains(reason) == true, "\(failures)")
             }
             #expect(scene.here.record.stored.keys.sorted() == ["a"])
         }
@@ -126,8 +126,7 @@ import Testing
     @Test func `what a program leaves running is ended with it`() async throws {
         let scene = try scene(shell("leaves", "sleep 600 & echo $! > \"$2\""))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try await eventually("the number is there") { scene.here.record.stored["a.copy.txt"] != nil }
             let said = String(decoding: scene.here.record.stored["a.copy.txt"] ?? [], as: UTF8.self)
             let number = try #require(Int32(said.dropLast()))
@@ -140,10 +139,8 @@ import Testing
         scene.route.dedupe = .skip
         scene.here.always(.prove)
         try await scene.run { stage in
-            try scene.drop("a", "same")
-            try await stage.finished("a")
-            try scene.drop("b", "same")
-            try await stage.finished("b", .duplicate)
+            try await stage.process("a", "same")
+            try await stage.process("b", "same", as: .duplicate)
             try await eventually("all is removed") { try made(scene).isEmpty }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
@@ -159,11 +156,100 @@ import Testing
         scene.route.derive = [rule]
         try await scene.run { stage in
             try scene.drop("a.mp4")
-            try scene.drop("b.txt")
-            try await stage.finished("b.txt")
+            try await stage.process("b.txt")
             #expect(scene.here.record.stored.keys.sorted() == ["b.txt"])
             try scene.directory.write([1], to: "gate")
             try await stage.finished("a.mp4")
         }
+    }
+}
+
+/// The ready rules of `derive:` with the programs that they name, where these are installed.
+@Suite struct DeriveToolTests {
+    private static func run(_ tool: String, _ arguments: String...) throws {
+        try runProgram(ProgramSearch.find(tool)?.string ?? tool, arguments)
+    }
+
+    /// The width and height that a JPEG's frame header gives (ITU-T T.81, B.2.2); nil for what is no JPEG.
+    private static func size(ofJPEG bytes: [UInt8]) -> [Int]? {
+        guard bytes.prefix(2) == [0xFF, 0xD8] else { return nil }
+        var place = 2
+        while place + 9 < bytes.count, bytes[place] == 0xFF {
+            if [0xC0, 0xC1, 0xC2].contains(bytes[place + 1]) {
+                return [7, 5].map { Int(bytes[place + $0]) << 8 | Int(bytes[place + $0 + 1]) }
+            }
+            place += 2 + Int(bytes[place + 2]) << 8 + Int(bytes[place + 3])
+        }
+        return nil
+    }
+
+    /// Delivers files of the folder `made`, and gives the sizes of their thumbnails.
+    private func thumbnails(
+        _ rule: DeriveRule, of names: [String], _ make: (FilePath) throws -> Void
+    ) async throws -> [[Int]?] {
+        var scene = try Scene()
+        scene.route.derive = [rule]
+        let folder = try scene.directory.makeDirectory("made")
+        try make(folder)
+        try await scene.run { stage in
+            for name in names {
+                let path = FilePath(name)
+                try move(folder.appending(name), to: scene.root.appending(name))
+                try await stage.finished(path)
+            }
+            try await eventually("no delivery is left") {
+                try await stage.jobs().allSatisfy { $0.file.finishedAt != nil }
+            }
+        }
+        return names.map { name in
+            let found = scene.here.record.stored["\(name).thumb.jpg"]
+            return found.flatMap { Self.size(ofJPEG: $0) }
+        }
+    }
+
+    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
+    func `vips makes small JPEGs of pictures, and makes none larger`() async throws {
+        let names = ["wide.png", "tall.jpg", "small.png", "clear.png", "words.jpg"]
+        let sizes = try await thumbnails(DeriveRule.Preset.vips.rule, of: names) { folder in
+            try Self.run("vips", "black", folder.appending("wide.png").string, "1600", "800", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("tall.jpg").string, "300", "1024", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("small.png").string, "40", "30", "--bands", "3")
+            // With an alpha channel, which JPEG has not.
+            try Self.run("vips", "black", folder.appending("clear.png").string, "600", "600", "--bands", "4")
+            try Data("words".utf8).write(to: URL(fileURLWithPath: folder.appending("words.jpg").string))
+        }
+        #expect(sizes == [[512, 256], [150, 512], [40, 30], [512, 512], nil])
+    }
+
+    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
+    func `a rule of one's own makes thumbnails of 200 pixels, each with its picture's aspect`() async throws {
+        let rule = DeriveRule(
+            name: "small", command: ["vips", "thumbnail", "{in}", "{out}", "200", "--height", "200", "--size", "down"],
+            suffix: ".thumb.jpg")
+        let sizes = try await thumbnails(rule, of: ["wide.png", "tall.jpg", "small.png"]) { folder in
+            try Self.run("vips", "black", folder.appending("wide.png").string, "1600", "800", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("tall.jpg").string, "300", "1200", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("small.png").string, "40", "30", "--bands", "3")
+        }
+        #expect(sizes == [[200, 100], [50, 200], [40, 30]])
+    }
+
+    @Test(.enabled(if: ProgramSearch.find("ffmpeg") != nil, "needs ffmpeg"))
+    func `ffmpeg makes a small JPEG of a video's frame, and opens only videos`() async throws {
+        let names = ["wide.mp4", "small.mov", "oblong.mkv", "list.mp4"]
+        let sizes = try await thumbnails(DeriveRule.Preset.ffmpeg.rule, of: names) { folder in
+            func video(_ name: String, _ size: String, _ filter: String = "null") throws {
+                try Self.run(
+                    "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=\(size):rate=10", "-t", "0.5", "-vf",
+                    filter, "-pix_fmt", "yuv420p", "-c:v", "mpeg4", folder.appending(name).string)
+            }
+            try video("wide.mp4", "1280x720")
+            try video("small.mov", "96x64")
+            // Pixels that are twice as wide as high.
+            try video("oblong.mkv", "200x200", "setsar=2")
+            try Data("#EXTM3U\n#EXTINF:1,\n/etc/hostname\n".utf8)
+                .write(to: URL(fileURLWithPath: folder.appending("list.mp4").string))
+        }
+        #expect(sizes == [[512, 288], [96, 64], [400, 200], nil])
     }
 }

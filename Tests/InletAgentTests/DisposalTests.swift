@@ -256,9 +256,7 @@ import Testing
         let bench = try await DisposalBench(.archive, hasChecksum: true)
         try bench.directory.makeDirectory("drop/.inlet/done/sub")
         if isHidden { try move(bench.file, to: bench.privateFile) }
-        try FileManager.default.linkItem(
-            atPath: (isHidden ? bench.privateFile : bench.file).string,
-            toPath: (isMoving ? bench.archived : bench.privateFile).string)
+        try makeLink((isMoving ? bench.archived : bench.privateFile), to: (isHidden ? bench.privateFile : bench.file))
         try await bench.intend(.archive, target: isMoving ? bench.archived : nil)
         #expect(try await bench.dispose().disposition == Disposition.archived(bench.archived.display))
         #expect(try names(in: bench.root.appending("sub")) == [])

@@ -180,14 +180,6 @@ import Testing
         #expect(record.names == ["journal.recovered"])
     }
 
-    @Test(arguments: [0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0xFFFD, 0x1F600] as [UInt32])
-    func `any scalar survives as JSON`(_ value: UInt32) throws {
-        let scalar = try #require(Unicode.Scalar(value))
-        let quoted = JSONString.quote("a\(Character(scalar))b")
-        let list = try JSONSerialization.jsonObject(with: Data("[\(quoted)]".utf8)) as? [String]
-        #expect(list == ["a\(Character(scalar))b"])
-    }
-
     @Test func `trouble with the journal is said once, and its end once`() throws {
         let log = try EventLog(nil)
         let record = EventRecord(log)
@@ -204,5 +196,237 @@ import Testing
         #expect(health.isFailing)
         health.works(for: .finisher)
         #expect(record.names == ["journal.full", "journal.recovered", "journal.failing", "journal.recovered"])
+    }
+}
+
+/// The log as text: `name field=value field="a value"`.
+@Suite struct EventTextTests {
+    /// The fields as a reader takes a line apart; nil where it is no such line.
+    private static func fields(_ words: String) -> [(name: String, value: String)]? {
+        var rest = words[...]
+        guard let space = rest.firstIndex(of: " ") else { return [] }
+        rest = rest[space...]
+        var fields: [(name: String, value: String)] = []
+        while !rest.isEmpty {
+            guard rest.removeFirst() == " ", let equals = rest.firstIndex(of: "=") else { return nil }
+            let name = String(rest[..<equals])
+            rest = rest[rest.index(after: equals)...]
+            guard let value = rest.first == "\"" ? quoted(&rest) : plain(&rest) else { return nil }
+            fields.append((name, value))
+        }
+        return fields
+    }
+
+    private static func plain(_ rest: inout Substring) -> String? {
+        let value = rest.prefix { $0 != " " }
+        rest = rest[value.endIndex...]
+        return value.contains("\"") ? nil : String(value)
+    }
+
+    private static func quoted(_ rest: inout Substring) -> String? {
+        rest.removeFirst()
+        var value = ""
+        while let next = rest.popFirst() {
+            if next == "\"" { return value }
+            guard next != "\\" else {
+                guard let escaped = rest.popFirst() else { return nil }
+                value.append(escaped)
+                continue
+            }
+            value.append(next)
+        }
+        return nil
+    }
+
+    private static func expected(_ value: EventValue) -> String { DisplayText.escape(value.plain) }
+
+    @Test func `each line is taken apart into the fields that it was made of, whatever names and servers say`() throws {
+        for (event, name) in EventLineTests.events {
+            let line = event.line
+            let found = try #require(Self.fields(line.words), "\(line.words)")
+            #expect(line.words.hasPrefix(name))
+            #expect(found.map(\.name) == line.fields.map(\.0), "\(line.words)")
+            #expect(found.map(\.value) == line.fields.map { Self.expected($0.1) }, "\(line.words)")
+            #expect(!line.words.unicodeScalars.contains { $0.properties.generalCategory == .control })
+        }
+    }
+
+    /// Events with several fields of one kind, which could be mistaken for one another.
+    private static let lines: [(AgentEvent, String)] = {
+        let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
+        let error = DeliveryError(.giveUp, .badRequest, "no")
+        return [
+            (
+                .agentConfined(landlock: 7, places: 20, calls: 3, reason: nil),
+                "agent.confined landlock=7 places=20 calls=3"
+            ),
+            (
+                .watchMode(root: "/a", path: "/a/b", mode: .fanotify, reason: "r"),
+                "watch.mode root=/a path=/a/b mode=fanotify reason=r"
+            ),
+            (.watchAdopted(root: "/a", files: 3, bytes: 9), "watch.adopted path=/a files=3 bytes=9"),
+            (
+                .fileDerived(path: "/a", name: "n", size: 9, duration: .seconds(1)),
+                "file.derived path=/a name=n size=9 duration_ms=1000"
+            ),
+            (.jobRenamed(job: 1, path: "/b", from: "/a"), "job.renamed job=1 path=/b from=/a"),
+            (
+                .jobDuplicate(job: 2, path: "/a", route: "r", destinations: ["d", "e"], sameAs: 1),
+                "job.duplicate job=2 path=/a route=r destinations=d,e same_as=1"
+            ),
+            (
+                .jobStarted(ref, key: "k", attempt: 3, size: 9, isResumed: true),
+                "job.started job=1 path=/a destination=d route=r key=k attempt=3 size=9 resumed=yes"
+            ),
+            (
+                .transferProgress(ref, sent: 1, size: 9),
+                "transfer.progress job=1 path=/a destination=d route=r sent=1 size=9"
+            ),
+            (
+                .jobRetry(ref, error, attempt: 3, wait: .seconds(1)),
+                "job.retry job=1 path=/a destination=d route=r code=\(error.code.rawValue) reason=no attempt=3 wait_ms=1000"
+            ),
+            (
+                .jobFailed(ref, state: .failed, error),
+                "job.failed job=1 path=/a destination=d route=r state=failed code=\(error.code.rawValue) reason=no"
+            ),
+            (
+                .jobFinished(job: 1, path: "/a", state: .delivered, disposition: "kept", route: "r"),
+                "job.finished job=1 path=/a route=r state=delivered disposition=kept"
+            ),
+            (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered claims=1 parked=2 unparked=3"),
+            (
+                .receiptElsewhere(root: "/a", folder: "/b", reason: "r"),
+                "receipt.elsewhere path=/a folder=/b reason=r"
+            ),
+            (.queueWarning(waiting: 30, limit: 20), "queue.warning waiting=30 limit=20"),
+            (
+                .notificationSent(sink: "s", notice: "n", event: "failed", tries: 1),
+                "notification.sent sink=s notice=n of=failed tries=1"
+            ),
+            (
+                .notificationFailed(sink: "s", notice: "n", reason: "r", next: nil),
+                "notification.failed sink=s notice=n reason=r next_try=never"
+            ),
+        ]
+    }()
+
+    @Test(arguments: lines.indices)
+    func `each value stands under the name of its field`(_ index: Int) {
+        let (event, words) = Self.lines[index]
+        #expect(event.line.words == words)
+    }
+
+    @Test(arguments: [
+        (#"lost job=9 path="/etc""#, #"reason="lost job=9 path=\"/etc\"""#), (#"x"job=9"#, #"reason="x\"job=9""#),
+        ("x\"\u{301} job=9", "reason=\"x\\\"\u{301} job=9\""), (#"a\b"#, #"reason=a\b"#),
+        (#"a b\"#, #"reason="a b\\""#), ("", #"reason="""#),
+        ("a\u{3000}job=9", "reason=\"a\u{3000}job=9\""), ("a\njob=9", #"reason=a\x0Ajob=9"#),
+        ("a\u{9B}2J\u{202E}", #"reason=a\xC2\x9B2J\xE2\x80\xAE"#),
+    ])
+    func `no value can pass for another field`(_ reason: String, _ shown: String) {
+        let words = AgentEvent.watchLost(root: "/in/a", reason: reason).line.words
+        #expect(words == "watch.lost path=/in/a \(shown)")
+    }
+}
+
+/// The table of events against what is really written.
+@Suite struct LogSchemaTests {
+    @Test func `every event is in the table once, and the table has no others`() {
+        let names = EventTable.all.map(\.name)
+        #expect(Set(names).count == names.count && names.count > 80)
+        let written = Set(EventLineTests.events.map(\.0.line.name))
+        #expect(written.subtracting(names).isEmpty, "not in the table: \(written.subtracting(names))")
+        #expect(Set(names).subtracting(written).subtracting(EventLineTests.elsewhere).isEmpty)
+    }
+
+    @Test func `every line has the fields that the table says, and no others`() throws {
+        for line in EventLineTests.events.map(\.0.line) {
+            let spec = try #require(EventTable.named[line.name])
+            #expect(spec.levels.contains(line.level), "\(line.name) \(line.level)")
+            for (name, value) in line.fields {
+                if name == "was", value == spec.formerName.map({ .text($0) }) { continue }
+                let field = try #require(spec.fields.first { $0.name == name }, "\(line.name) has \(name)")
+                #expect(field.kind == value.kind, "\(line.name) \(name)")
+            }
+            for field in spec.fields where !field.isOptional {
+                #expect(line.fields.contains { $0.0 == field.name }, "\(line.name) lacks \(field.name)")
+            }
+        }
+    }
+
+    /// Events that had another name before, and that name first.
+    private static let renamed = EventTable.all.compactMap { event in event.formerName.map { [$0, event.name] } }
+
+    private static func rules() throws -> [[String: Any]] {
+        let schema = try #require(
+            JSONSerialization.jsonObject(with: Data(EventTable.schema.utf8)) as? [String: Any])
+        return try #require(schema["allOf"] as? [[String: Any]])
+    }
+
+    @Test func `the schema is JSON, with a rule for each event`() throws {
+        let rules = try Self.rules()
+        #expect(rules.count == EventTable.all.count)
+        let first = try #require(rules.first?["then"] as? [String: Any])
+        #expect(first["required"] as? [String] == ["version", "configuration"])
+    }
+
+    @Test func `an old name is that of one event, and of none any more`() {
+        let former = EventTable.all.compactMap(\.formerName)
+        #expect(Set(former).count == former.count && Set(former).isDisjoint(with: EventTable.all.map(\.name)))
+    }
+
+    @Test(arguments: renamed)
+    func `who looks for an old name finds the event's lines, in every output`(names: [String]) throws {
+        let line = try #require(EventLineTests.events.map(\.0.line).first { $0.name == names[1] })
+        #expect(line.fields.filter { $0.0 == "was" }.map(\.1) == [.text(names[0])])
+        #expect(line.words.hasPrefix("\(names[1]) ") || line.words == names[1])
+        #expect(line.words.hasSuffix(" was=\(names[0])"))
+        let json = String(decoding: line.text(.json, at: WallTime(milliseconds: 0)), as: UTF8.self)
+        #expect(json.contains(#""event":"\#(names[1])""#) && json.hasSuffix(#""was":"\#(names[0])"}\#n"#))
+        let entry = String(decoding: line.journalMessage.bytes, as: UTF8.self).split(separator: "\n")
+        #expect(
+            entry.filter { $0.hasPrefix("INLET_EVENT=") } == ["INLET_EVENT=\(names[1])", "INLET_EVENT=\(names[0])"])
+    }
+
+    @Test(arguments: renamed)
+    func `the schema takes lines of a renamed event under both names, with the old one in them and without`(
+        names: [String]
+    ) throws {
+        let rule = try #require(
+            Self.rules().first { rule in
+                let properties = (rule["if"] as? [String: Any])?["properties"] as? [String: [String: Any]]
+                return properties?["event"]?["enum"] as? [String] == [names[1], names[0]]
+            })
+        let then = try #require(rule["then"] as? [String: Any])
+        let was = (then["properties"] as? [String: Any])?["was"] as? [String: String]
+        #expect(was == ["type": "string"])
+        #expect((then["required"] as? [String])?.contains("was") == false)
+    }
+
+    @Test func `an event that kept its name says nothing of an old one`() {
+        for line in EventLineTests.events.map(\.0.line) where line.spec.formerName == nil {
+            #expect(!line.fields.contains { $0.0 == "was" }, "\(line.name)")
+        }
+    }
+
+    @Test func `README's table of events has their rows, in order`() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("README.md")
+        let chapter = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+            .drop { $0 != "## Log lines" }.dropFirst().prefix { !$0.hasPrefix("## ") }
+        let rows = chapter.filter { $0.hasPrefix("| `") }.map(String.init)
+        for (row, event) in zip(rows, EventTable.all) { #expect(row == event.manualRow) }
+        #expect(rows.count == EventTable.all.count)
+    }
+
+    @Test func `each sentence is whole, and names only fields that its event has`() {
+        for event in EventTable.all {
+            #expect(!event.sentence.isEmpty)
+            #expect(event.sentence.count { $0 == "[" } == event.sentence.count { $0 == "]" }, "\(event.name)")
+            let names = event.sentence.matches(of: /\{([^}]*)\}/).map { String($0.1) }
+            #expect(event.sentence.count { $0 == "{" } == names.count, "\(event.name)")
+            #expect(Set(names).isSubset(of: event.fields.map(\.name)), "\(event.name)")
+        }
     }
 }

@@ -2,7 +2,9 @@ import Foundation
 import InletCore
 import InletJournal
 import InletLinux
+import InletPipelines
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -22,8 +24,7 @@ import Testing
         var scene = try Scene()
         scene.route.onSuccess = .archive
         try await scene.run { stage in
-            let file = try scene.drop("gigs/2026/a.txt", "one")
-            try await stage.finished("gigs/2026/a.txt")
+            let file = try await stage.process("gigs/2026/a.txt", "one").file.fullPath
             let archive = stage.root.pushing(".inlet/done/gigs/2026")
             try scene.drop("gigs/2026/a.txt", "two")
             try await eventually("the second is archived") { isThere(archive.appending("a_2.txt")) }
@@ -45,8 +46,7 @@ import Testing
         scene.watch[0].archiveDirectory = shelf
         scene.route.onSuccess = .archive
         try await scene.run { stage in
-            let file = try scene.drop("sub/a", "far")
-            try await stage.finished("sub/a")
+            let file = try await stage.process("sub/a", "far").file.fullPath
             #expect(try text(shelf.pushing("sub/a")) == "far")
             #expect(!isThere(file))
             #expect(try names(in: shelf.appending("sub")) == ["a"])
@@ -57,8 +57,8 @@ import Testing
         var scene = try Scene()
         scene.route.onSuccess = .delete
         try await scene.run { stage in
-            try scene.drop("sub/a")
-            #expect(try await stage.finished("sub/a").file.disposition == Disposition.deleted)
+            let job = try await stage.process("sub/a")
+            #expect(job.file.disposition == Disposition.deleted)
             #expect(try names(in: stage.root.appending("sub")) == [])
         }
     }
@@ -68,8 +68,7 @@ import Testing
         scene.route.onFailure = .quarantine
         scene.here.always(.fail(.hopeless))
         try await scene.run { stage in
-            let file = try scene.drop("sub/a.bin")
-            try await stage.finished("sub/a.bin", .failed)
+            let file = try await stage.process("sub/a.bin", as: .failed).file.fullPath
             let place = stage.root.pushing(".inlet/failed/sub")
             #expect(!isThere(file))
             #expect(try text(place.appending("a.bin")) == "content")
@@ -85,8 +84,7 @@ import Testing
         scene.route.onFailure = .quarantine
         scene.route.validate = Validation(maxSize: 3)
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .rejected)
+            let job = try await stage.process("a", as: .rejected)
             #expect(job.deliveries.isEmpty)
             #expect(isThere(stage.root.pushing(".inlet/failed/a.reason.json")))
             #expect(scene.here.record.orders.isEmpty)
@@ -98,8 +96,7 @@ import Testing
         scene.route.onSuccess = .delete
         scene.here.always(.fail(.hopeless))
         try await scene.run { stage in
-            let file = try scene.drop("a")
-            try await stage.finished("a", .failed)
+            let file = try await stage.process("a", as: .failed).file.fullPath
             #expect(isThere(file))
         }
     }
@@ -112,8 +109,7 @@ import Testing
         let gate = Gate()
         scene.here.script("a", .hold(gate, .deliver))
         try await scene.run { stage in
-            let file = try scene.drop("a", "first")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            let file = try await stage.start("a", "first")
             try await whileWriting(file) {
                 gate.open()
                 let job = try await stage.job("a", "waiting") {
@@ -161,8 +157,7 @@ import Testing
             let old = try #require(job).file.id
             // Not after half a minute, but at the finisher's next turn, which another file brings.
             try await stage.journal.postponeFinish(old, until: .now, note: "looked at next")
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             try await eventually("it was looked at") {
                 try await stage.journal.job(old)?.file.disposition != "looked at next"
             }
@@ -190,8 +185,7 @@ import Testing
             try await whileWriting(hidden) {
                 var runner = begun
                 guard case .wait(_, let note) = try await runner.run() else {
-                    Issue.record("it did not wait")
-                    return
+                    throw Unexpected(description: "it did not wait")
                 }
                 #expect(note.hasPrefix("waiting: open for writing"))
             }
@@ -202,10 +196,7 @@ import Testing
             try scene.drop("a", "another")
             try await whileWriting(hidden) {
                 var runner = begun
-                guard case .wait = try await runner.run() else {
-                    Issue.record("it did not wait")
-                    return
-                }
+                guard case .wait = try await runner.run() else { throw Unexpected(description: "it did not wait") }
             }
             #expect(try text(file) == "another")
             #expect(try text(hidden) == "first")
@@ -230,8 +221,7 @@ import Testing
         let gate = Gate()
         scene.here.script("a", .hold(gate, .deliver))
         try await scene.run { stage in
-            try scene.drop("a", "first")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await stage.start("a", "first")
             // A new file under the old name: what the transfer has open is the first one.
             let new = try scene.directory.write(Array("second one".utf8), to: "new")
             try remove(stage.root.appending("a"))
@@ -250,8 +240,7 @@ import Testing
         try await scene.run { stage in
             let file = try scene.drop("blocked/a")
             try await eventually("it is said") { stage.events.count("job.disposition_failed") == 1 }
-            try scene.drop("free/b")
-            try await stage.finished("free/b")
+            try await stage.process("free/b")
             let job = try await stage.job("blocked/a")
             #expect(job.file.state == .delivered && job.file.finishedAt == nil)
             let why = try #require(job.file.disposition)
@@ -279,6 +268,80 @@ import Testing
                 #expect(object?["state"] is String && object?["deliveries"] is [Any])
                 #expect(!receipt.contains(UInt8(ascii: "\n")))
             }
+        }
+    }
+}
+
+/// Files that are not there any more, destinations that are silent, and taking back from several.
+@Suite struct ConcludingTests {
+    @Test(arguments: [true, false]) func `a file whose bytes have all left is delivered although it is gone`(
+        _ isRootAway: Bool
+    ) async throws {
+        let scene = try Scene()
+        scene.here.haveAll()
+        try await scene.run { stage in
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
+            let file = try scene.drop("a")
+            try await stage.job("a")
+            if isRootAway {
+                try move(stage.root, to: scene.directory.path.appending("away"))
+            } else {
+                try remove(file)
+            }
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
+            let job = try await stage.job("a", "delivered") { $0.deliveries[0].state == .delivered }
+            #expect(job.deliveries[0].proof?.key == "a")
+            #expect(scene.here.record.concluded.map(\.key) == ["a"] && scene.here.record.orders.isEmpty)
+            #expect(scene.here.record.abandoned.isEmpty)
+        }
+    }
+
+    @Test func `a delivery that waits in silence counts as life`() async throws {
+        let heartbeat = Heartbeat(roots: [])
+        let attempt = Attempt(
+            checkpoint: CheckpointLog(
+                entries: [:], write: { _ throws(DeliveryError) in }, replace: { _ throws(DeliveryError) in }),
+            isStopping: { false })
+        let ref = AgentEvent.JobRef(job: 1, delivery: 1, path: "/drop/a", route: "all", destination: "here")
+        let watch = ProgressWatch(
+            ref: ref, size: 1, log: try EventLog(nil), heartbeat: heartbeat, interval: .milliseconds(1))
+        var last: [Heartbeat.Part: Int] = [:]
+        heartbeat.beat(.journal)
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await watch.run(attempt) }
+            defer { group.cancelAll() }
+            try await eventually("it beats") { heartbeat.haveAllPassed(since: &last) }
+        }
+        #expect(attempt.bytesSent == 0)
+    }
+
+    @Test func `taking back goes on where one destination fails, and does not ask twice`() async throws {
+        var scene = try Scene()
+        let (outages, tokenHere, tokenThere) = (Count(), Count(), Count())
+        for count in [outages, tokenHere, tokenThere] { count.add() }
+        @Sendable func delete(_ token: Count, at name: String) throws(DeliveryError) -> String {
+            if token.take() { return "\(name) is deleted" }
+            throw DeliveryError(.giveUp, .notFound, "no token for \(name)")
+        }
+        scene.destinations[0].undo = { _ throws(DeliveryError) in
+            if outages.take() { throw .outage }
+            return try delete(tokenHere, at: "here")
+        }
+        var there = Destination.scripted("there", ScriptedPipeline())
+        there.undo = { _ throws(DeliveryError) in try delete(tokenThere, at: "there") }
+        scene.destinations.append(there)
+        scene.route.to = ["here", "there"]
+        try await scene.run { stage in
+            try scene.drop("a")
+            let job = try await stage.finished("a").file.id
+            let commands = stage.agent.control
+            let error = await #expect(throws: DeliveryError.self) { try await commands.undo(job, type: "scripted") }
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.reason == "there is deleted\n\(DeliveryError.outage.reason)")
+            #expect(try await commands.undo(job, type: "scripted") == ["here is deleted"])
+            let again = await #expect(throws: DeliveryError.self) { try await commands.undo(job, type: "scripted") }
+            #expect(again?.code == .notFound)
         }
     }
 }

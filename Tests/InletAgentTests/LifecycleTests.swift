@@ -4,6 +4,7 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletPipelines
+import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -14,10 +15,8 @@ import Testing
         scene.destinations = [.scripted("here", scene.here, connections: 1)]
         scene.here.script("a", .untilStopping(.deliver))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await eventually("a is on its way") { scene.here.record.running == 1 }
-            try scene.drop("b")
-            try await stage.job("b")
+            try await stage.start("a")
+            try await stage.admit("b")
         }
         #expect(scene.here.record.stored.keys.sorted() == ["a"])
         try await scene.run { stage in
@@ -44,25 +43,6 @@ import Testing
         }
         #expect(scene.here.record.orders.count == 2)
         #expect(scene.here.record.abandoned.isEmpty)
-    }
-
-    @Test func `services that end without being asked to leave what runs in the queue`() async throws {
-        var scene = try Scene()
-        scene.route.onSuccess = .delete
-        scene.here.script("a", .stall)
-        struct Abandoned: Error {}
-        await #expect(throws: Abandoned.self) {
-            try await scene.run { stage in
-                try scene.drop("a")
-                try await eventually("a is on its way") { scene.here.record.running == 1 }
-                throw Abandoned()
-            }
-        }
-        try await scene.run { stage in
-            let job = try await stage.finished("a")
-            #expect(job.deliveries[0].attempts == 1)
-        }
-        #expect(scene.here.record.stored.keys.sorted() == ["a"])
     }
 
     @Test func `a file that is sent twice at once is queued once`() async throws {
@@ -142,7 +122,7 @@ import Testing
             return answer
         }
         #expect(try await send("one") == .queued(job: 1))
-        guard case .known(job: 1, _) = try await send("one") else { return #expect(Bool(false), "it is known there") }
+        #expect(try await send("one")?.knownJob == 1)
         #expect(try await send("two") == .queued(job: 1))
         #expect(try await send("two", again: true) == .queued(job: 1))
         #expect(scene.here.record.orders.map(\.key) == ["film.mov", "film.mov", "film.mov"])
@@ -152,8 +132,7 @@ import Testing
         let scene = try Scene()
         try await scene.run { stage in
             _ = try await stage.agent.control.setPaused(true, "here", by: "test")
-            try scene.drop("a")
-            try await stage.job("a")
+            try await stage.admit("a")
             try await stage.journal.setPaused("here", false)
         }
         var other = scene
@@ -172,21 +151,12 @@ import Testing
         scene.route.onSuccess = .delete
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let first) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let first = try #require(await stage.agent.control.send(file, to: nil).job)
             try await eventually("it is sent") { try await stage.journal.job(first)?.file.finishedAt != nil }
             #expect(isThere(file))
-            guard case .known(first, _) = await stage.agent.control.send(file, to: "here") else {
-                Issue.record("not known")
-                return
-            }
+            #expect(await stage.agent.control.send(file, to: "here").knownJob == first)
             try scene.directory.write([1, 2], to: "elsewhere/a")
-            guard case .queued(let second) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let second = try #require(await stage.agent.control.send(file, to: nil).job)
             #expect(second != first)
             try await eventually("it is sent") { try await stage.journal.job(second)?.file.finishedAt != nil }
             #expect(scene.here.record.stored.count == 2)
@@ -198,10 +168,7 @@ import Testing
         scene.here.script("a", .fail(.hopeless))
         let file = try scene.directory.write([1], to: "elsewhere/a")
         try await scene.run { stage in
-            guard case .queued(let id) = await stage.agent.control.send(file, to: nil) else {
-                Issue.record("not queued")
-                return
-            }
+            let id = try #require(await stage.agent.control.send(file, to: nil).job)
             try await eventually("it has failed") { try await stage.journal.job(id)?.file.finishedAt != nil }
             #expect(await stage.agent.control.send(file, to: nil) == .queued(job: id))
             try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
@@ -216,10 +183,7 @@ import Testing
             #expect(
                 await commands.send(file, to: "hear")
                     == .refused("no destination is called 'hear'; did you mean 'here'?"))
-            guard case .refused(let reason) = await commands.send(scene.directory.path, to: nil) else {
-                Issue.record("a folder was taken")
-                return
-            }
+            let reason = try #require(await commands.send(scene.directory.path, to: nil).refusal)
             #expect(reason.hasSuffix("not a regular file, or not there"))
         }
     }
@@ -236,6 +200,114 @@ import Testing
             #expect(try await commands.act(.forget, on: job.file.id) == .done)
             #expect(try await commands.act(.forget, on: job.file.id) != .done)
             #expect(try await commands.act(.cancel, on: job.file.id) != .done)
+        }
+    }
+}
+
+@Suite struct ChecklistGapsTests {
+    @Test func `a long queue is warned of once, and what waits too long expires with its source untouched`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.route.retry.expire = .seconds(3)
+        scene.route.onSuccess = .delete
+        scene.destinations = [.scripted("here", scene.here, connections: 1)]
+        let gate = Gate()
+        scene.here.always(.hold(gate, .deliver))
+        try await scene.run { stage in
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
+            for number in 0..<30 { try scene.drop(FilePath("\(number)")) }
+            try await eventually("all are admitted") { try await stage.jobs().count == 30 }
+            try await stage.journal.setPaused("here", false)
+        }
+        let before = try names(in: scene.root).count
+        try await scene.run { stage in
+            try await eventually("what waits has expired") {
+                try await stage.journal.totals()[.expired]?.files ?? 0 >= 29
+            }
+            try await eventually("it was said") { stage.events.count("queue.warning") >= 1 }
+            gate.open()
+            try await eventually("all have ended") { try await stage.jobs().allSatisfy { $0.file.finishedAt != nil } }
+            for job in try await stage.jobs() where job.file.state == .expired {
+                #expect(try text(stage.root.pushing(job.file.path)) == "content")
+            }
+            #expect(try names(in: stage.root).count >= before - 1)
+            #expect(stage.events.count("queue.warning") == 1)
+        }
+    }
+
+    @Test func `a file that no route takes goes where a person sends it`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["jpg"]
+        let file = try scene.directory.write([1, 2, 3], to: "elsewhere/measurements.odd")
+        try await scene.run { stage in
+            let reason = try #require(await stage.agent.control.send(file, to: nil).refusal)
+            #expect(reason.contains("--to"))
+            let id = try #require(await stage.agent.control.send(file, to: "here").job)
+            try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
+            #expect(scene.here.record.stored.values.map(\.self) == [[1, 2, 3]])
+        }
+    }
+}
+
+/// Many videos at a server that takes its time.
+@Suite(.timeLimit(.minutes(8))) struct VOPIFlightTests {
+    private static func section(_ values: [String: ConfigValue]) -> ConfigSection {
+        ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+    }
+
+    /// Videos go to the server, everything else to a folder; one worker for all.
+    private static func scene(
+        _ sandbox: VOPISandbox, _ factory: PipelineFactory, in directory: TemporaryDirectory
+    ) async throws -> Scene {
+        var scene = try Scene(in: directory)
+        let seed = try directory.write(sandbox.signIn().refreshToken.reveal().utf8, to: "seed")
+        let products: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())"),
+            "auth": .section(section(["refresh_token_file": .string(seed.string)])),
+            "results": .string(directory.path.appending("results").string),
+            // Nothing is looked at a second time while the test runs.
+            "poll": .duration(.seconds(600)),
+        ]
+        let library = try directory.makeDirectory("library")
+        scene.destinations = [
+            try factory.make(DestinationSettings(name: "products", type: "vopi", values: section(products))),
+            try factory.make(
+                DestinationSettings(
+                    name: "library", type: "folder", values: section(["path": .string(library.string)]))),
+        ]
+        scene.route.match = RouteMatch(extensions: ["mp4"])
+        scene.route.to = ["products"]
+        scene.others = [Route(name: "rest", key: try KeyTemplate("{name}"), to: ["library"])]
+        scene.workers = 1
+        return scene
+    }
+
+    @Test func `a hundred jobs in flight keep the one worker from nothing`() async throws {
+        let directory = try TemporaryDirectory()
+        let factory = PipelineFactory(
+            pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1",
+            tokens: directory.path.appending("tokens"))
+        defer { factory.shutdown() }
+        let sandbox = try VOPISandbox(
+            directory: directory.path.appending("server"), credits: 1000, rules: VOPIRules(pace: .manual))
+        try await whileServing({ try await sandbox.run() }) {
+            let scene = try await Self.scene(sandbox, factory, in: directory)
+            try await scene.run { stage in
+                for number in 1...100 { try scene.drop(FilePath("clip-\(number).mp4"), "video \(number)") }
+                try await eventually("all have a job, and wait", within: .seconds(120)) {
+                    try await stage.journal.waiting(limit: 200).count == 100
+                }
+                try await stage.process("note.txt", "meanwhile")
+                #expect(try text(directory.path.appending("library").appending("note.txt")) == "meanwhile")
+                let tally = sandbox.tally
+                #expect((tally.presigns, tally.puts, tally.jobs, tally.cancels) == (100, 100, 100, 0))
+                #expect(Set(sandbox.jobs().map(\.videoURL)).count == 100)
+                #expect(stage.agent.control.live?.inFlight.isEmpty == true)
+                #expect(try await stage.jobs().count { $0.file.state == .pending } == 100)
+            }
+            // First, so that no connection of ours outlives its server.
+            factory.shutdown()
         }
     }
 }

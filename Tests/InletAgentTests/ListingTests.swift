@@ -1,5 +1,7 @@
 import Foundation
+import Glibc
 import InletCore
+import InletJournal
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -47,8 +49,7 @@ import Testing
         let directory = try TemporaryDirectory()
         for name in ["a", "x/b", "x/y/c", "x/y/z/d"] as [FilePath] { try directory.write([1], to: name) }
         try directory.makeDirectory("empty")
-        try FileManager.default.createSymbolicLink(
-            atPath: directory.path.appending("link").string, withDestinationPath: "x")
+        try makeSymlink(directory.path.appending("link"), to: "x")
         let found = walk(directory.path)
         #expect(found.files == ["a", "x/b", "x/y/c", "x/y/z/d"])
         #expect(found.directories == ["", "x", "x/y", "x/y/z", "empty"])
@@ -87,19 +88,7 @@ import Testing
         listing.stop()
         guard case .finished = listing.next(IgnoreList()) else { throw Errno.badMessage }
         listing.add("")
-        var found = 0
-        while !Self.isFinished(&listing, &found) {}
-        #expect(found == 3000)
-    }
-
-    private static func isFinished(_ listing: inout Listing, _ found: inout Int) -> Bool {
-        switch listing.next(IgnoreList()) {
-        case .file: found += 1
-        case .entered, .reading: break
-        case .finished: return true
-        case .irregular, .gone, .passedOver, .trouble: Issue.record("there is none")
-        }
-        return false
+        #expect(Self.files(&listing).count == 3000)
     }
 
     @Test func `the end is told of also where the last folder has gone before it was listed`() throws {
@@ -144,6 +133,10 @@ import Testing
     private static func files(_ root: FilePath, most: Int = NameRun.most) -> [FilePath] {
         var listing = Listing(root: root, isRecursive: true, most: most)
         listing.add("")
+        return files(&listing)
+    }
+
+    private static func files(_ listing: inout Listing) -> [FilePath] {
         var found: [FilePath] = []
         while true {
             switch listing.next(IgnoreList()) {
@@ -193,10 +186,7 @@ import Testing
         expect(idle: false, listing)
         listing.stop()
         expect(idle: true, listing)
-        guard case .finished = listing.next(IgnoreList()) else {
-            Issue.record("a stopped scan goes on")
-            return
-        }
+        guard case .finished = listing.next(IgnoreList()) else { throw Errno.badMessage }
     }
 
     @Test func `a folder is followed before it is listed: what comes in between shows up in one of the two`() throws {
@@ -264,5 +254,92 @@ import Testing
         isComplete = listing.isComplete
         let isFirstAgain = listing.ended()
         #expect(isComplete && !isFirstAgain)
+    }
+}
+
+/// Files that the journal knows cost a look and nothing else: no disk is woken for their bytes, and nobody's lease is broken.
+@Suite struct KnownFileTests {
+    @Test func `a listing of 10,000 known files opens none of them`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.sidecars = SidecarRule(metadata: true, extensions: ["xmp"], wait: .seconds(3600))
+        var known: [FileAdoption] = []
+        for number in 0..<5000 {
+            for ending in ["mp4", "xmp"] {
+                let name = FilePath("clip\(number).\(ending)")
+                let identity = try #require(try FileLook.look(at: try scene.drop(name, "")).identity)
+                known.append(FileAdoption(Arrival(root: scene.root, path: name, identity: identity), plan: nil))
+            }
+        }
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        _ = try await journal.adopt(known, at: .now)
+        journal.close()
+        let opened = try KernelNews(of: scene.root, Int(IN_OPEN))
+        try await scene.run { stage in
+            try await eventually("all are listed") { stage.events.names.contains("watch.added") }
+            // What comes after the listing has been looked at when it is through.
+            for name in ["new.mp4.yaml", "new.xmp", "new.mp4"] as [FilePath] { try scene.drop(name, "label: x") }
+            try await eventually("the new one is delivered") {
+                try await stage.journal.newest(scene.root, ["new.mp4"]).first??.state == .delivered
+            }
+        }
+        let names = Set(opened.take().filter { !$0.isFolder && !$0.name.isEmpty }.map(\.name))
+        #expect(names.subtracting(["new.mp4", "new.mp4.yaml", "new.xmp"]).isEmpty)
+        #expect(names.contains("new.mp4"), "nothing would be seen to be opened")
+    }
+
+    @Test func `what was read of a file that found no room is not read again while it is the same`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        var files = try AdmissionStage.alone(in: directory.path, journal, limit: QueueLimit(files: 1))
+        let one = try #require(try FileLook.look(at: try directory.write([1], to: "one")).identity)
+        let two = try #require(try FileLook.look(at: try directory.write([2], to: "two")).identity)
+        func admit(_ path: FilePath, _ identity: FileIdentity) async -> [AdmissionResult.Outcome] {
+            let results = await files.admission.admit([files.candidate(path, identity)], .found, files.hashing)
+            for result in results { files.remember(result) }
+            return results.map(\.outcome)
+        }
+        #expect(await admit("one", one) == [.journal(.admitted(id: 1))])
+        #expect(await admit("two", two) == [.journal(.full)])
+        #expect(files.candidate("two", two).facts.sha256 != nil)
+        var edited = two
+        edited.changed += 1
+        #expect(files.candidate("two", edited).facts.sha256 == nil)
+    }
+}
+
+/// What the kernel says of a folder, by inotify(7).
+final class KernelNews {
+    private let descriptor: CInt
+
+    init(of folder: FilePath, _ mask: Int) throws {
+        descriptor = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
+        guard descriptor >= 0, inotify_add_watch(descriptor, folder.string, UInt32(mask)) >= 0 else {
+            throw Errno(rawValue: errno)
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// What was said since the last call, each with the name of a file in the folder, or none for the folder itself.
+    func take() -> [(isFolder: Bool, name: String)] {
+        var news: [(isFolder: Bool, name: String)] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return news }
+            buffer.withUnsafeBytes { bytes in
+                var offset = 0
+                while offset < count {
+                    let mask = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+                    let length = Int(bytes.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
+                    let name = bytes[(offset + 16)..<(offset + 16 + length)].prefix { $0 != 0 }
+                    #expect(mask & UInt32(IN_Q_OVERFLOW) == 0, "the kernel has lost some")
+                    news.append((mask & UInt32(IN_ISDIR) != 0, String(decoding: name, as: UTF8.self)))
+                    offset += 16 + length
+                }
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 import Dispatch
+import Foundation
 import InletCore
 import InletLinux
+import InletTestSupport
 import Synchronization
 import SystemPackage
 import Testing
@@ -66,5 +68,223 @@ import Testing
         writer.close()
         gate.open()
         #expect(writer.flush(within: .seconds(60)) && gate.taken == [1])
+    }
+}
+
+/// Log files that are set aside, moved away, and full.
+@Suite struct LogRotationTests {
+    private let directory: TemporaryDirectory
+    private let path: FilePath
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        path = directory.path.appending("inlet.log")
+    }
+
+    @Test(
+        arguments: [
+            (0, 5000, false), (100, 924, false), (100, 925, true), (1024, 1, true),
+        ] as [(Int64, Int, Bool)])
+    func `a log is set aside before it would be too large, and never while it is empty`(
+        _ size: Int64, _ count: Int, _ isDue: Bool
+    ) {
+        #expect(LogRotation(maxSize: 1024, keep: 1).isDue(size: size, adding: count) == isDue)
+        #expect(!LogRotation(maxSize: nil, keep: 1).isDue(size: size, adding: count))
+    }
+
+    @Test(
+        arguments: [
+            (3, [], [.rename(from: 0, to: 1)]),
+            (3, [1], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (3, [1, 2, 3], [.rename(from: 2, to: 3), .rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            // A process died between two renames: only what is before the gap moves.
+            (3, [2, 3], [.rename(from: 0, to: 1)]), (3, [1, 3], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (1, [1], [.rename(from: 0, to: 1)]), (1, [1, 2, 3], [.rename(from: 0, to: 1), .remove(2), .remove(3)]),
+            // A name of somebody else's that only looks like ours.
+            (1, [1, 2024], [.rename(from: 0, to: 1)]),
+        ] as [(Int, Set<Int>, [LogRotation.Step])])
+    func `each rename frees the name of the next`(_ keep: Int, _ there: Set<Int>, _ steps: [LogRotation.Step]) {
+        #expect(LogRotation(maxSize: 1, keep: keep).steps(there.contains) == steps)
+    }
+
+    @Test(arguments: 0...4)
+    func `wherever a process dies, the next rotation loses only the oldest`(_ done: Int) {
+        let rotation = LogRotation(maxSize: 1, keep: 4)
+        var files = [0: "e", 1: "d", 2: "c", 3: "b", 4: "a"]
+        func act(_ step: LogRotation.Step) {
+            switch step {
+            case .rename(let old, let new): (files[new], files[old]) = (files[old], nil)
+            case .remove(let number): files[number] = nil
+            }
+        }
+        for step in rotation.steps({ files[$0] != nil }).prefix(done) { act(step) }
+        if files[0] == nil { files[0] = "f" }
+        for step in rotation.steps({ files[$0] != nil }) { act(step) }
+        let kept = files.sorted { $0.key < $1.key }.map(\.value).joined()
+        // Without a death, and with one after the last rename, two rotations have gone over the file.
+        #expect(["edcb", "fedc"].contains(kept), "\(kept)")
+    }
+
+    private func lines(_ path: FilePath) throws -> [String] {
+        try text(path).split(separator: "\n").map(String.init)
+    }
+
+    @Test func `what was written is in the files, each line once and whole`() throws {
+        let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
+        for number in 0..<1500 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
+        log.flush(within: .seconds(60))
+        let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
+        let sizes = try files.map { try AppendFile.status(at: $0)?.size ?? 0 }
+        #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
+        let numbers = try files.filter { try AppendFile.status(at: $0) != nil }.flatMap { try lines($0) }.map {
+            line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return try #require(object?["job"] as? Int)
+        }
+        #expect(numbers == Array(0..<1500))
+    }
+
+    @Test func `a file that was moved away is followed by a new one`() throws {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var file = try LogFile(path, LogRotation(maxSize: nil, keep: 1), now: start)
+        _ = file.write(Array("one\n".utf8), at: start)
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
+        // Within the second nobody asks: the line is where the file is now.
+        _ = file.write(Array("two\n".utf8), at: start)
+        _ = file.write(Array("three\n".utf8), at: start.advanced(by: .seconds(1)))
+        #expect(try lines(FilePath(path.string + ".moved")) == ["one", "two"])
+        #expect(try lines(path) == ["three"])
+    }
+
+    @Test func `a reload asks for the name at once, and brings the configuration's level back`() throws {
+        let settings = LogSettings(output: path.string, format: .text)
+        let log = try EventLog(settings)
+        #expect(log.setLevel(.error, by: "uid 7"))
+        log.emit(.journalRecovered)
+        log.flush(within: .seconds(60))
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
+        log.take(try log.prepare(settings))
+        #expect(log.level == .info)
+        log.emit(.journalRecovered)
+        log.flush(within: .seconds(60))
+        #expect(
+            try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") }
+                == [true])
+        #expect(try lines(path).count == 1)
+    }
+
+    @Test func `a line goes on after one that was cut off, on a line of its own`() throws {
+        try Data("half a li".utf8).write(to: URL(fileURLWithPath: path.string))
+        let log = try EventLog(LogSettings(output: path.string, format: .text))
+        log.emit(.logLost(lines: 1))
+        log.flush(within: .seconds(60))
+        let lines = try lines(path)
+        #expect(lines.count == 2 && lines[0] == "half a li" && lines[1].hasSuffix("log.lost lines=1"))
+    }
+
+    @Test func `a full disk stops nothing, is said once, and can be seen while it lasts`() throws {
+        let log = try EventLog(LogSettings(output: "/dev/full", format: .text))
+        let record = EventRecord(log)
+        #expect(log.status == nil)
+        for _ in 0..<3 { log.emit(.journalRecovered) }
+        log.flush(within: .seconds(60))
+        #expect(record.names.filter { $0 == "log.error" }.count == 1)
+        // The line about it has no place either.
+        #expect(log.status?.reason.contains("No space left") == true && log.status?.lost == 4)
+        #expect(record.names.filter { $0 == "journal.recovered" }.count == 3)
+    }
+
+    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
+    func `a disk that becomes full leaves no half line`() throws {
+        let disk = try TestMount("tmpfs", at: directory.makeDirectory("disk"), options: "size=16k")
+        let path = disk.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(output: path.string, format: .json))
+        for number in 0..<1000 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
+        log.flush(within: .seconds(60))
+        let lines = try lines(path)
+        #expect(lines.count > 50 && lines.allSatisfy { $0.hasSuffix("}") }, "\(lines.suffix(1))")
+        #expect(log.status?.lost == 1001 - lines.count)
+    }
+
+    @Test func `of lines that were lost the number is told when there is room again`() throws {
+        try makeSymlink(path, to: "/dev/full")
+        let settings = LogSettings(output: path.string, format: .text)
+        let log = try EventLog(settings)
+        let record = EventRecord(log)
+        log.emit([.journalRecovered, .journalRecovered])
+        log.flush(within: .seconds(60))
+        try FileManager.default.removeItem(atPath: path.string)
+        log.take(try log.prepare(settings))
+        for _ in 0..<2 { log.emit(.journalRecovered) }
+        log.flush(within: .seconds(60))
+        #expect(record.names.filter { $0.hasPrefix("log.") } == ["log.error", "log.lost"])
+        #expect(log.status == nil)
+        let told = try lines(path)
+        #expect(told.count == 3 && told.contains { $0.hasSuffix("log.lost lines=3") }, "\(told)")
+    }
+}
+
+/// Thousands of the same warning at once.
+@Suite struct LogFloodTests {
+    @Test func `a flood is cut off and counted, jobs' lines are not, and listeners hear all`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(level: .info, output: path.string, format: .json))
+        let heard = Mutex(0)
+        let subscription = log.listen { _ in heard.withLock { $0 += 1 } }
+        for number in 0..<2000 {
+            log.emit(.fileError(path: FilePath("/srv/drop/\(number)"), reason: "Permission denied"))
+            log.emit(.fileRejected(job: Int64(number), path: "/srv/drop/a", route: "r", reason: "too large"))
+        }
+        log.emit(.agentStopping)
+        subscription.end()
+        log.flush(within: .seconds(60))
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path.string)), as: UTF8.self)
+        let events = text.split(separator: "\n").compactMap {
+            try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+        }
+        let counts = Dictionary(grouping: events) { $0["event"] as? String ?? "" }.mapValues(\.count)
+        let shown = try #require(counts["file.error"])
+        #expect((LogLimit.burst...LogLimit.burst + 60).contains(shown))
+        #expect(counts["file.rejected"] == 2000)
+        #expect(heard.withLock { $0 } == 4001)
+        let told = events.filter { $0["event"] as? String == "log.suppressed" }
+        #expect(told.allSatisfy { $0["of"] as? String == "file.error" })
+        #expect(told.compactMap { $0["lines"] as? Int }.reduce(0, +) == 2000 - shown)
+        #expect(events.last?["event"] as? String == "agent.stopping")
+    }
+}
+
+/// Lines that go to systemd's journal.
+@Suite struct JournalOutputTests {
+    private static let line = AgentEvent.jobAdmitted(
+        job: 7, path: "/in/a b.mp4", route: "all", size: 9, deliveries: ["d", "e"]
+    ).line
+
+    @Test func `each field of a line is a field of the entry`() throws {
+        let fields = Set(String(decoding: Self.line.journalMessage.bytes, as: UTF8.self).split(separator: "\n"))
+        #expect(
+            fields == [
+                #"MESSAGE=job.admitted job=7 path="/in/a b.mp4" route=all size=9 destinations=d,e"#, "PRIORITY=6",
+                "SYSLOG_IDENTIFIER=inlet", "INLET_EVENT=job.admitted", "INLET_JOB=7", "INLET_PATH=/in/a b.mp4",
+                "INLET_ROUTE=all", "INLET_SIZE=9", "INLET_DESTINATIONS=d,e",
+            ])
+    }
+
+    @Test func `without a journal lines go elsewhere, which is said as long as it is so`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("journal")
+        let output = JournalOutput(path)
+        let first = output.write([Self.line], .text, at: .now)
+        #expect(first.lost == 0 && first.trouble?.contains("standard error") == true)
+        #expect(output.write([Self.line], .text, at: .now).trouble == first.trouble)
+        var listener: DatagramSocket? = try DatagramSocket(at: path)
+        let second = output.write([Self.line, Self.line], .text, at: .now)
+        #expect(second.lost == 0 && second.trouble == nil)
+        #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
+        #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
+        listener = nil
+        #expect(output.write([Self.line], .text, at: .now).trouble != nil)
     }
 }

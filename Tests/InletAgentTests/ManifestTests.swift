@@ -18,14 +18,8 @@ import Testing
     private func scene(_ format: ManifestRule.Format, hash: Digest.Algorithm = .xxh64) throws -> Scene {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        let values: [String: ConfigValue] = ["path": .string(library.string)]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let settings = FolderSettings(section)
-        var folder = Destination(
-            name: "here", type: "folder", pipeline: FolderPipeline(settings: settings, pool: pool),
-            smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
-        folder.folder = library
-        scene.destinations = [folder]
+        scene.destinations = [.folder("here", library)]
+        scene.destinations[0].folder = library
         scene.route.match.paths = [try GlobPattern("*/**")]
         scene.route.key = try KeyTemplate("cards/{dir}/{name}")
         scene.route.unit = .folder
@@ -155,9 +149,8 @@ import Testing
             try offload(scene)
             try await written(stage, 1)
             #expect(try names(in: scene.directory.path.pushing("library/cards/A001")) == ["a.mov", "raw"])
-            let skipped = stage.events.all.map(\.line).filter { $0.name == "manifest.skipped" }
-            #expect(skipped.count == 1)
-            #expect(skipped.first?.fields.first { $0.0 == "destination" }?.1 == .text("here"))
+            #expect(stage.events.count("manifest.skipped") == 1)
+            #expect(stage.events.field("destination", of: "manifest.skipped") == .text("here"))
         }
     }
 
@@ -186,26 +179,10 @@ import Testing
     @Test func `an end that is owed its list at the start gets it, once`() async throws {
         let scene = try scene(.ascmhl)
         // As after a crash: the batch has ended, and nobody has written.
-        let journal = try Journal(path: scene.directory.path.pushing("state/journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         let root = try scene.directory.makeDirectory("library/cards/A001")
         try scene.directory.write("x".utf8, to: "library/cards/A001/a")
-        let digest = try #require(Digest(.xxh64, hex: "5c80c09683041123"))
-        var plan = Plan(
-            route: "all", category: "other", key: "cards/A001/a", mediaType: "text/plain", destinations: ["here"])
-        (plan.manifest, plan.digests) = (scene.route.manifest, [digest])
-        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
-        var admission = FileAdmission(
-            Arrival(root: scene.root, path: "A001/a", identity: identity), plan: plan, lanes: ["here": .small],
-            uptimes: [:])
-        admission.unit = "A001"
-        _ = try await journal.admit(admission, at: .now)
-        _ = try await journal.closeUnit(
-            "A001", root: scene.root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
-        let room = ClaimRoom(destination: "here", limits: [.small: 1])
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        _ = try await journal.withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { _ in
-            (.delivered(Proof(key: "cards/A001/a", size: 1, method: .size)), ())
-        }
+        try await journal.endUnit("A001", ["a"], scene.route.manifest, in: scene.root, below: "cards/")
         journal.close()
         for expected in [2, 0] {
             try await scene.run { stage in try await written(stage, expected) }
@@ -230,8 +207,7 @@ import Testing
         }
         // It has been sent for good.
         try await scene.run { stage in
-            try scene.drop("A002/x", "x")
-            try await stage.job("A002/x")
+            try await stage.admit("A002/x", "x")
             #expect(scene.here.record.orders.count == 3)
         }
     }
@@ -241,5 +217,149 @@ extension Stage {
     fileprivate func isOwedNothing() async throws -> Bool {
         let owed = try await journal.manifestDue()
         return owed == nil
+    }
+}
+
+extension Journal {
+    /// A unit of these files, all of which were delivered: its list is owed.
+    ///
+    /// - Parameter prefix: how their keys begin, before the unit.
+    @discardableResult
+    fileprivate func endUnit(
+        _ unit: FilePath, _ names: [String], _ rule: ManifestRule?, in root: FilePath, below prefix: String = "",
+        at destination: String = "here"
+    ) async throws -> Batch {
+        let digest = try #require(Digest(.xxh64, hex: "5c80c09683041123"))
+        for name in names {
+            let path = "\(unit)/\(name)"
+            var admission = FileAdmission.made(path, in: root, key: prefix + path, to: destination) {
+                ($0.manifest, $0.digests) = (rule, [digest])
+            }
+            admission.unit = unit
+            _ = try await admit(admission, at: .now)
+        }
+        _ = try await closeUnit(unit, root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
+        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
+        let room = ClaimRoom(destination: destination, limits: [.small: 1])
+        for _ in names {
+            _ = try await withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { claim in
+                (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())
+            }
+        }
+        return try #require(try await batch(nil))
+    }
+}
+
+/// What a checksum list says of the files that it does not list.
+@Suite struct UnitManifestTests {
+    private static let rule = ManifestRule(format: .mhl)
+
+    /// An ended unit of `names`, all delivered to `lib` below `cards/A001`, after `change`.
+    private func manifest(_ names: [String], _ change: (inout [Job]) -> Void) async throws -> UnitManifest {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let batch = try await journal.endUnit("A001", names, Self.rule, in: "/in", below: "cards/", at: "lib")
+        var jobs = try await journal.jobs(ofBatch: batch.id)
+        #expect(jobs.allSatisfy { $0.file.state == .delivered })
+        change(&jobs)
+        return UnitManifest(batch, Self.rule, jobs, host: "box", version: "1")
+    }
+
+    private func lacking(_ content: ManifestContent?) throws -> String {
+        let content = try #require(content)
+        let document = try XMLReader.read(try #require(MediaHashList.classic(content)))
+        return document.children.first { $0.name == "creatorinfo" }?.text(of: "log") ?? ""
+    }
+
+    @Test func `a file without a checksum is named in every list, the marker in none`() async throws {
+        let manifest = try await manifest(["a.mov", "a.xmp", "raw/b.srt", "DONE"]) { jobs in
+            for index in 1...3 { jobs[index].file.digests = [] }
+            jobs[2].file.isDamaged = true
+            jobs[3].file.role = "unit_marker"
+            jobs[3].deliveries = []
+        }
+        let said =
+            "not in this list: a.xmp (no xxh64 was computed), raw/b.srt (what the journal knows of it cannot be read)"
+        #expect(try lacking(manifest.source) == said)
+        #expect(manifest.source.unlisted == ["a.xmp", "raw/b.srt", "DONE"])
+        let there = try #require(manifest.delivered(to: "lib"))
+        #expect(try lacking(there.content) == said)
+        #expect(there.content.entries.map(\.path) == ["a.mov"] && there.content.unlisted == ["a.xmp", "raw/b.srt"])
+    }
+
+    @Test func `a unit whose files are all in one folder of it has its list where it begins, not in that folder`()
+        async throws
+    {
+        let reel = ["A001_C001.RDC/A001_C001_001.R3D", "A001_C001.RDC/A001_C001_002.R3D"]
+        let there = try #require(try await manifest(reel) { _ in }.delivered(to: "lib"))
+        #expect(there.folder == "cards/A001" && there.content.entries.map(\.path.string) == reel)
+        // Where keys do not keep the way below the unit, it is where they are.
+        let flat = try await manifest(reel) { jobs in
+            for index in jobs.indices { jobs[index].deliveries[0].proof?.key = "flat/\(index).R3D" }
+        }
+        #expect(flat.delivered(to: "lib")?.folder == "flat")
+    }
+
+    @Test func `one without a checksum that lies beside the list's folder is named by its key`() async throws {
+        let manifest = try await manifest(["a.mov", "a.xmp"]) { jobs in
+            jobs[1].file.digests = []
+            jobs[1].deliveries[0].proof?.key = "sidecars/a.xmp"
+        }
+        let there = try #require(manifest.delivered(to: "lib"))
+        #expect(there.folder == "cards/A001" && there.content.unlisted.isEmpty)
+        #expect(try lacking(there.content) == "not in this list: sidecars/a.xmp (elsewhere, and no xxh64 was computed)")
+    }
+
+    /// One that was linked at its admission has no key; one that was linked at its turn keeps its own.
+    @Test(arguments: [nil, "cards/A001/b.mov"])
+    func `what is there under another key is named, and moves no list to another folder`(_ key: String?) async throws {
+        let manifest = try await manifest(["a.mov", "b.mov"]) { jobs in
+            jobs[1].deliveries[0].key = key
+            jobs[1].deliveries[0].proof = Proof(
+                key: "archive/old.mov", size: 1, method: .size, details: [Proof.sameAsName: "7"])
+        }
+        let there = try #require(manifest.delivered(to: "lib"))
+        #expect(there.folder == "cards/A001" && there.content.entries.map(\.path) == ["a.mov"])
+        #expect(try lacking(there.content) == "not in this list: b.mov (same content as archive/old.mov)")
+        // The card had both.
+        #expect(manifest.source.entries.count == 2 && manifest.source.absent.isEmpty)
+    }
+
+    @Test func `a delivery whose proof cannot be read is named`() async throws {
+        let manifest = try await manifest(["a.mov", "b.mov"]) { $0[1].deliveries[0].proof = nil }
+        let there = try #require(manifest.delivered(to: "lib"))
+        #expect(there.content.entries.map(\.path) == ["a.mov"])
+        #expect(try lacking(there.content) == "not in this list: b.mov (the journal's proof of it cannot be read)")
+    }
+}
+
+/// Checksum lists that are owed by a journal of which not all can be read.
+@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(8)))
+struct ManifestDamageTests {
+    @Test func `a list that cannot be known is put off, and the next one names what cannot be read`() async throws {
+        let scene = try Scene()
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        let rule = ManifestRule(format: .mhl)
+        let first = try await journal.endUnit("A001", ["a", "b"], rule, in: scene.root).id
+        let second = try await journal.endUnit("A002", ["a", "b"], rule, in: scene.root).id
+        try #require(first < second)
+        journal.close()
+        try sql(scene.journalPath, "UPDATE manifest SET rule = x'00' WHERE batch_id = \(first)")
+        let isB = "batch_id = \(second) AND path = CAST('A002/b' AS BLOB)"
+        try sql(scene.journalPath, "UPDATE file SET digests = x'00' WHERE \(isB)")
+        try await scene.run { stage in
+            try await eventually("the second is written") { stage.events.count("manifest.written") >= 1 }
+            try await eventually("the first is said") { stage.events.count("manifest.failed") == 1 }
+            let home = scene.directory.path.pushing(FilePath("state/manifests/\(second)-A002"))
+            let list = try text(home.appending(try #require(try names(in: home).first { $0.hasSuffix(".mhl") })))
+            #expect(list.contains("<file>a</file>") && !list.contains("<file>b</file>"))
+            #expect(list.contains("not in this list: b (what the journal knows of it cannot be read)"))
+            try await eventually("only the first is owed, and later") {
+                let now = try await stage.journal.nextManifest(at: .now)
+                let later = try await stage.journal.nextManifest(at: .now + .seconds(120))
+                return now == nil && later?.batch == first && later?.attempts == 1
+            }
+        }
     }
 }

@@ -1,11 +1,12 @@
 import Foundation
-import InletAgent
 import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 /// Why a root of a test cannot be watched by fanotify here; nil when it can.
 private let markRefusal: String? = {
@@ -46,12 +47,10 @@ struct MarkedRootTests {
             try scene.directory.write([1], to: "outside/deep/a")
             try DurableFile.rename(outside, to: stage.root.appending("inside"))
             try await stage.finished("inside/deep/a")
-            try scene.drop("inside/deep/b")
-            try await stage.finished("inside/deep/b")
+            try await stage.process("inside/deep/b")
             try DurableFile.rename(stage.root.appending("inside"), to: scene.directory.path.appending("gone"))
             try scene.directory.write([2], to: "gone/deep/c")
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/b", "inside/deep/a"])
         }
     }
@@ -60,8 +59,7 @@ struct MarkedRootTests {
     {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("old/a", "first")
-            try await stage.finished("old/a")
+            try await stage.process("old/a", "first")
             try DurableFile.rename(stage.root.appending("old"), to: stage.root.appending("new"))
             try scene.drop("old/b", "second")
             try scene.drop("new/c", "third")
@@ -74,8 +72,7 @@ struct MarkedRootTests {
     func `delivered files that are renamed, by themselves or with their folder, are recognised`() async throws {
         let scene = try scene()
         try await scene.run { stage in
-            try scene.drop("card/a", "first")
-            let job = try await stage.finished("card/a")
+            let job = try await stage.process("card/a", "first")
             let names: [FilePath] = ["monday/a", "tuesday/a", "tuesday/b"]
             try DurableFile.rename(stage.root.appending("card"), to: stage.root.appending("monday"))
             #expect(try await stage.job(names[0]).file.id == job.file.id)
@@ -94,8 +91,7 @@ struct MarkedRootTests {
         scene.route.onSuccess = .archive
         try await scene.run { stage in
             for name in ["a", "x/b"] as [FilePath] {
-                try scene.drop(name)
-                try await stage.finished(name)
+                try await stage.process(name)
                 try await eventually("\(name) is archived") { isThere(stage.root.pushing(".inlet/done").pushing(name)) }
             }
             #expect(try await stage.jobs().count == 2)
@@ -122,8 +118,7 @@ struct MarkedRootTests {
         scene.watch[0].mode = .fanotify
         scene.watch[0].recursive = false
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             #expect(stage.modes == ["inotify"])
         }
     }
@@ -152,10 +147,7 @@ struct MarkedMountTests {
             #expect(modes[stage.root] == .fanotify)
             #expect(modes[memory.path] == .fanotify)
             #expect(modes[overlay.path] == .inotify)
-            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] {
-                try scene.drop(name)
-                try await stage.finished(name)
-            }
+            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] { try await stage.process(name) }
         }
     }
 
@@ -169,11 +161,9 @@ struct MarkedMountTests {
             let disk = try TestMount("tmpfs", at: stage.root.appending("disk"))
             defer { disk.unmount() }
             try await eventually("it is marked") { stage.modePaths[disk.path] == .fanotify }
-            try scene.drop("disk/sub/b")
-            try await stage.finished("disk/sub/b")
+            try await stage.process("disk/sub/b")
             disk.unmount()
-            try scene.drop("disk/sub/c")
-            try await stage.finished("disk/sub/c")
+            try await stage.process("disk/sub/c")
         }
     }
 
@@ -191,8 +181,7 @@ struct MarkedMountTests {
             disk.unmount()
             try FileManager.default.removeItem(atPath: place.string)
             try scene.directory.write([1], to: "elsewhere/b")
-            try scene.drop("c")
-            try await stage.finished("c")
+            try await stage.process("c")
             #expect(!stage.events.names.contains("watch.overflow"))
             #expect(try await stage.jobs().count == 2)
         }
@@ -204,5 +193,71 @@ extension FilePath {
     fileprivate func making() throws -> FilePath {
         try FileManager.default.createDirectory(atPath: string, withIntermediateDirectories: true)
         return self
+    }
+}
+
+@Suite struct MarkedNewsTests {
+    typealias Mask = InotifyRecord.Mask
+
+    @Test(
+        arguments: [
+            ([.created, .closedAfterWriting], true, [.created, .closedAfterWriting]),
+            ([.attributes], true, [.attributes]),
+            ([.movedTo], true, [.movedTo]),
+            ([.deleted], false, [.deleted]),
+            ([.movedFrom], false, [.movedFrom]),
+            // Created, deleted and created again, in any order: one record.
+            ([.created, .closedAfterWriting, .deleted], true, [.closedAfterWriting]),
+            ([.created, .closedAfterWriting, .deleted], false, [.deleted]),
+            // Renamed away, and another has its name already.
+            ([.movedFrom], true, [.closedAfterWriting]),
+            ([.created, .isDirectory], true, [.isDirectory]),
+            ([.movedTo, .isDirectory], true, [.movedTo, .isDirectory]),
+            ([.deleted, .isDirectory], false, [.deleted, .isDirectory]),
+            ([.created, .deleted, .isDirectory], true, [.deleted, .movedTo, .isDirectory]),
+            ([.movedFrom, .isDirectory], true, [.movedFrom, .movedTo, .isDirectory]),
+        ] as [(Mask, Bool, Mask)])
+    func `what has gone is decided by what is there`(mask: Mask, isThere: Bool, meaning: Mask) {
+        #expect(FanotifyMounts.meaning(mask) { isThere } == meaning)
+    }
+
+    @Test func `only what is said to have gone costs a look at the disk`() {
+        var looks = 0
+        for mask in [[.created], [.closedAfterWriting, .attributes], [.movedTo, .isDirectory]] as [Mask] {
+            _ = FanotifyMounts.meaning(mask) {
+                looks += 1
+                return true
+            }
+        }
+        #expect(looks == 0)
+    }
+
+    @Test func `a dot is the folder itself, and the root has nothing to say of itself`() {
+        let name = Array("n".utf8)
+        #expect(FanotifyMounts.subject("a/b", name).map { "\($0.directory) \($0.name)" } == "a/b \(name)")
+        #expect(FanotifyMounts.subject("a/n", [0x2E]).map { "\($0.directory) \($0.name)" } == "a \(name)")
+        #expect(FanotifyMounts.subject("", [0x2E]) == nil)
+    }
+
+    @Test func `a path is below a root by whole names`() {
+        #expect(HandleReader.path(of: "/srv/drop/a/b", below: "/srv/drop") == "a/b")
+        #expect(HandleReader.path(of: "/srv/drop", below: "/srv/drop") == "")
+        #expect(HandleReader.path(of: "/srv/dropped/a", below: "/srv/drop") == nil)
+        #expect(HandleReader.path(of: "/srv", below: "/srv/drop") == nil)
+        #expect(HandleReader.path(of: "/srv/drop", below: "/") == "srv/drop")
+        #expect(HandleReader.path(of: "/", below: "/") == "")
+    }
+
+    @Test func `what is remembered of folders is bounded, and can be forgotten`() {
+        var places = HandlePlaces(limit: 10)
+        for number in 0..<100 as Range<UInt8> {
+            let handle = FileHandle(fileSystem: 1, type: 1, bytes: [number])
+            let place: FilePath? = number % 2 == 0 ? nil : "a"
+            places.remember(handle, place)
+            #expect(places[handle] == .some(place))
+            #expect(places.count <= 10)
+        }
+        places.forgetAll()
+        #expect(places.count == 0)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletJournal
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -36,11 +37,6 @@ import Testing
         return found.sorted()
     }
 
-    private func age(_ path: FilePath, to time: Double) throws {
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: time)], ofItemAtPath: path.string)
-    }
-
     @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
         var clock = ManualClock()
         var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
@@ -65,7 +61,7 @@ import Testing
     @Test func `a folder whose mtime was set back after a file was added, as rsync does, is listed again`() throws {
         var clock = ManualClock()
         var polling = PollPass(root: root, isRecursive: true, least: .seconds(10))
-        try age(root, to: 1e9)
+        try setTime(root, Date(timeIntervalSince1970: 1e9))
         polling.add("", modified: try touched(root), at: clock.now)
         clock.advance(by: .seconds(600))
         let first = pass(&polling, at: clock.now)
@@ -131,7 +127,7 @@ import Testing
 
     /// Gives a folder an old mtime, at a moment that its file system's clock can tell from that of `time`.
     private func setBack(_ path: FilePath, after time: Int64) throws {
-        repeat { try age(path, to: 1e9) } while try touched(path) == time
+        repeat { try setTime(path, Date(timeIntervalSince1970: 1e9)) } while try touched(path) == time
     }
 
     /// The time that tells of names.
@@ -191,4 +187,76 @@ import Testing
 private struct ManualClock {
     private(set) var now = ContinuousClock.now
     mutating func advance(by duration: Duration) { now = now.advanced(by: duration) }
+}
+
+@Suite struct PollingTests {
+    @Test func `what is polled is found at the start and later, in old folders and new ones`() async throws {
+        let scene = try Scene.polled()
+        try scene.drop("early/a")
+        try await scene.run { stage in
+            try await stage.finished("early/a")
+            try scene.drop("b")
+            try scene.drop("early/c")
+            try scene.drop("new/deep/d")
+            for name in ["b", "early/c", "new/deep/d"] as [FilePath] { try await stage.finished(name) }
+            try await eventually("four folders are polled") { stage.rootStatus?.polled == 4 }
+            try remove(stage.root.appending("new"))
+            try await eventually("two are left") { stage.rootStatus?.polled == 2 }
+            try await stage.process("new/deep/e")
+            #expect(scene.here.record.orders.count == 5)
+            #expect(stage.modes == ["poll"])
+        }
+    }
+
+    @Test func `a file that goes on growing after it was sent is sent again, though its folder is unchanged`()
+        async throws
+    {
+        let scene = try Scene.polled()
+        try await scene.run { stage in
+            let file = try await stage.process("a", "half").file.fullPath
+            try overwrite(file, " and half", .append)
+            try await stage.job("a", "whole") { $0.file.identity.size == 13 && $0.file.state == .delivered }
+        }
+    }
+
+    @Test func `a polled folder that is lost is waited for`() async throws {
+        let scene = try Scene.polled()
+        try await scene.run { stage in
+            try await stage.process("a")
+            try remove(stage.root)
+            try await eventually("its loss is said") { stage.events.count("watch.lost") >= 1 }
+            try await stage.process("b")
+        }
+    }
+
+    @Test func `a unit in a polled folder is closed with all of its files, after a pass that found no more`()
+        async throws
+    {
+        var scene = try Scene.polled()
+        scene.route.unit = .folder
+        for name in ["card/a", "card/x/b", "card/y/c"] as [FilePath] { try scene.drop(name) }
+        try await scene.run { stage in
+            for name in ["card/a", "card/x/b", "card/y/c"] as [FilePath] { try await stage.finished(name) }
+            let closed = stage.events.all.compactMap { event -> Int? in
+                if case .batchClosed(_, _, _, let files) = event { files } else { nil }
+            }
+            #expect(closed == [3])
+        }
+    }
+
+    @Test func `a unit in a polled folder stays open until a pass has followed, however quiet it is`() async throws {
+        var scene = try Scene.polled()
+        scene.route.unit = .folder
+        scene.watch[0].poll = .seconds(3600)
+        try scene.drop("card/a")
+        try scene.drop("loose")
+        try await scene.run { stage in
+            try await stage.job("card/a")
+            try await stage.finished("loose")
+            try await eventually("the status shows it") {
+                stage.rootStatus?.unsettled.first?.path.lastComponent == "card"
+            }
+            #expect(stage.events.count("batch.closed") == 0)
+        }
+    }
 }

@@ -14,8 +14,7 @@ import Testing
         scene.route.labels = ["camera": try KeyTemplate("{folder[1]}")]
         scene.here.script("a.mp4", .fail(.passing))
         try await scene.run { stage in
-            try scene.drop("X100/a.mp4")
-            try await stage.finished("X100/a.mp4")
+            try await stage.process("X100/a.mp4")
             let receipt = try object(try #require(try await stage.journal.receipts(limit: 1).first))
             #expect(receipt["labels"] as? [String: String] == ["camera": "X100"])
             #expect(receipt["media_type"] as? String == "video/mp4")
@@ -62,10 +61,8 @@ import Testing
         scene.route.receipts = .folder
         scene.here.script("a", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("a")
+            let job = try await stage.process("a", as: .failed)
+            try await stage.retry(job)
             let folder = scene.receipts.pushing(FilePath(day(job)))
             #expect(try names(in: folder) == ["\(job.file.id)-a.json"])
             let receipt = try object(Array(try text(folder.appending("\(job.file.id)-a.json")).utf8))
@@ -91,8 +88,7 @@ import Testing
             #expect(receipt["disposition"] as? String == good.file.disposition)
             #expect(try names(in: stage.root.appending("sub")) == ["bad", "bad.inlet-receipt.json"])
             #expect(try mode(archive.appending("good.inlet-receipt.json")) == 0o640)
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().count == 3)
             #expect(!isThere(scene.receipts))
         }
@@ -104,11 +100,9 @@ import Testing
         scene.route.onSuccess = .archive
         scene.here.script("a", .fail(.hopeless))
         try await scene.run { stage in
-            try scene.drop("sub/a")
-            let job = try await stage.finished("sub/a", .failed)
+            let job = try await stage.process("sub/a", as: .failed)
             #expect(try names(in: stage.root.appending("sub")) == ["a", "a.inlet-receipt.json"])
-            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
-            try await stage.finished("sub/a")
+            try await stage.retry(job)
             #expect(try names(in: stage.root.appending("sub")) == [])
             #expect(try names(in: stage.root.pushing(".inlet/done/sub")) == ["a", "a.inlet-receipt.json"])
         }
@@ -120,8 +114,7 @@ import Testing
         scene.route.onSuccess = .delete
         try await scene.run { stage in
             for name in ["a", "b", "c"] {
-                try scene.drop(FilePath(name))
-                let job = try await stage.finished(FilePath(name))
+                let job = try await stage.process(FilePath(name))
                 let path = scene.receipts.pushing(FilePath("\(day(job))/\(job.file.id)-\(name).json"))
                 #expect(try object(Array(try text(path).utf8))["receipt_note"] is String)
             }
@@ -139,12 +132,10 @@ import Testing
         if kind == "a folder" {
             try scene.directory.makeDirectory("drop/a.inlet-receipt.json")
         } else {
-            try FileManager.default.createSymbolicLink(
-                atPath: blocked.string, withDestinationPath: victim.string)
+            try makeSymlink(blocked, to: victim)
         }
         try await scene.run { stage in
-            try scene.drop("a")
-            let job = try await stage.finished("a")
+            let job = try await stage.process("a")
             let path = scene.receipts.pushing(FilePath("\(day(job))/\(job.file.id)-a.json"))
             #expect(try object(Array(try text(path).utf8))["state"] as? String == "delivered")
             try await eventually("it is said") { stage.events.count("receipt.elsewhere") == 1 }
@@ -198,4 +189,74 @@ import Testing
 
 extension Scene {
     fileprivate var receipts: FilePath { directory.path.appending("state").appending("receipts") }
+}
+
+/// A file that failed lies in quarantine; to send it again it must be where it is sent from.
+@Suite struct QuarantineReturnTests {
+    private func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.route.onFailure = .quarantine
+        scene.here.script("a", .fail(.hopeless))
+        return scene
+    }
+
+    private func lying(_ stage: Stage) -> FilePath { stage.root.pushing(".inlet/failed/sub/a") }
+
+    @Test func `a retry brings a file back from quarantine, and sends it under its own name`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let file = try scene.drop("sub/a", "mine")
+            let job = try await stage.finished("sub/a", .failed)
+            #expect(isThere(lying(stage)) && !isThere(file))
+            let sent = try await stage.retry(job)
+            #expect(sent.file.id == job.file.id && sent.file.disposition == Disposition.kept)
+            #expect(try text(file) == "mine")
+            #expect(try names(in: lying(stage).removingLastComponent()) == [])
+            #expect(scene.here.record.stored == ["a": Array("mine".utf8)])
+            try await eventually("nothing else is known") { try await stage.jobs().count == 1 }
+        }
+    }
+
+    @Test func `a file whose name is taken stays in quarantine, and that is said with its place`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let job = try await stage.process("sub/a", "mine", as: .failed)
+            try await stage.process("sub/a", "another")
+            let why = try #require(try await stage.agent.control.act(.retry, on: job.file.id).refusal)
+            #expect(why.contains("quarantine") && why.contains(lying(stage).display))
+            #expect(try text(lying(stage)) == "mine")
+            let left = try #require(try await stage.journal.job(job.file.id)?.file)
+            #expect(left.state == .failed && left.finishedAt != nil && left.intent == nil)
+            #expect(left.disposition == Disposition.quarantined(lying(stage).display))
+        }
+    }
+
+    @Test func `a file that is no longer in quarantine is refused, and nothing becomes gone`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let job = try await stage.process("sub/a", "mine", as: .failed)
+            let elsewhere = scene.directory.path.appending("elsewhere")
+            try move(lying(stage), to: elsewhere)
+            let outcome = try await stage.agent.control.act(.retry, on: job.file.id)
+            let why = try #require(outcome.refusal)
+            #expect(why.contains(lying(stage).display))
+            #expect(try await stage.journal.job(job.file.id)?.file.state == .failed)
+            // Another file in its place is not sent in its name.
+            try scene.directory.write(Array("not it".utf8), to: "drop/.inlet/failed/sub/a")
+            let other = try #require(try await stage.agent.control.act(.retry, on: job.file.id).refusal)
+            #expect(other.contains("another file"))
+            // Back in quarantine it can be retried after all.
+            try remove(lying(stage))
+            try move(elsewhere, to: lying(stage))
+            try await stage.retry(job)
+        }
+    }
+
+    @Test func `a name of any bytes is found by what is shown of it`() {
+        for name in ["plain", "with space", "tab\tnew\nline", "back\\slash", "ü\u{202E}x"] {
+            #expect(DisplayText.unescape(DisplayText.escape(name)) == Array(name.utf8))
+        }
+        let bytes: [UInt8] = [0x61, 0xFF, 0xC3, 0x28]
+        #expect(DisplayText.unescape(DisplayText.escape(bytes)) == bytes)
+    }
 }

@@ -22,8 +22,7 @@ import Testing
             try await eventually("it is said") { stage.events.count("job.renamed") == 1 }
         }
         try await scene.run { stage in
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().map(\.file.path) == ["last", "b.txt"])
         }
         #expect(scene.here.record.orders.map(\.key) == ["a.txt", "last"])
@@ -33,14 +32,10 @@ import Testing
         var scene = try Scene()
         scene.route.key = try KeyTemplate("{dir}/{name}")
         try await scene.run { stage in
-            for name in ["card/a", "card/sub/b"] as [FilePath] {
-                try scene.drop(name)
-                try await stage.finished(name)
-            }
+            for name in ["card/a", "card/sub/b"] as [FilePath] { try await stage.process(name) }
             try move(stage.root.appending("card"), to: stage.root.appending("monday"))
             for name in ["monday/a", "monday/sub/b"] as [FilePath] { try await stage.job(name) }
-            try scene.drop("monday/sub/c")
-            try await stage.finished("monday/sub/c")
+            try await stage.process("monday/sub/c")
             #expect(try await stage.jobs().count == 3)
             #expect(scene.here.record.orders.map(\.key) == ["card/a", "card/sub/b", "monday/sub/c"])
         }
@@ -73,28 +68,18 @@ import Testing
     {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        scene.destinations = [folder(library)]
+        scene.destinations = [.folder("here", library)]
         let (old, new) = (scene.root.appending("a.txt"), scene.root.appending("b.txt"))
         // Its copy is about to be begun.
         scene.onEvent = { event in if case .jobCheckpoint = event { _ = rename(old.string, new.string) } }
         try await scene.run { stage in
-            try scene.drop("a.txt")
-            #expect(try await stage.finished("a.txt", .gone).file.code == .sourceGone)
+            #expect(try await stage.process("a.txt", as: .gone).file.code == .sourceGone)
             try await stage.finished("b.txt")
             #expect(stage.events.count("job.renamed") == 0)
             #expect(try await stage.jobs().count == 2)
         }
         #expect(try names(in: library) == ["b.txt"])
         #expect(try text(library.appending("b.txt")) == "content")
-    }
-
-    private func folder(_ library: FilePath) -> Destination {
-        let values: [String: ConfigValue] = ["path": .string(library.string)]
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        let pipeline = FolderPipeline(
-            settings: FolderSettings(section), pool: BlockingPool(name: "renames", threads: 1))
-        return Destination(
-            name: "here", type: "folder", pipeline: pipeline, smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
     }
 
     @Test func `a file that is renamed and changed is a new arrival`() async throws {
@@ -121,8 +106,7 @@ import Testing
         scene.others = [scene.route]
         scene.route = approved
         try await scene.run { stage in
-            let file = try scene.drop("a.txt")
-            try await stage.finished("a.txt")
+            let file = try await stage.process("a.txt").file.fullPath
             try scene.directory.makeDirectory("drop/ok")
             try move(file, to: stage.root.pushing("ok/a.txt"))
             try await stage.finished("ok/a.txt")
@@ -134,9 +118,8 @@ import Testing
     @Test func `a new link to a delivered file is no rename: both names are files`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let file = try scene.drop("a.txt", "linked")
-            try await stage.finished("a.txt")
-            try FileManager.default.linkItem(atPath: file.string, toPath: stage.root.appending("b.txt").string)
+            let file = try await stage.process("a.txt", "linked").file.fullPath
+            try makeLink(stage.root.appending("b.txt"), to: file)
             try await stage.finished("b.txt")
             #expect(scene.here.record.stored == ["a.txt": Array("linked".utf8), "b.txt": Array("linked".utf8)])
         }
@@ -158,8 +141,7 @@ import Testing
         var scene = try Scene()
         scene.route.onSuccess = .delete
         let file = try scene.drop("a.txt", "linked")
-        try FileManager.default.linkItem(
-            atPath: file.string, toPath: scene.directory.path.appending("outside.txt").string)
+        try makeLink(scene.directory.path.appending("outside.txt"), to: file)
         try await scene.run { stage in try await stage.finished("a.txt") }
         #expect(!isThere(file))
         #expect(try text(scene.directory.path.appending("outside.txt")) == "linked")
@@ -171,5 +153,136 @@ extension FileIdentity {
         var identity = self
         identity[keyPath: part] = value
         return identity
+    }
+}
+
+/// What becomes of files whose folders are renamed, and of those that leave the root and come back.
+@Suite struct RenamedFolderTests {
+    @Test func `a folder that is renamed again, after its files were recognised, still sends nothing`() async throws {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        try await scene.run { stage in
+            let first = try await stage.process("card/sub/a", "the same")
+            var place: FilePath = "card"
+            for name in ["monday", "tuesday", "card"] as [FilePath] {
+                try move(stage.root.pushing(place), to: stage.root.pushing(name))
+                let job = try await stage.job(name.pushing("sub/a"))
+                #expect(job.file.id == first.file.id && job.file.state == .delivered)
+                place = name
+            }
+            #expect(try await stage.jobs().count == 1)
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["card/sub/a"])
+    }
+
+    @Test func `files that wait go along with their folder, each with one key and one row`() async throws {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        scene.here.failProbes(.outage)
+        scene.here.script("first", .fail(.outage))
+        let names: [FilePath] = ["a", "sub/b"]
+        try await scene.run { stage in
+            try scene.drop("first")
+            try await eventually("the destination is down") { stage.events.names.contains("destination.down") }
+            var old: [Int64] = []
+            for name in names {
+                try scene.drop(FilePath("card").pushing(name), name.string)
+                old.append(try await stage.job(FilePath("card").pushing(name)).file.id)
+            }
+            try move(stage.root.appending("card"), to: stage.root.appending("wedding"))
+            for (name, id) in zip(names, old) {
+                let job = try await stage.job(FilePath("wedding").pushing(name))
+                #expect(job.file.id == id && job.file.state == .pending)
+                #expect(job.deliveries.map(\.key) == ["wedding/\(name)"])
+            }
+            #expect(try await stage.jobs().count == 3)
+        }
+        try await scene.run { stage in
+            for name in names { try await stage.finished(FilePath("wedding").pushing(name)) }
+            #expect(scene.here.record.stored["wedding/sub/b"] == Array("sub/b".utf8))
+            #expect(scene.here.attempts(at: "card/a") + scene.here.attempts(at: "card/sub/b") == 0)
+        }
+    }
+
+    @Test func `a file that is renamed while it is sent is sent once`() async throws {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.script("a.txt", .hold(gate, .deliver))
+        try await scene.run { stage in
+            let file = try scene.drop("a.txt", "the same")
+            try await eventually("it is being sent") { scene.here.attempts(at: "a.txt") == 1 }
+            try move(file, to: stage.root.appending("b.txt"))
+            try await eventually("its new name is seen") { stage.rootStatus?.settling == 1 }
+            gate.open()
+            let job = try await stage.job("b.txt", "delivered") { $0.file.state == .delivered }
+            #expect(try await stage.jobs().map(\.file.id) == [job.file.id])
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["a.txt"])
+    }
+
+    @Test func `a delivered file or folder that leaves the root and comes back is not sent again`() async throws {
+        var scene = try Scene()
+        scene.here.always(.prove)
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        let outside = scene.directory.path.appending("outside")
+        try await scene.run { stage in
+            try await stage.process("card/a", "the same")
+            try move(stage.root.appending("card"), to: outside)
+            try await stage.process("card/b")
+            try remove(stage.root.appending("card"))
+            try move(outside, to: stage.root.appending("card"))
+            // Moved by itself it has another ctime: its content is looked at.
+            let file = stage.root.pushing("card/a")
+            try move(file, to: outside)
+            try move(outside, to: file)
+            try await eventually("it is recognised") { stage.events.count("job.unchanged") == 1 }
+            try await stage.process("card/last")
+            #expect(try await stage.jobs().count == 3)
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["card/a", "card/b", "card/last"])
+    }
+
+    @Test func `a file that waits and is moved to another watched folder arrives once, from there`() async throws {
+        var scene = try Scene()
+        let other = try scene.directory.makeDirectory("other")
+        scene.watch.append(WatchSettings(path: other, settle: .zero, rescan: nil))
+        scene.here.failProbes(.outage)
+        scene.here.script("first", .fail(.outage))
+        try await scene.run { stage in
+            try scene.drop("first")
+            try await eventually("the destination is down") { stage.events.names.contains("destination.down") }
+            let file = try scene.drop("a.txt", "moved")
+            try await stage.job("a.txt")
+            try move(file, to: other.appending("b.txt"))
+            let moved = try await stage.job("b.txt")
+            #expect(moved.file.root == other && moved.file.state == .pending)
+        }
+        try await scene.run { stage in
+            try await stage.finished("b.txt")
+            try await stage.finished("a.txt", .gone)
+        }
+        #expect(scene.here.record.stored["b.txt"] == Array("moved".utf8) && scene.here.record.stored["a.txt"] == nil)
+    }
+
+    @Test func `another file with the same inode, size and time is another file`() async throws {
+        let scene = try Scene()
+        scene.here.always(.prove)
+        try await scene.run { stage in
+            let draft = try scene.directory.write(Array("one".utf8), to: "draft")
+            try setTime(draft)
+            let file = stage.root.appending("a.txt")
+            try move(draft, to: file)
+            let first = try await stage.finished("a.txt")
+            // Written into the same inode, and dated back: what a new file in an inode that was freed looks like.
+            let writer = try FileDescriptor.open(file, .writeOnly, options: .closeOnExec)
+            try writer.writeAll(Array("two".utf8))
+            try setTime(file)
+            try writer.close()
+            let second = try await stage.job("a.txt", "delivered anew") { job in
+                job.file.id != first.file.id && job.file.state == .delivered
+                    && job.file.identity.modified == first.file.identity.modified
+            }
+            #expect(scene.here.record.stored[second.deliveries[0].key ?? ""] == Array("two".utf8))
+        }
     }
 }

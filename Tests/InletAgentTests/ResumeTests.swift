@@ -39,14 +39,15 @@ import Testing
             #expect(stage.agent.control.live?.resume == ResumeSummary(of: 9))
             try await resume(stage)
             try await eventually("it is said") { stage.events.count("queue.resumed") == 1 }
-            guard case .queueResumed(let summary)? = stage.events.all.first(where: { $0.line.name == "queue.resumed" })
-            else { return }
+            let summaries = stage.events.all.compactMap {
+                if case .queueResumed(let summary) = $0 { summary } else { nil }
+            }
+            let summary = try #require(summaries.first)
             #expect(summary == ResumeSummary(of: 9, resumed: 7, failed: 1, waiting: 1))
             #expect(summary.text == "7 of 9 resumed, 1 failed, 1 waiting again")
             #expect(stage.agent.control.live?.resume == nil)
             #expect(stage.events.count("destination.up") == 0, "it was never down")
-            try scene.drop("new")
-            try await stage.finished("new")
+            try await stage.process("new")
             #expect(stage.events.count("queue.resumed") == 1)
         }
         #expect(scene.here.record.calls.first == "probe")
@@ -61,8 +62,7 @@ import Testing
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
             try await resume(stage)
             try await eventually("it was asked again") { scene.here.record.calls.count == 2 }
-            try scene.drop("c")
-            try await stage.job("c")
+            try await stage.admit("c")
             #expect(scene.here.record.calls == ["probe", "probe"])
             #expect(stage.events.count("queue.resumed") == 0)
         }
@@ -101,10 +101,8 @@ import Testing
 
     /// When the destination is asked again that refuses our credentials; nil while it does not refuse them.
     private func nextProbe(_ stage: Stage) -> WallTime? {
-        guard case .credentialsRefused(_, let time)? = stage.agent.control.live?.destinations.first?.state else {
-            return nil
-        }
-        return time
+        let state = stage.agent.control.live?.destinations.first?.state
+        return if case .credentialsRefused(_, let time)? = state { time } else { nil }
     }
 
     @Test func `what an earlier process began is told as resumed, at its first attempt only`() async throws {
@@ -123,8 +121,7 @@ import Testing
         }
         try await scene.run { stage in
             try await stage.finished("a")
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(resumed(stage) == [true, false, false])
         }
     }
@@ -132,18 +129,16 @@ import Testing
     @Test func `nothing goes before the probe has answered, and one that hangs holds up no other`() async throws {
         let probes = Gate()
         var scene = try await waiting(["a"])
-        var hanging = Destination.scripted("here", scene.here)
-        hanging.pipeline = HangingProbe(inner: scene.here, gate: probes)
+        scene.here.holdProbes(probes)
         let other = ScriptedPipeline()
-        scene.destinations = [hanging, .scripted("other", other)]
+        scene.destinations.append(.scripted("other", other))
         scene.others = [scene.route]
         (scene.others[0].name, scene.others[0].to) = ("rest", ["other"])
         scene.route.match.extensions = ["never"]
         other.script("b", .fail(.outage))
         try await scene.run { stage in
             try await resume(stage)
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(other.record.calls.contains("probe"))
             #expect(scene.here.record.orders.isEmpty)
             #expect(
@@ -155,8 +150,7 @@ import Testing
 
     @Test func `a delivery that ended the process time and again is left alone, and the others go on`() async throws {
         let scene = try await waiting(["a"])
-        let journal = try Journal(
-            path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         try await journal.setPaused("here", false)
         let wish = ClaimWish(
             lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 1]), most: 1)
@@ -169,32 +163,57 @@ import Testing
         journal.close()
         try await scene.run { stage in
             try await stage.finished("a", .failed)
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             let failed = try await stage.job("a")
             #expect(failed.deliveries[0].code == .agentCrashed && failed.deliveries[0].attempts == 0)
             try await eventually("it is said") { stage.events.count("job.failed") == 1 }
-            #expect(try await stage.agent.control.act(.retry, on: failed.file.id) == .done)
-            try await stage.finished("a")
+            try await stage.retry(failed)
         }
     }
 }
 
-/// A destination whose probe answers once the gate opens.
-private struct HangingProbe: Pipeline {
-    let inner: ScriptedPipeline
-    let gate: Gate
+/// A part of the agent that ends unasked is missed, and what it cannot read is not taken for nothing.
+@Suite struct ServiceRestartTests {
+    private struct Broken: Error, CustomStringConvertible { var description: String { "it broke" } }
 
-    func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome { try await inner.deliver(source, order, attempt) }
-
-    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        try await inner.abandon(order, checkpoint: checkpoint)
+    @Test func `a part that ends unasked is said, shown, and begins anew, with longer pauses`() async throws {
+        let log = try EventLog(nil)
+        let record = EventRecord(log)
+        let restarts = ServiceRestarts(log: log, first: .milliseconds(1))
+        let runs = Count()
+        let task = StopFlag()
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await restarts.keep("counting") {
+                    if runs.add() == 1 { throw Broken() }
+                    if runs.value == 2 { return }
+                    task.set()
+                    await StopFlag().wait()
+                }
+            }
+            await task.wait()
+            #expect(restarts.incidents().map(\.service) == ["counting"])
+            #expect(restarts.incidents().map(\.reason) == ["it ended without a reason"])
+            #expect(restarts.incidents(at: .now.advanced(by: .seconds(61))).isEmpty)
+            group.cancelAll()
+        }
+        let said = record.all.compactMap { event in
+            if case .serviceFailed(_, let reason, let wait) = event { (reason, wait) } else { nil }
+        }
+        #expect(said.map(\.0) == ["it broke", "it ended without a reason"])
+        #expect(said.map(\.1) == [.milliseconds(1), .milliseconds(2)])
+        #expect(restarts.incidents().isEmpty)
     }
 
-    func probe() async throws(DeliveryError) -> String {
-        await gate.pass()
-        return try await inner.probe()
+    @Test(arguments: ["finisher", "sweeper"])
+    func `a journal that one of them cannot read is trouble, not the end of its work`(_ part: String) async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        let shared = Shared.test(journal, try EventLog(nil)) { $0.stateDirectory = directory.path }
+        let finisher = FinishingStage(shared, BlockingPool(name: "finisher", threads: 1), version: "test")
+        journal.close()
+        try await whileRunning(part == "finisher" ? [finisher] : [Leftovers(shared: shared)]) {
+            try await eventually("it is said") { shared.health.journal.isFailing }
+        }
     }
 }

@@ -1,12 +1,15 @@
+import Foundation
 import InletCore
 import InletJournal
 import InletJournalSupport
 import InletLinux
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletPipelines
 
 /// Which volumes are one, by numbers and names.
 @Suite struct RootPlaceTests {
@@ -117,5 +120,227 @@ import Testing
         // It stays known whose copy it is: the third is like the second.
         #expect(place(device: 4).claim(among: ["/media/B": first]) == .alike(other: "/media/B"))
         #expect(place(device: 2).claim(among: ["/media/B": first]) == .twice(other: "/media/B"))
+    }
+}
+
+/// What is told of a watched folder to those who wonder why a file is not there.
+@Suite struct RootStatusTests {
+    @Test func `a watched folder says how it is watched, with how many watches, and when it heard last`() async throws {
+        let scene = try Scene()
+        try scene.drop("early/a")
+        try await scene.run { stage in
+            try await stage.finished("early/a")
+            try await eventually("it is watched") { stage.rootStatus?.state == .watching }
+            #expect(
+                stage.rootStatus?.mode == .inotify && stage.rootStatus?.watches == 2 && stage.rootStatus?.polled == 0)
+            let before = WallTime.now
+            try scene.drop("b")
+            try await eventually("it has heard of it") { stage.rootStatus?.lastEvent.map { $0 >= before } ?? false }
+        }
+    }
+
+    @Test
+    func `a watched folder that is a symlink says where that leads, and is watched once a folder is there`()
+        async throws
+    {
+        var scene = try Scene()
+        let link = scene.directory.path.appending("link")
+        try makeSymlink(link, to: scene.root)
+        let target = scene.root
+        scene.watch[0].path = link
+        try await scene.run { stage in
+            func state() -> RootStatus.State? { stage.rootStatus?.state }
+            let reason =
+                "a symlink to \(target.display), which is not followed; name the folder that it leads to in 'path'"
+            try await eventually("it is said") { state() == .failing(reason) }
+            try remove(link)
+            try await eventually("nothing is there") { state() == .missing }
+            try scene.directory.makeDirectory("link")
+            try await eventually("it is watched") { state() == .watching }
+            #expect(stage.events.count("watch.lost") == 2)
+        }
+    }
+
+    @Test func `a polled folder has no watches, and hears of what its passes find`() async throws {
+        let scene = try Scene.polled()
+        try await scene.run { stage in
+            try await eventually("it is polled") { stage.rootStatus?.mode == .poll }
+            #expect(stage.rootStatus?.watches == 0 && stage.rootStatus?.lastEvent == nil)
+            try await stage.process("a")
+            try await eventually("it has heard of it") { stage.rootStatus?.lastEvent != nil }
+            let heard = stage.rootStatus?.lastEvent
+            try await eventually("another pass has ended") { stage.rootStatus?.settling == 0 }
+            #expect(stage.rootStatus?.lastEvent == heard)
+        }
+    }
+
+    /// More than are listed between two looks at the events, so that the status is shown in the middle of the listing.
+    @Test func `a folder is starting until its first listing has ended`() async throws {
+        var scene = try Scene()
+        for number in 0..<4500 { try scene.drop(FilePath("\(number)"), "") }
+        scene.watch[0].existing = .skip
+        let view = Mutex<AgentControl?>(nil)
+        let states = Mutex<[RootStatus.State]>([])
+        scene.onEvent = { event in
+            guard case .watchAdded = event, let root = view.withLock({ $0?.live?.roots.first }) else { return }
+            states.withLock { $0.append(root.state) }
+        }
+        let stage = try await Stage(scene)
+        defer { stage.journal.close() }
+        view.withLock { $0 = stage.agent.control }
+        try await whileRunning(stage.agent.services) {
+            try await eventually("it is watched") { stage.rootStatus?.state == .watching }
+            #expect(states.withLock { $0 } == [.starting])
+        }
+    }
+}
+
+@Suite struct FoundRootsTests {
+    /// A mount that is only said to be: nothing is asked of it.
+    private func table(_ mounts: [(point: FilePath, type: String)]) -> MountTable {
+        let text = mounts.enumerated().map { number, mount in
+            "\(number + 2) 1 0:\(number + 40) / \(mount.point.string) rw - \(mount.type) x:/y rw"
+        }
+        return MountTable(parsing: Array(text.joined(separator: "\n").utf8))
+    }
+
+    @Test func `a pattern does not reach into other machines' folders, at any of its levels`() throws {
+        let directory = try TemporaryDirectory()
+        for folder in ["media/card/DCIM", "media/nas/DCIM", "media/disk/DCIM", "media/old/DCIM"] as [FilePath] {
+            try directory.makeDirectory(folder)
+        }
+        let media = directory.path.appending("media")
+        let mounts = table([
+            (media.appending("card"), "vfat"), (media.appending("nas"), "nfs4"), (media.appending("disk"), "fuseblk"),
+            (media.pushing("old/DCIM"), "cifs"),
+        ])
+        let found = FoundRoots(try RootPattern(media.pushing("*/DCIM")), mounts: mounts)
+        #expect(Set(found.roots.keys) == [media.pushing("card/DCIM"), media.pushing("disk/DCIM")])
+        #expect(found.servers == [media.appending("nas"), media.pushing("old/DCIM")])
+        // Nor is it asked to tell of what comes there.
+        #expect(!found.parents.contains(media.appending("nas")) && found.parents.contains(media.appending("card")))
+        let whole = FoundRoots(try RootPattern(media.appending("*")), mounts: mounts)
+        #expect(Set(whole.roots.keys) == Set(["card", "disk", "old"].map { media.pushing(FilePath($0)) }))
+    }
+
+    @Test func `a pattern that begins on another machine's folder is followed there`() throws {
+        let directory = try TemporaryDirectory()
+        let slot = try directory.makeDirectory("share/A/DCIM")
+        let share = directory.path.appending("share")
+        let found = FoundRoots(try RootPattern(share.pushing("*/DCIM")), mounts: table([(share, "nfs4")]))
+        #expect(Set(found.roots.keys) == [slot] && found.servers.isEmpty)
+    }
+
+    @Test func `a folder that cannot be looked at for the moment is not gone`() throws {
+        let directory = try TemporaryDirectory()
+        for card in ["A", "B"] { try directory.makeDirectory(FilePath("media/\(card)/DCIM")) }
+        let media = directory.path.appending("media")
+        let pattern = try RootPattern(media.pushing("*/DCIM"))
+        let lame = media.pushing("A/DCIM")
+        var hidden = 0
+        for seed in 0..<8 as Range<UInt64> {
+            let number = KernelFaults.begin(KernelFaultPlan(below: [lame], seed: seed, count: 1, every: 1))
+            let found = FoundRoots(pattern, mounts: table([]))
+            let code = try #require(KernelFaults.end(number)?.injected.first?.code)
+            #expect(found.roots[media.pushing("B/DCIM")] != nil)
+            // A folder that this user may not see is none of his.
+            if code == .permissionDenied { continue }
+            #expect(found.isUnanswered(lame) && !found.isUnanswered(media.pushing("B/DCIM")), "\(code)")
+            hidden += 1
+        }
+        #expect(hidden > 0)
+    }
+}
+
+/// A watched folder that is empty although files of it are known. No mounts are needed: it looks the same where a share's
+/// server has lost its disk.
+@Suite struct EmptyRootTests {
+    @Test func `a folder that somebody empties while it is watched is no alarm, then or later`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try await stage.process("a").file.fullPath
+            try remove(file)
+        }
+        try await scene.run { stage in
+            try await stage.process("b")
+            #expect(stage.events.count("watch.paused") == 0)
+        }
+    }
+
+    @Test func `one that is empty at the start is paused with an alarm until the first file comes`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in try await stage.process("a") }
+        try remove(scene.root.appending("a"))
+        try await scene.run { stage in
+            try await eventually("it is guarded") { stage.isGuarded }
+            #expect(stage.events.count("watch.paused") == 1)
+            try await stage.process("b")
+            try await eventually("it is not guarded") { !stage.isGuarded }
+            #expect(stage.events.count("watch.paused") == 1)
+        }
+    }
+
+    @Test func `what waits of an empty folder is not lost, and goes when it is back`() async throws {
+        let scene = try Scene()
+        scene.here.always(.stall)
+        try await scene.run { stage in
+            for name in ["a", "b"] as [FilePath] { try scene.drop(name) }
+            try await eventually("both are on their way") { scene.here.record.running == 2 }
+        }
+        scene.here.always(.deliver)
+        let away = scene.directory.path.appending("away")
+        try move(scene.root, to: away)
+        try scene.directory.makeDirectory("drop")
+        try await scene.run { stage in
+            for name in ["a", "b"] as [FilePath] {
+                try await stage.job(name, "put off") { $0.deliveries[0].code == .sourceGone }
+            }
+            try await eventually("it is paused") { stage.isGuarded }
+            #expect(try await stage.jobs().allSatisfy { $0.file.state == .pending && $0.deliveries[0].state == .ready })
+        }
+        try remove(scene.root)
+        try move(away, to: scene.root)
+        try await scene.run { stage in
+            try await eventually("it is watched") { stage.events.count("watch.added") == 1 }
+            // Not after half a minute.
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
+            for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
+            #expect(try await stage.jobs().count == 2)
+            #expect(stage.events.count("watch.paused") == 0)
+        }
+    }
+
+    @Test func `a person can say that it is right to be empty`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in try await stage.process("a") }
+        try remove(scene.root.appending("a"))
+        try await scene.run { stage in
+            try await eventually("it is guarded") { stage.isGuarded }
+            #expect(try await stage.agent.control.resume(root: stage.root, by: "test"))
+            try await eventually("it is watched") { stage.events.count("watch.added") == 1 && !stage.isGuarded }
+        }
+    }
+
+    @Test func `a polled folder that is empty at once is paused, and goes on with what it has again`() async throws {
+        let scene = try Scene.polled()
+        try await scene.run { stage in
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
+            try await stage.admit("a")
+            // Found by a pass that began when the first was there.
+            try await stage.admit("b")
+            let away = try scene.directory.makeDirectory("away")
+            for name in ["a", "b"] as [FilePath.Component] {
+                try move(stage.root.appending(name), to: away.appending(name))
+            }
+            try await eventually("it is guarded") { stage.isGuarded }
+            for name in ["a", "b"] as [FilePath.Component] {
+                try move(away.appending(name), to: stage.root.appending(name))
+            }
+            // Renaming has changed their ctime.
+            try await eventually("both are known") { stage.events.count("job.unchanged") == 2 }
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
+            for name in ["a", "b"] as [FilePath] { try await stage.finished(name) }
+            #expect(scene.here.record.orders.count == 2)
+        }
     }
 }

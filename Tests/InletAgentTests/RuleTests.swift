@@ -1,5 +1,7 @@
+import Foundation
 import InletCore
 import InletLinux
+import InletPipelines
 import InletTestSupport
 import Synchronization
 import SystemPackage
@@ -45,14 +47,12 @@ private final class Moments: Sendable {
         scene.route.retry.attempts = 2
         scene.here.script("bad", .fail(.gateway), .fail(.gateway), .fail(.gateway))
         try await scene.run { stage in
-            try scene.drop("bad")
-            let job = try await stage.finished("bad", .failed)
+            let job = try await stage.process("bad", as: .failed)
             #expect(job.deliveries[0].attempts == 2 && job.deliveries[0].code == .serverError)
             try await eventually("both are said") {
                 stage.events.count("destination.down") == 1 && stage.events.count("destination.up") == 1
             }
-            try scene.drop("good")
-            try await stage.finished("good")
+            try await stage.process("good")
             #expect(stage.events.count("destination.down") == 1)
         }
         #expect(scene.here.attempts(at: "bad") == 3, "the first one was the destination's")
@@ -88,8 +88,7 @@ private final class Moments: Sendable {
         try await scene.run { stage in
             try scene.drop("a")
             try await eventually("it is slowed") { stage.events.count("destination.throttled") == 1 }
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(try #require(moments.began["b"]) >= #require(moments.slowedUntil))
             #expect(try await stage.finished("a").deliveries[0].attempts == 1)
             #expect(stage.events.count("destination.down") == 0)
@@ -127,10 +126,7 @@ private final class Moments: Sendable {
         let (settlement, report) = try outcome(DeliveryError(verdict, .sourceGone, "why"))
         #expect(report.wantsLook?.path == "a")
         #expect(try outcome(.hopeless).1.wantsLook == nil)
-        guard case .ended(let state, _, _) = settlement else {
-            Issue.record("it has not ended")
-            return
-        }
+        guard case .ended(let state, _, _) = settlement else { throw Unexpected(description: "it has not ended") }
         #expect(state == end)
     }
 
@@ -141,5 +137,158 @@ private final class Moments: Sendable {
             state: .pending, mediaType: "text/plain",
             policy: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy()),
             admittedAt: WallTime(milliseconds: 0), labels: [:], digests: [])
+    }
+}
+
+/// Files that are taken, or left alone, for whose they are and how many names they have.
+struct SourceRuleTests {
+    private func reasons(_ stage: Stage) -> [String] {
+        stage.events.all.compactMap { event in
+            if case .fileIgnored(_, let reason) = event { reason } else { nil }
+        }
+    }
+
+    @Test func `a file with several names is left alone and said once, until it has one`() async throws {
+        var scene = try Scene()
+        scene.watch[0].sources.hardLinks = .refuse
+        let secret = try scene.directory.write(Array("secret".utf8), to: "secret")
+        for name in ["one", "two"] as [FilePath] { try makeLink(scene.root.pushing(name), to: secret) }
+        try await scene.run { stage in
+            try await stage.process("plain")
+            try await eventually("it is said") { !reasons(stage).isEmpty }
+            #expect(reasons(stage).first?.hasPrefix("2 files in this folder") == true, "\(reasons(stage))")
+            try await eventually("they are counted") { stage.rootStatus?.ignored == 2 }
+            #expect(Set(scene.here.record.stored.keys) == ["plain"])
+            // The folder of the names that stay is told nothing of these.
+            try remove(secret)
+            try remove(scene.root.appending("one"))
+            let job = try await stage.finished("two")
+            #expect(job.file.identity.size == 6 && reasons(stage).count == 1)
+            try await eventually("none is left alone") { stage.rootStatus?.ignored == 0 }
+        }
+    }
+
+    @Test func `a sidecar is asked for its names once more when it is opened`() async throws {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.shutdown() }
+        try directory.write(Array("title: Dawn\n".utf8), to: "clip.mp4.yaml")
+        let path = RootedPath(directory.path, "clip.mp4.yaml")
+        let rule = SourceRule(hardLinks: .refuse)
+        #expect(try await SidecarFile.read(path, by: rule, on: pool) != Sidecar())
+        try makeLink(directory.path.appending("other"), to: directory.path.appending("clip.mp4.yaml"))
+        await #expect(throws: SystemError.self) { try await SidecarFile.read(path, by: rule, on: pool) }
+        #expect(try await SidecarFile.read(path, by: SourceRule(), on: pool) != Sidecar())
+    }
+
+    @Test func `hard links are taken unless they are refused`() async throws {
+        let scene = try Scene()
+        let file = try scene.directory.write([1], to: "elsewhere")
+        try makeLink(scene.root.appending("linked"), to: file)
+        try await scene.run { stage in try await stage.finished("linked") }
+    }
+
+    @Test func `a file that gets another name before it is sent is not sent`() async throws {
+        var scene = try Scene()
+        scene.watch[0].sources.hardLinks = .refuse
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .fail(DeliveryError(.retry(after: nil), .serverError, "not now"))))
+        try await scene.run { [scene] stage in
+            let file = try scene.drop("a")
+            try await eventually("it is being sent") { scene.here.attempts(at: "a") == 1 }
+            let other = scene.directory.path.appending("other")
+            try makeLink(other, to: file)
+            gate.open()
+            try await stage.finished("a", .superseded)
+            #expect(scene.here.attempts(at: "a") == 1 && scene.here.record.stored.isEmpty)
+            try remove(other)
+            try await stage.finished("a")
+            #expect(scene.here.record.stored.count == 1)
+        }
+    }
+
+    @Test func `only files of the named owners are taken`() async throws {
+        let user = ProcessSetup.userID
+        var scene = try Scene()
+        scene.watch[0].sources.owners = [user]
+        let foreign = try scene.directory.makeDirectory("foreign")
+        scene.watch.append(WatchSettings(path: foreign, settle: .zero, rescan: nil))
+        scene.watch[1].sources.owners = [user + 1]
+        try scene.directory.write([1], to: "foreign/theirs")
+        try await scene.run { stage in
+            try await stage.process("ours")
+            try await eventually("it is said") { !reasons(stage).isEmpty }
+            #expect(reasons(stage).first?.contains("1 file of user \(user)") == true, "\(reasons(stage))")
+            #expect(try await stage.jobs().map(\.file.path) == ["ours"])
+            // Only root can give files away.
+            guard user == 0 else { return }
+            try FileManager.default.setAttributes(
+                [.ownerAccountID: NSNumber(value: user + 1)], ofItemAtPath: foreign.appending("theirs").string)
+            try await stage.finished("theirs")
+        }
+    }
+
+    @Test func `a sidecar that is left alone does not travel`() async throws {
+        var scene = try Scene()
+        scene.watch[0].sources.hardLinks = .refuse
+        scene.route.match.extensions = ["mp4"]
+        scene.route.sidecars.extensions = ["srt"]
+        scene.route.sidecars.wait = .milliseconds(100)
+        let secret = try scene.directory.write(Array("secret".utf8), to: "secret")
+        try makeLink(scene.root.appending("film.srt"), to: secret)
+        try await scene.run { [scene] stage in
+            try await stage.process("film.mp4")
+            try await eventually("it is said") { !reasons(stage).isEmpty }
+            #expect(scene.here.record.stored.count == 1)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (SourceRule(), 1, 1, nil), (SourceRule(), 7, 9, nil),
+            (SourceRule(owners: [7]), 7, 9, nil), (SourceRule(owners: [7]), 8, 1, .owner(8)),
+            (SourceRule(owners: []), 0, 1, .owner(0)), (SourceRule(hardLinks: .refuse), 8, 1, nil),
+            (SourceRule(hardLinks: .refuse), 8, 2, .links), (SourceRule(hardLinks: .refuse), 8, 0, nil),
+            (SourceRule(owners: [7], hardLinks: .refuse), 8, 2, .owner(8)),
+        ] as [(SourceRule, UInt32, UInt64, SourceRule.Refusal?)])
+    func `the rule`(_ rule: SourceRule, owner: UInt32, links: UInt64, expected: SourceRule.Refusal?) {
+        #expect(rule.refusal(owner: owner, links: links) == expected)
+    }
+
+    @Test func `each folder is said once, however many files come`() {
+        var refused = RefusedFiles(fileLimit: 10, groupLimit: 2)
+        for name in ["a/1", "a/2", "b/1", "c/1"] as [FilePath] { refused.note(name, .links) }
+        #expect(
+            refused.takeNews() == [
+                RefusedFiles.News(path: "a/1", files: 2, refusal: .links),
+                RefusedFiles.News(path: "b/1", files: 1, refusal: .links),
+            ])
+        for number in 0..<100 { refused.note(FilePath("a/\(number)"), .links) }
+        #expect(refused.takeNews().isEmpty && refused.total == 10 && refused.takeLinked().count == 2)
+        refused.forget("a/1")
+        #expect(refused.total == 9)
+    }
+
+    @Test(
+        arguments: [
+            (SourceRule(), false, 7, 0o700, true), (SourceRule(), false, 1000, 0o755, false),
+            (SourceRule(), false, 1000, 0o775, true), (SourceRule(), false, 0, 0o1777, true),
+            (SourceRule(), false, 0, 0o755, false), (SourceRule(), true, 7, 0o777, false),
+            (SourceRule(), nil, 7, 0o777, false), (SourceRule(hardLinks: .refuse), false, 7, 0o777, false),
+            (SourceRule(owners: [7]), false, 7, 0o777, false),
+        ] as [(SourceRule, Bool?, UInt32, UInt32, Bool)])
+    func `who may be harmed by links is warned`(
+        _ rule: SourceRule, isProtected: Bool?, owner: UInt32, mode: UInt32, isWarned: Bool
+    ) {
+        let text = RootInspection.linkCaution(rule, isProtected: isProtected, folder: (owner, mode), user: 1000)
+        #expect((text != nil) == isWarned)
+    }
+
+    @Test func `the kernel's protection is read`() throws {
+        let directory = try TemporaryDirectory()
+        for (text, expected) in [("0\n", false), ("1\n", true), ("", nil)] as [(String, Bool?)] {
+            #expect(FileOwner.protectsLinks(try directory.write(Array(text.utf8), to: "value")) == expected)
+        }
+        #expect(FileOwner.protectsLinks(directory.path.appending("none")) == nil)
     }
 }

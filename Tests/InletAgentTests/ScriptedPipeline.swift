@@ -54,6 +54,7 @@ final class ScriptedPipeline: Pipeline {
         var otherwise = Step.deliver
         var probeErrors: [DeliveryError] = []
         var abandonErrors: [DeliveryError] = []
+        var probeGate: Gate?
         var kept: Set<String> = []
         var hasAll = false
     }
@@ -73,6 +74,8 @@ final class ScriptedPipeline: Pipeline {
     func failAbandons(_ errors: DeliveryError...) { state.withLock { $0.abandonErrors += errors } }
     /// Notes of these names are good for a retry.
     func keep(_ names: String...) { state.withLock { $0.kept.formUnion(names) } }
+    /// Probes wait until the gate opens.
+    func holdProbes(_ gate: Gate) { state.withLock { $0.probeGate = gate } }
     func failProbes(_ errors: DeliveryError...) { state.withLock { $0.probeErrors += errors } }
 
     func deliver(
@@ -189,6 +192,7 @@ final class ScriptedPipeline: Pipeline {
     }
 
     func probe() async throws(DeliveryError) -> String {
+        if let gate = state.withLock(\.probeGate) { await gate.pass() }
         let error = state.withLock { state in
             state.record.calls.append("probe")
             return state.probeErrors.isEmpty ? nil : state.probeErrors.removeFirst()

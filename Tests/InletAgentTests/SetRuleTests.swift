@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletJournal
 import InletLinux
@@ -6,6 +7,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletPipelines
 
 /// What files that belong together may rely on: how long they wait, what a marker speaks for, and how mistakes are mended.
 @Suite struct SetRuleTests {
@@ -23,7 +25,7 @@ import Testing
         let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
         try scene.drop("clip.mp4")
         try scene.drop("clip.mp4.yaml", "label: x")
-        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        let journal = try Journal(path: scene.journalPath, now: .now)
         return (
             scene, journal, try AdmissionStage.alone(in: scene.root, journal, scene.route, settle: .seconds(5))
         )
@@ -53,8 +55,7 @@ import Testing
             let clip = try arrival(scene, "clip.mp4", age: age, at: now)
             let status = try await files.findCompanions(of: [clip], at: now).first?.get()
             guard case .main(let found, let isWhole, let quiet)? = status else {
-                Issue.record("no main file")
-                return
+                throw Unexpected(description: "no main file")
             }
             #expect(isWhole == (second >= 5) && found.count == (isWhole ? 1 : 0), "after \(second) s")
             if !isWhole { #expect(age < quiet, "it went without its metadata after \(second) s") }
@@ -74,8 +75,7 @@ import Testing
         #expect(files.companions.probed(for: clip, facts, at: now).map(\.path) == ["clip.mp4.yaml"])
         try files.probeCompanions(of: clip, &facts, at: now)
         guard case .main(let found, isWhole: false, _) = files.companions.status(of: clip, facts, at: now) else {
-            Issue.record("it goes with its file")
-            return
+            throw Unexpected(description: "it goes with its file")
         }
         #expect(found.isEmpty)
     }
@@ -87,8 +87,7 @@ import Testing
         let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: .now)
         let status = try await files.findCompanions(of: [clip], at: .now + .seconds(-60)).first?.get()
         guard case .main(let found, isWhole: false, _)? = status else {
-            Issue.record("it goes with its file")
-            return
+            throw Unexpected(description: "it goes with its file")
         }
         #expect(found.isEmpty)
     }
@@ -98,8 +97,7 @@ import Testing
     /// Everything that came before has been looked at when this file is through.
     private func passSentinel(_ scene: Scene, _ stage: Stage) async throws {
         try scene.drop("sentinel.mp4")
-        try scene.drop("sentinel.mp4.done", "")
-        try await stage.finished("sentinel.mp4.done")
+        try await stage.process("sentinel.mp4.done", "")
     }
 
     private func jobs(_ stage: Stage, _ path: FilePath) async throws -> [Job] {
@@ -107,13 +105,10 @@ import Testing
     }
 
     @Test func `a marker that was kept says nothing of what is written over its file`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await stage.finished("clip.mp4.done")
+            try await stage.process("clip.mp4.done", "")
             try scene.drop("clip.mp4", "a part of two")
             try await passSentinel(scene, stage)
             #expect(try await jobs(stage, "clip.mp4").count == 1)
@@ -124,15 +119,12 @@ import Testing
     }
 
     @Test func `nor does the marker of a file that changed while it was sent`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         let gate = Gate()
         scene.here.script("clip.mp4", .hold(gate, .fail(.changed)))
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await stage.start("clip.mp4.done", "")
             try scene.drop("clip.mp4", "a part of two")
             gate.open()
             try await stage.finished("clip.mp4.done", .superseded)
@@ -144,17 +136,13 @@ import Testing
     }
 
     @Test func `a marker counts again for a file that the journal was told to forget`() async throws {
-        var scene = try Scene()
-        scene.route.match.extensions = ["mp4"]
-        scene.route.completion = .marker
+        let scene = try Scene.marked()
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
-            try scene.drop("clip.mp4.done", "")
-            try await stage.finished("clip.mp4.done")
+            try await stage.process("clip.mp4.done", "")
             let first = try await stage.finished("clip.mp4")
             #expect(try await stage.journal.act(.forget, on: [first.file.id], at: .now).outcomes == [.done])
-            try scene.drop("clip.mp4", "two")
-            try await stage.finished("clip.mp4")
+            try await stage.process("clip.mp4", "two")
         }
     }
 
@@ -185,8 +173,7 @@ import Testing
         try scene.drop("clip.mp4")
         try await scene.run { stage in
             let main = try await stage.finished("clip.mp4", .rejected)
-            try scene.drop("clip.mp4.yml", "label: x")
-            try await stage.finished("clip.mp4.yml", .rejected)
+            try await stage.process("clip.mp4.yml", "label: x", as: .rejected)
             #expect(try await jobs(stage, "clip.mp4").map(\.file.id) == [main.file.id])
         }
     }
@@ -196,9 +183,7 @@ import Testing
     /// The job of a sent file, once it is delivered.
     private func send(_ stage: Stage, _ path: FilePath, to destination: String? = nil) async throws -> Job {
         let answer = await stage.agent.control.send(path, to: destination)
-        var sent: Int64?
-        if case .queued(let id) = answer { sent = id }
-        let id = try #require(sent, "\(answer)")
+        let id = try #require(answer.job, "\(answer)")
         try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
         return try #require(try await stage.journal.job(id))
     }
@@ -212,10 +197,7 @@ import Testing
         try await scene.run { stage in
             let job = try await send(stage, clip)
             #expect(job.deliveries.map(\.fields) == [["label": "x"]])
-            guard case .refused(let reason) = await stage.agent.control.send(broken, to: nil) else {
-                Issue.record("it was queued")
-                return
-            }
+            let reason = try #require(await stage.agent.control.send(broken, to: nil).refusal)
             #expect(reason.contains("broken.mp4: broken.mp4.yaml:"), "\(reason)")
             #expect(try await stage.jobs().count == 1)
         }
@@ -237,5 +219,57 @@ import Testing
             #expect(job.file.batchID == nil)
             #expect(scene.here.record.orders.count == 1)
         }
+    }
+}
+
+/// The process dies in the midst of files that belong together; the next start brings all of them, once.
+@Suite(.serialized) struct SetCrashTests {
+    private static let files = ["clip.mp4", "clip.mp4.yaml", "clip.xmp", "raw/b.mp4", "raw/b.mp4.yaml", "raw/b.xmp"]
+
+    /// A unit of clips with sidecars, closed by its marker, to a real folder.
+    private static func scene(_ path: FilePath) throws -> Scene {
+        var scene = try Scene(in: TemporaryDirectory(existing: path))
+        let library = try scene.directory.makeDirectory("library")
+        scene.destinations = [.folder("here", library)]
+        scene.route = Route(
+            name: "clips", match: RouteMatch(paths: [try GlobPattern("gigs/**")], extensions: ["mp4"]),
+            key: try KeyTemplate("{dir}/{name}"), to: ["here"], onSuccess: .archive,
+            sidecars: SidecarRule(metadata: true, extensions: ["xmp"], wait: .seconds(3600)), unit: .folder,
+            completion: .marker)
+        return scene
+    }
+
+    @Test(arguments: [
+        "job.admitted", "batch.closed", "job.started", "job.delivered", "job.finished", "batch.ended",
+    ])
+    func `whatever the process was doing, all files arrive once`(event: String) async throws {
+        let directory = try TemporaryDirectory()
+        for name in Self.files { try directory.write(Array(name.utf8), to: FilePath("drop/gigs/X/\(name)")) }
+        for name in ["clip.mp4.yaml", "raw/b.mp4.yaml"] {
+            try directory.write(Array("label: x".utf8), to: FilePath("drop/gigs/X/\(name)"))
+        }
+        try directory.write([], to: "drop/gigs/X/DONE")
+        let path = directory.path.string
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, event = event as String] in
+            var scene = try Self.scene(FilePath(path))
+            scene.onEvent = { if $0.line.name == event { kill(getpid(), SIGKILL) } }
+            try await scene.run { _ in try await Task.sleep(for: .seconds(60)) }
+        }
+        let scene = try Self.scene(directory.path)
+        try await scene.run { stage in
+            try await eventually("the batch has ended") {
+                guard let job = try await stage.jobs().first else { return false }
+                return try await stage.journal.batch(of: job.file.id)?.endedAt != nil
+            }
+            let jobs = try await stage.jobs()
+            #expect(jobs.map(\.file.path.string).sorted() == (Self.files + ["DONE"]).map { "gigs/X/\($0)" }.sorted())
+            #expect(Set(jobs.map(\.file.batchID)).count == 1)
+            #expect(jobs.allSatisfy { $0.file.state == .delivered })
+        }
+        let library = directory.path.pushing("library/gigs/X")
+        let stored = try FileManager.default.subpathsOfDirectory(atPath: library.string)
+        #expect(stored.filter { $0.contains(".") }.sorted() == Self.files)
+        let left = try FileManager.default.subpathsOfDirectory(atPath: directory.path.pushing("drop/gigs").string)
+        #expect(left.sorted() == ["X", "X/raw"])
     }
 }

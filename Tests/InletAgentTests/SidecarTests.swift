@@ -24,7 +24,7 @@ import Testing
 
     private func waits(_ stage: Stage, _ name: FilePath, _ why: String) async throws {
         try await eventually("\(name) shows as \(why)") {
-            stage.agent.control.live?.roots.first?.unsettled.contains {
+            stage.rootStatus?.unsettled.contains {
                 $0.path == stage.root.pushing(name) && $0.why == why
             } == true
         }
@@ -86,8 +86,7 @@ import Testing
             try scene.drop("clip.xmp")
             try await waits(stage, "clip.xmp", "waiting for its file")
             try await waits(stage, "clip.mp4.yaml", "waiting for its file")
-            try scene.drop("clip.mp4")
-            try await stage.finished("clip.mp4")
+            try await stage.process("clip.mp4")
             try await stage.finished("clip.xmp")
             #expect(scene.here.record.orders.first?.key == "v/clip.mp4")
         }
@@ -114,11 +113,9 @@ import Testing
         var scene = try scene(wait: .zero)
         scene.route.onSuccess = .archive
         try await scene.run { stage in
-            try scene.drop("clip.mp4")
-            let main = try await stage.finished("clip.mp4")
+            let main = try await stage.process("clip.mp4")
             #expect(!isThere(stage.root.appending("clip.mp4")))
-            try scene.drop("clip.xmp")
-            let late = try await stage.finished("clip.xmp")
+            let late = try await stage.process("clip.xmp")
             #expect(late.deliveries.map(\.key) == ["v/clip.xmp"])
             #expect(late.deliveries[0].afterID == main.deliveries[0].id)
             #expect(late.file.batchID != nil)
@@ -130,14 +127,11 @@ import Testing
     @Test func `a late companion of a file that is still there and kept follows it too`() async throws {
         let scene = try scene(wait: .zero)
         try await scene.run { stage in
-            try scene.drop("clip.mp4")
-            try await stage.finished("clip.mp4")
-            try scene.drop("clip.mp4.xmp")
-            #expect(try await stage.finished("clip.mp4.xmp").deliveries.map(\.key) == ["v/clip.mp4.xmp"])
+            try await stage.process("clip.mp4")
+            #expect(try await stage.process("clip.mp4.xmp").deliveries.map(\.key) == ["v/clip.mp4.xmp"])
         }
         try await scene.run { stage in
-            try scene.drop("last.mp4")
-            try await stage.finished("last.mp4")
+            try await stage.process("last.mp4")
             #expect(scene.here.record.orders.count == 3)
         }
     }
@@ -163,10 +157,8 @@ import Testing
         var scene = try scene(takesSidecars: false, wait: .zero)
         scene.route.sidecars.extensions = []
         try await scene.run { stage in
-            try scene.drop("clip.mp4")
-            try await stage.finished("clip.mp4")
-            try scene.drop("clip.mp4.yaml", "label: x\n")
-            let yaml = try await stage.finished("clip.mp4.yaml", .rejected)
+            try await stage.process("clip.mp4")
+            let yaml = try await stage.process("clip.mp4.yaml", "label: x\n", as: .rejected)
             #expect(yaml.file.reason?.hasPrefix("it came too late: its file clip.mp4") == true)
             #expect(scene.here.record.orders.count == 1)
         }

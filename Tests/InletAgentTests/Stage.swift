@@ -52,6 +52,7 @@ struct Scene: Sendable {
     }
 
     var root: FilePath { watch[0].path }
+    var journalPath: FilePath { directory.path.pushing("state/journal.sqlite") }
 
     /// Puts a file in the watched folder.
     @discardableResult
@@ -76,6 +77,30 @@ struct Scene: Sendable {
 }
 
 extension Scene {
+    /// The folder is polled.
+    static func polled() throws -> Scene {
+        var scene = try Scene()
+        (scene.watch[0].mode, scene.watch[0].poll) = (.poll, .milliseconds(20))
+        return scene
+    }
+
+    /// Folders below `gigs` are delivered as one.
+    static func units(_ completion: Completion) throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.paths = [try GlobPattern("gigs/**")]
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        (scene.route.unit, scene.route.completion) = (.folder, completion)
+        return scene
+    }
+
+    /// Videos, each of which waits for its marker.
+    static func marked() throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        return scene
+    }
+
     /// The configuration that runs, with destinations that `renew` makes anew; nil = they are as they were.
     fileprivate func renewing(_ settings: Settings) throws -> (any ReloadSource)? {
         guard let renew else { return nil }
@@ -98,14 +123,16 @@ private let agentSeats = Seats(12)
 
 /// A running agent.
 struct Stage: Sendable {
+    let scene: Scene
     let root: FilePath
     let journal: Journal
     let agent: Agent
     let events: EventRecord
 
     init(_ scene: Scene) async throws {
+        self.scene = scene
         root = scene.root
-        journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        journal = try Journal(path: scene.journalPath, now: .now)
         let settings =
             scene.source?.config.settings
             ?? Settings(
@@ -143,9 +170,46 @@ struct Stage: Sendable {
     func finished(_ path: FilePath, _ state: FileState = .delivered) async throws -> Job {
         try await job(path, "finished as \(state)") { $0.file.finishedAt != nil && $0.file.state == state }
     }
+
+    /// Drops a file, and waits until `here` has begun with it, and has nothing else.
+    @discardableResult
+    func start(_ name: FilePath, _ content: String = "content") async throws -> FilePath {
+        let path = try scene.drop(name, content)
+        try await eventually("\(name) is on its way") { scene.here.record.running == 1 }
+        return path
+    }
+
+    /// Drops a file, and waits until the journal has it.
+    @discardableResult
+    func admit(_ name: FilePath, _ content: String = "content") async throws -> Job {
+        try scene.drop(name, content)
+        return try await job(name)
+    }
+
+    /// Has a person send a file that ended again, and waits until it is delivered.
+    @discardableResult
+    func retry(_ job: Job) async throws -> Job {
+        #expect(try await agent.control.act(.retry, on: job.file.id) == .done)
+        return try await finished(job.file.path)
+    }
+
+    /// Drops a file, and waits until it is finished in `state`.
+    @discardableResult
+    func process(
+        _ name: FilePath, _ content: String = "content", as state: FileState = .delivered
+    ) async throws -> Job {
+        try scene.drop(name, content)
+        return try await finished(name, state)
+    }
 }
 
 extension Stage {
+    /// That of the first watched folder.
+    var rootStatus: RootStatus? { agent.control.live?.roots.first }
+    var isGuarded: Bool {
+        agent.control.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
+    }
+
     /// What `watch.mode` said, in its order.
     var modes: [String] {
         events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil } }
@@ -166,6 +230,18 @@ extension AgentControl {
     }
 }
 
+extension SendAnswer {
+    /// The job of a file that was queued.
+    var job: Int64? { if case .queued(let job) = self { job } else { nil } }
+    /// That of one that was delivered before.
+    var knownJob: Int64? { if case .known(let job, _) = self { job } else { nil } }
+    var refusal: String? { if case .refused(let reason) = self { reason } else { nil } }
+}
+
+extension ActionOutcome {
+    var refusal: String? { if case .skipped(let reason) = self { reason } else { nil } }
+}
+
 /// Every event of an agent, in order.
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])
@@ -182,6 +258,11 @@ final class EventRecord: Sendable {
     var all: [AgentEvent] { events.withLock(\.self) }
     var names: [String] { all.map(\.line.name) }
     func count(_ name: String) -> Int { names.count { $0 == name } }
+
+    /// What the last event of that name says in one of its fields.
+    func field(_ field: String, of name: String) -> EventValue? {
+        all.map(\.line).last { $0.name == name }?.fields.first { $0.0 == field }?.1
+    }
 }
 
 extension Destination {
@@ -205,16 +286,21 @@ extension Destination {
     }
 }
 
-/// Whether something is at the path, seen without following a symlink.
-func isThere(_ path: FilePath) -> Bool { (try? FileLook.look(at: path)).map { $0 != .missing } ?? false }
-
-func text(_ path: FilePath) throws -> String {
-    String(decoding: try DurableFile.read(path, limit: 1 << 20), as: UTF8.self)
-}
-
-/// The names in a folder.
-func names(in directory: FilePath) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted()
+extension FileAdmission {
+    /// That of a file which is on no disk.
+    static func made(
+        _ name: String, inode: UInt64 = 1, in root: FilePath = "/in", key: String? = nil,
+        to destination: String = "here",
+        _ lane: Lane = .small, _ change: (inout Plan) -> Void = { _ in }
+    ) -> FileAdmission {
+        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: inode, device: 1)
+        var plan = Plan(
+            route: "all", category: "other", key: key ?? name, mediaType: "text/plain", destinations: [destination])
+        change(&plan)
+        return FileAdmission(
+            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
+            uptimes: [destination: 0])
+    }
 }
 
 extension DestinationRegistry {

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import InletCore
 import InletJournal
 import InletLinux
@@ -22,14 +23,12 @@ import Testing
     private static func swap(_ folder: FilePath, _ scene: Scene, to target: FilePath = "outside") throws {
         let path = scene.root.pushing(folder)
         try remove(path)
-        try FileManager.default.createSymbolicLink(
-            atPath: path.string, withDestinationPath: scene.directory.path.pushing(target).string)
+        try makeSymlink(path, to: scene.directory.path.pushing(target))
     }
 
     /// What was put in after the swap has gone through everything, and nothing of the victim has.
     private static func expectUntouched(_ victim: FilePath, _ stage: Stage, _ scene: Scene, jobs: Int) async throws {
-        try scene.drop("later")
-        try await stage.finished("later")
+        try await stage.process("later")
         #expect(try await stage.jobs().count == jobs + 1)
         #expect(!scene.here.record.stored.values.contains(Array(secret.utf8)))
         #expect(try text(victim) == secret)
@@ -47,8 +46,7 @@ import Testing
         scene.here.script("shadow", .hold(gate, .fail(error)))
         let bait = FilePath("sub").pushing(path)
         try await scene.run { stage in
-            try scene.drop(bait, "bait")
-            try await eventually("it is being sent") { scene.here.record.running == 1 }
+            try await stage.start(bait, "bait")
             try Self.swap("sub", scene)
             gate.open()
             try await stage.finished(bait, end)
@@ -57,16 +55,13 @@ import Testing
     }
 
     @Test func `a polled folder is not looked into behind a symlink`() async throws {
-        var scene = try Scene()
-        scene.watch[0].mode = .poll
-        scene.watch[0].poll = .milliseconds(20)
+        let scene = try Scene.polled()
         let victim = try Self.victim(scene, "deep/shadow")
         try await scene.run { stage in
-            try scene.drop("sub/deep/a")
-            try await stage.finished("sub/deep/a")
-            try await eventually("three folders are polled") { stage.agent.control.live?.roots.first?.polled == 3 }
+            try await stage.process("sub/deep/a")
+            try await eventually("three folders are polled") { stage.rootStatus?.polled == 3 }
             try Self.swap("sub", scene)
-            try await eventually("one is left") { stage.agent.control.live?.roots.first?.polled == 1 }
+            try await eventually("one is left") { stage.rootStatus?.polled == 1 }
             try await Self.expectUntouched(victim, stage, scene, jobs: 1)
         }
     }
@@ -99,12 +94,11 @@ import Testing
     {
         let bench = try await DisposalBench(.delete)
         let outside = try bench.directory.makeDirectory("outside")
-        try FileManager.default.linkItem(atPath: bench.file.string, toPath: outside.appending("a.txt").string)
+        try makeLink(outside.appending("a.txt"), to: bench.file)
         for isBegun in [false, true] {
             if isBegun { try await bench.intend(.delete, at: bench.root.pushing("sub/a.txt")) }
             try FileManager.default.removeItem(atPath: bench.root.appending("sub").string)
-            try FileManager.default.createSymbolicLink(
-                atPath: bench.root.appending("sub").string, withDestinationPath: outside.string)
+            try makeSymlink(bench.root.appending("sub"), to: outside)
             _ = try await bench.dispose()
             #expect(try text(outside.appending("a.txt")) == "content")
             #expect(try names(in: outside) == ["a.txt"])
@@ -118,7 +112,7 @@ import Testing
         let link = bench.root.pushing(FilePath(level))
         try FileManager.default.createDirectory(
             atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
-        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        try makeSymlink(link, to: outside)
         let error = try await #require(throws: SystemError.self) { try await bench.dispose() }
         #expect(error.isLinked)
         // Also when that was found too late.
@@ -140,7 +134,7 @@ import Testing
         let link = scene.root.pushing(FilePath(level))
         try FileManager.default.createDirectory(
             atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
-        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        try makeSymlink(link, to: outside)
         try await scene.run { stage in
             try scene.drop("sub/a")
             try await eventually("it is said") { stage.events.count("job.disposition_failed") == 1 }
@@ -177,9 +171,97 @@ import Testing
         try await bench.intend(.delete, at: bench.held, heldUntil: .now)
         let held = bench.root.pushing(".inlet/held")
         try move(held, to: bench.directory.path.appending("moved"))
-        try FileManager.default.createSymbolicLink(
-            atPath: held.string, withDestinationPath: outside.removingLastComponent().string)
+        try makeSymlink(held, to: outside.removingLastComponent())
         _ = try await bench.dispose()
         #expect(try names(in: outside) == ["a.txt"])
+    }
+}
+
+/// An archive on another file system than the watched folder.
+@Suite(.enabled(if: isOtherFileSystem("/dev/shm"))) struct AcrossFileSystemsTests {
+    private let memory: TemporaryDirectory
+    private var shelf: FilePath { memory.path }
+    private var draft: FilePath { shelf.appending(".a.txt.inlet-0a1b2c3d.tmp") }
+
+    init() throws { memory = try TemporaryDirectory.inMemory() }
+
+    /// What a process leaves that is killed while it copies.
+    private func killedInCopy(_ bench: DisposalBench) async throws {
+        try move(bench.file, to: bench.privateFile)
+        try memory.write(Array("con".utf8), to: ".a.txt.inlet-0a1b2c3d.tmp")
+        // Of another agent that uses the same archive.
+        try memory.write(Array("theirs".utf8), to: ".a.txt.inlet-11111111.tmp")
+        try await bench.intend(.archive, target: shelf.appending("a.txt"), copy: draft)
+    }
+
+    @Test func `died in the middle of the copy: there is one copy, and nothing of the first try`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try await killedInCopy(bench)
+        #expect(try await bench.dispose().disposition == Disposition.archived("\(shelf.display)/a.txt"))
+        #expect(try names(in: shelf) == [".a.txt.inlet-11111111.tmp", "a.txt"])
+        #expect(try text(shelf.appending("a.txt")) == "content")
+        #expect(try names(in: bench.root.appending("sub")) == [])
+    }
+
+    @Test func `died in the middle of the copy of a file that changed then: nothing of the copy is left`() async throws
+    {
+        let bench = try await DisposalBench(.archive)
+        try await killedInCopy(bench)
+        try Data("changed!".utf8).write(to: URL(fileURLWithPath: bench.privateFile.string))
+        #expect(try await bench.dispose().state == .superseded)
+        #expect(try names(in: shelf) == [".a.txt.inlet-11111111.tmp"])
+        #expect(try text(bench.file) == "changed!")
+    }
+
+    @Test func `what was edited after it was judged is not copied, though its time was put back`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try move(bench.file, to: bench.privateFile)
+        var runner = try await bench.runner()
+        guard case .found(let identity) = await runner.take(.look(.hidden, bench.privateFile)),
+            case .free = await runner.take(.chooseTarget(shelf.appending("a.txt"), number: 1))
+        else { throw Unexpected() }
+        // Until its ctime tells: two changes within one tick of the kernel's clock are one.
+        while try FileLook.look(at: bench.privateFile).identity == identity { try edit(bench.privateFile, "CONTENT") }
+        guard case .failed = await runner.take(.copy(identity)) else { throw Unexpected() }
+        #expect(try names(in: shelf) == [])
+        #expect(try text(bench.privateFile) == "CONTENT")
+    }
+
+    @Test func `a name that another file took after the crash is left to it`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try await killedInCopy(bench)
+        try memory.write(Array("another".utf8), to: "a.txt")
+        #expect(try await bench.dispose().disposition == Disposition.archived("\(shelf.display)/a_2.txt"))
+        #expect(try names(in: shelf) == [".a.txt.inlet-11111111.tmp", "a.txt", "a_2.txt"])
+        #expect(try text(shelf.appending("a.txt")) == "another")
+    }
+
+    @Test func `hundreds of files are archived without the archive being listed once`() async throws {
+        let bench = try await DisposalBench(.archive)
+        let news = try KernelNews(of: shelf, Int(IN_ACCESS))
+        /// How often its names were read.
+        func listings() -> Int { news.take().count { $0.isFolder && $0.name.isEmpty } }
+        let files = Load.of(2000)
+        for number in 0..<files {
+            let hidden = try OpenName(
+                bench.root.pushing("sub").appending(".inlet-finishing-\(number).tmp"), below: bench.root)
+            try hidden.folder.create([1], as: hidden.name, mode: 0o600)
+            let identity = try #require(try hidden.look().identity)
+            let place = shelf.appending("\(number).txt")
+            var runner = try await bench.runner()
+            for step in [.look(.hidden, hidden.path), .chooseTarget(place, number: 1), .move(identity)]
+                as [DisposalStep]
+            {
+                _ = await runner.take(step)
+            }
+            for step in [.copy(identity), .remove(identity), .synchronize] as [DisposalStep] {
+                guard case .done = await runner.take(step) else { throw Unexpected() }
+            }
+            #expect(isThere(place) && !isThere(hidden.path))
+            #expect(listings() == 0)
+        }
+        // It would have been seen.
+        #expect(try names(in: shelf).count == files)
+        #expect(listings() > 0)
     }
 }

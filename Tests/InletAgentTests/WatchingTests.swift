@@ -52,8 +52,7 @@ import Testing
             let gone = scene.directory.path.appending("gone")
             try move(stage.root.appending("inside"), to: gone)
             try scene.directory.write([2], to: "gone/deep/b")
-            try scene.drop("last")
-            try await stage.finished("last")
+            try await stage.process("last")
             #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/a"])
         }
     }
@@ -61,11 +60,9 @@ import Testing
     @Test func `a renamed folder is watched under its new name`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            try scene.drop("old/a")
-            try await stage.finished("old/a")
+            try await stage.process("old/a")
             try move(stage.root.appending("old"), to: stage.root.appending("new"))
-            try scene.drop("new/b")
-            try await stage.finished("new/b")
+            try await stage.process("new/b")
         }
     }
 
@@ -116,7 +113,7 @@ import Testing
 
     private func unsettled(_ path: FilePath, _ why: String, _ stage: Stage) async throws {
         try await eventually("\(path) waits: \(why)") {
-            let waiting = stage.agent.control.live?.roots.first?.unsettled ?? []
+            let waiting = stage.rootStatus?.unsettled ?? []
             return waiting.contains { $0.path == stage.root.pushing(path) && $0.why?.contains(why) == true }
         }
     }
@@ -125,17 +122,11 @@ import Testing
         let scene = try Scene()
         let secret = try scene.directory.write([1], to: "secret")
         try await scene.run { stage in
-            for name in ["one", "two"] {
-                try FileManager.default.createSymbolicLink(
-                    atPath: stage.root.appending(name).string, withDestinationPath: secret.string)
-            }
+            for name in ["one", "two"] { try makeSymlink(stage.root.appending(name), to: secret) }
             try makeFIFO(stage.root.appending("pipe"))
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             #expect(try await stage.jobs().map(\.file.path) == ["a"])
-            try await eventually("all three are counted") {
-                stage.agent.control.live?.roots.first?.ignored == 3
-            }
+            try await eventually("all three are counted") { stage.rootStatus?.ignored == 3 }
             #expect(stage.events.count("file.ignored") == 1)
         }
     }
@@ -148,11 +139,7 @@ import Testing
         ]
         try await scene.run { stage in
             for name in hostile {
-                let file = stage.root.pushing(FilePath(bytes: name))
-                let descriptor = try FileDescriptor.open(
-                    file, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-                try descriptor.writeAll([1, 2, 3])
-                try descriptor.close()
+                try overwrite(stage.root.pushing(FilePath(bytes: name)), "content", .create)
             }
             for name in hostile {
                 try await stage.finished(FilePath(bytes: name))
@@ -169,16 +156,14 @@ import Testing
     @Test func `a chmod, a touch of the inode or a restart sends nothing again`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let file = try scene.drop("a")
-            try await stage.finished("a")
+            let file = try await stage.process("a").file.fullPath
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.string)
             try await eventually("it is known") {
                 try await stage.job("a").file.identity == FileLook.look(at: file).identity
             }
         }
         try await scene.run { stage in
-            try scene.drop("b")
-            try await stage.finished("b")
+            try await stage.process("b")
             #expect(try await stage.jobs().count == 2)
             #expect(scene.here.record.orders.count == 2)
         }
@@ -187,15 +172,11 @@ import Testing
     @Test func `a file that is open for writing waits, however old its time is`() async throws {
         let scene = try Scene()
         let file = try scene.drop("a", "whole")
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: file.string)
+        try setTime(file, Date(timeIntervalSince1970: 1e9))
         try await whileWriting(file) {
             try await scene.run { stage in
-                try scene.drop("b")
-                try await stage.finished("b")
-                try await eventually("it is seen as busy") {
-                    stage.agent.control.live?.roots.first?.unsettled.first?.busy == true
-                }
+                try await stage.process("b")
+                try await eventually("it is seen as busy") { stage.rootStatus?.unsettled.first?.busy == true }
                 #expect(try await stage.jobs().map(\.file.path) == ["b"])
             }
         }
@@ -238,8 +219,7 @@ import Testing
         let late = scene.directory.path.appending("late")
         scene.watch.append(WatchSettings(path: late, settle: .zero, rescan: nil))
         try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
+            try await stage.process("a")
             try scene.directory.write([1], to: "late/b")
             try await stage.finished("b")
             try remove(late)
@@ -247,8 +227,7 @@ import Testing
                 let reasons = losses(stage)
                 return reasons.count >= 2 && reasons.contains { $0.contains("removed") }
             }
-            try scene.drop("c")
-            try await stage.finished("c")
+            try await stage.process("c")
             try scene.directory.write([2, 2], to: "late/d")
             try await stage.finished("d")
             #expect(losses(stage).count <= 3, "\(losses(stage))")
@@ -264,15 +243,11 @@ import Testing
         var scene = try Scene()
         scene.watch[0].existing = .skip
         let old = try scene.drop("old")
-        try await eventually("a millisecond has passed") {
-            guard let changed = try FileLook.look(at: old).identity?.changed else { return false }
-            return WallTime(nanoseconds: changed) < .now
-        }
+        try await outlast(old)
         for name in ["new", "newer"] {
             try await scene.run { stage in
                 try await eventually("the root is watched") { stage.events.names.contains("watch.added") }
-                try scene.drop(FilePath(name))
-                try await stage.finished(FilePath(name))
+                try await stage.process(FilePath(name))
             }
         }
         #expect(scene.here.record.stored.keys.sorted() == ["new", "newer"])
@@ -283,24 +258,11 @@ import Testing
         scene.route.match.extensions = ["jpg"]
         try await scene.run { stage in
             for name in ["a.txt", "b.txt", "c.pdf"] as [FilePath] { try scene.drop(name) }
-            try scene.drop("d.jpg")
-            try await stage.finished("d.jpg")
-            try await eventually("they are counted") { stage.agent.control.live?.roots.first?.ignored == 3 }
+            try await stage.process("d.jpg")
+            try await eventually("they are counted") { stage.rootStatus?.ignored == 3 }
             #expect(stage.events.count("file.ignored") == 2)
             let balance = try await stage.agent.control.balance()
             #expect(balance.seen == 4 && balance.ignored == 3 && balance.pending == 0)
-        }
-    }
-
-    @Test func `temporary names of copy programs are not taken until they are renamed`() async throws {
-        let scene = try Scene()
-        try await scene.run { stage in
-            let part = try scene.drop("film.mp4.part")
-            try scene.drop("b")
-            try await stage.finished("b")
-            #expect(try await stage.jobs().count == 1)
-            try move(part, to: stage.root.appending("film.mp4"))
-            try await stage.finished("film.mp4")
         }
     }
 }
@@ -309,10 +271,4 @@ private func setMode(_ mode: FilePermissions, of path: FilePath) throws {
     try FileManager.default.setAttributes([.posixPermissions: Int(mode.rawValue)], ofItemAtPath: path.string)
 }
 
-private func makeFIFO(_ path: FilePath) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/mkfifo")
-    process.arguments = [path.string]
-    try process.run()
-    process.waitUntilExit()
-}
+private func makeFIFO(_ path: FilePath) throws { try runProgram("/usr/bin/mkfifo", [path.string]) }
