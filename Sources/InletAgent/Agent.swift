@@ -31,7 +31,8 @@ package final class Agent: Sendable {
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: @escaping BandwidthValve = { _, _ in },
+        sendRoots: [WatchSettings]? = nil, outlets: NotificationClients = NotificationClients(),
+        valve: @escaping BandwidthValve = { _, _ in },
         source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
         goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
@@ -42,7 +43,7 @@ package final class Agent: Sendable {
         }
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
-        let (systemd, finishing) = (SystemdNotifier(ServiceNotify()), BlockingPool(name: "finisher", threads: 2))
+        let (systemd, finishing) = (SystemdNotifier(SystemdSocket()), BlockingPool(name: "finisher", threads: 2))
         let parts = Reload.Parts(
             roots: try RootSupervisor(shared, bounds.places), bandwidth: BandwidthControl(shared, valve),
             notifications: NotificationStage(notifier, shared.health.restarts),
@@ -53,12 +54,12 @@ package final class Agent: Sendable {
             JournalMonitor(shared: shared),
             sendRoots == nil ? parts.notifications : nil,
             parts.scheduler,
-            Leftovers(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
+            UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
             parts.bandwidth,
             ManifestWriter(shared: shared, pool: finishing, version: label.version),
             FinishingStage(shared, finishing, version: label.version),
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
-            ExpiryClocks(shared: shared), StrayParking(shared: shared),
+            ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
             parts.roots, try MountWatcher(shared),
             Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]
@@ -71,8 +72,8 @@ package final class Agent: Sendable {
     /// - Returns: what counts all that is said from now on.
     private static func announce(
         _ settings: Settings, _ destinations: [Destination], _ label: Label, _ log: EventLog
-    ) -> MetricsTally {
-        let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
+    ) -> MetricsCollector {
+        let tally = MetricsCollector(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
         log.listen(tally.count)
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         if let confinement = label.confinement { log.emit(confinement.event) }
@@ -96,11 +97,12 @@ package final class Agent: Sendable {
     /// up the folders of an earlier configuration of which something is left to do. Destinations for which work waits are asked
     /// before any of it goes.
     private static func recover(
-        _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination], _ outlets: Outlets,
+        _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination],
+        _ outlets: NotificationClients,
         _ journal: Journal, _ pace: ProbePace, _ log: EventLog
-    ) async throws -> (Shared, Notifier) {
+    ) async throws -> (Shared, NotificationSender) {
         let receivers = NotificationReceiver.all(settings.notify, outlets)
-        let notifier = try await Notifier(receivers, journal: journal, log: log)
+        let notifier = try await NotificationSender(receivers, journal: journal, log: log)
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()

@@ -44,7 +44,7 @@ package struct SelectionOutcome: Sendable {
 }
 
 /// What became of a request to send a file.
-package enum SendAnswer: Sendable, Equatable {
+package enum SendResult: Sendable, Equatable {
     case queued(job: Int64)
     /// It was delivered before, and nothing is sent; with the sentence that says so.
     case known(job: Int64, String)
@@ -226,8 +226,8 @@ extension AgentControl {
         let pool = BlockingPool(name: "mark", threads: 1)
         defer { pool.shutdown() }
         let found = try await pool.run { () throws in
-            var mark = try RootCaution.mark(of: root)
-            mark?.wasEmptied = RootCaution.isEmpty(root) ? true : nil
+            var mark = try RootIdentityCheck.mark(of: root)
+            mark?.wasEmptied = RootIdentityCheck.isEmpty(root) ? true : nil
             return mark
         }
         guard let mark = found else { return false }
@@ -245,7 +245,7 @@ extension AgentControl {
     /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
     ///
     /// - Parameter again: whether what was delivered before is sent once more.
-    package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendAnswer] {
+    package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendResult] {
         guard let live else { return paths.map { _ in .refused("no agent is running") } }
         return await SendService(live.shared, reading: live.asking).send(paths, to: destination, again: again)
     }

@@ -47,7 +47,7 @@ package struct AgentControl: Sendable {
         let label: Agent.Label
         package let startedAt = WallTime.now
         /// What has happened since the start, counted.
-        package let tally: MetricsTally
+        package let tally: MetricsCollector
         let resumes: ResumeReport
         let bandwidth: BandwidthControl
         /// A folder of another machine may take its time.
@@ -78,26 +78,26 @@ package struct AgentControl: Sendable {
             shared.settings.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
         }
         /// The configuration that holds; nil for an agent that has no file.
-        package var config: ShownConfig? { shared.settings.shown }
+        package var config: RunningConfig? { shared.settings.shown }
         /// The watched folders that have a name of their own, in the configuration's order.
         package var watched: [FilePath] { shared.settings.fixedRoots }
 
         /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read. Looks at
         /// a file only where it could be taken from: nobody learns here what there is elsewhere.
-        package func route(_ path: FilePath, _ size: Int64?) async -> RouteTrial {
+        package func route(_ path: FilePath, _ size: Int64?) async -> RouteDryRun {
             let settings = shared.settings.settings
             let place = RoutePlace(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
             // What cannot be looked at is judged by its name.
             let identity = await asking.run { file.flatMap { FileLook.file(at: $0) } }
-            return RouteTrial(
+            return RouteDryRun(
                 place, identity: identity, size: size, table: RouteTable(settings.routes),
                 destination: { shared.destinations[$0] }, at: .now)
         }
     }
 
     /// The balance: every file seen is in exactly one state.
-    package struct Balance: Sendable {
+    package struct FileTotals: Sendable {
         package var totals: [FileState: StateTotal]
         package var ignored: Int
         package var seen: Int { totals.values.reduce(ignored) { $0 + $1.files } }
@@ -168,13 +168,13 @@ package struct AgentControl: Sendable {
         return job
     }
 
-    package func balance() async throws(JournalError) -> Balance {
+    package func balance() async throws(JournalError) -> FileTotals {
         let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
-        return Balance(totals: try await journal.totals(), ignored: ignored)
+        return FileTotals(totals: try await journal.totals(), ignored: ignored)
     }
 
     /// What is known of a file beside its row.
-    package struct Story: Sendable {
+    package struct JobRecord: Sendable {
         package var job: Job
         /// The parts that destinations have proved, of deliveries that have not ended.
         package var parts: [(destination: String, number: Int, size: Int64, etag: String)]
@@ -183,13 +183,13 @@ package struct AgentControl: Sendable {
     }
 
     /// nil when the journal has no such file.
-    package func story(_ id: Int64) async throws(JournalError) -> Story? {
+    package func story(_ id: Int64) async throws(JournalError) -> JobRecord? {
         guard let job = try await job(id) else { return nil }
         let notes = try await journal.checkpoints(ofJob: id)
         let parts = job.deliveries.flatMap { delivery in
             StoredPart.all(in: notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
                 .map { (destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag) }
         }
-        return Story(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
+        return JobRecord(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
     }
 }

@@ -14,9 +14,9 @@ final class Shared: Sendable {
     let signals = Signals()
     let log: EventLog
     /// Whether the journal can be written, the loops live, and the parts go on.
-    let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceRestarts)
-    let room: QueueRoom
-    let looks = KeptLooks()
+    let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceSupervisor)
+    let room: QueueCapacity
+    let looks = DeferredChecks()
     let transfers = Transfers()
     let lanes = Lanes()
     var clock: AgentClock { destinations.clock }
@@ -24,9 +24,9 @@ final class Shared: Sendable {
     init(_ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog) {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
         health = (
-            JournalHealth(log: log), Heartbeat(roots: settings.fixedRoots), ServiceRestarts(log: log)
+            JournalHealth(log: log), Heartbeat(roots: settings.fixedRoots), ServiceSupervisor(log: log)
         )
-        room = QueueRoom(settings.settings.queueLimit, journal: journal, log: log)
+        room = QueueCapacity(settings.settings.queueLimit, journal: journal, log: log)
     }
 
     /// As `WakeSignal.loop`, for a service of which the journal says what is due. One that cannot be used now is asked again
@@ -34,7 +34,7 @@ final class Shared: Sendable {
     ///
     /// - Parameter doDue: returns whether there may be more, and otherwise when something is due.
     func loop(
-        on signal: Signals.Signal, for asker: JournalHealth.Asker, pause: Duration,
+        on signal: Signals.Signal, for asker: JournalHealth.JournalUser, pause: Duration,
         _ doDue: () async throws(JournalError) -> (hasMore: Bool, next: WallTime?)
     ) async {
         await signals[signal].loop {
@@ -59,7 +59,7 @@ final class Shared: Sendable {
 
 /// The configuration that holds now; a reload replaces it. Whoever must not go on with an older one asks here each time.
 final class LiveSettings: Sendable {
-    private let state: Mutex<(settings: Settings, routes: RouteTable, former: [WatchSettings], shown: ShownConfig?)>
+    private let state: Mutex<(settings: Settings, routes: RouteTable, former: [WatchSettings], shown: RunningConfig?)>
     /// The folders by which `send` finds a file's route, where those are not the watched ones.
     private let named: [WatchSettings]?
 
@@ -68,7 +68,7 @@ final class LiveSettings: Sendable {
     ///   - shown: the configuration as it may be shown; nil where it comes from no file.
     init(
         _ settings: Settings, sendRoots: [WatchSettings]? = nil, former: [WatchSettings] = [],
-        shown: ShownConfig? = nil
+        shown: RunningConfig? = nil
     ) {
         named = sendRoots
         state = Mutex((settings, RouteTable(settings.routes), former, shown))
@@ -83,14 +83,14 @@ final class LiveSettings: Sendable {
     var sendRoots: [WatchSettings] { named ?? watch }
     /// The watched folders, and behind them those that were.
     var knownRoots: [WatchSettings] { state.withLock { $0.settings.watch + $0.former } }
-    var shown: ShownConfig? { state.withLock { $0.shown } }
+    var shown: RunningConfig? { state.withLock { $0.shown } }
 
     func replace(_ settings: Settings, former: [WatchSettings]) {
         let routes = RouteTable(settings.routes)
         state.withLock { ($0.settings, $0.routes, $0.former) = (settings, routes, former) }
     }
 
-    func show(_ config: ShownConfig) { state.withLock { $0.shown = config } }
+    func show(_ config: RunningConfig) { state.withLock { $0.shown = config } }
 }
 
 /// The two clocks by which the agent decides whom to try when: the civil one, and one that never jumps and stands while the

@@ -94,10 +94,10 @@ package final class WakeSignal: Sendable {
             return false
         }
         if isRaised { return }
-        let alarm = deadline.flatMap { AlarmClock.shared.set($0) { waiter.resume(with: ()) } }
+        let alarm = deadline.flatMap { TimerThread.shared.set($0) { waiter.resume(with: ()) } }
         let isClockless = deadline != nil && alarm == nil
         if !isClockless { _ = await waiter.wait() }
-        if let alarm { AlarmClock.shared.remove(alarm) }
+        if let alarm { TimerThread.shared.remove(alarm) }
         state.withLock { $0.waiting.removeAll { $0 === waiter } }
         // The machine is short of everything: the loop looks again soon, and does not spin.
         if isClockless { await Task.rest(for: Self.clocklessPause) }

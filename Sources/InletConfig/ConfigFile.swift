@@ -54,7 +54,7 @@ package struct LoadedConfig: Sendable {
 
     /// An error about a value of this file that is found later, such as a URL its destination cannot use.
     package func error(at position: SourcePosition, _ message: String) -> ConfigError {
-        report.error(Problem(position, message))
+        report.error(ConfigIssue(position, message))
     }
 }
 
@@ -171,10 +171,10 @@ extension ConfigFile {
     }
 
     /// Warnings about what is allowed and risky.
-    private func notes(_ file: Section<ConfigKeys>) -> [Problem] {
+    private func notes(_ file: Section<ConfigKeys>) -> [ConfigIssue] {
         guard let place = file.place(\.tlsKeyLog) else { return [] }
         return [
-            Problem(
+            ConfigIssue(
                 place,
                 "whoever reads this file can read all that was sent, passwords too; take the key out and remove the file when you have looked"
             )
@@ -182,27 +182,27 @@ extension ConfigFile {
     }
 
     /// What is wrong with the permissions of the configuration's file and of the files that it takes credentials from.
-    private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [Problem] {
+    private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [ConfigIssue] {
         guard let reader = defaults.reader else { return [] }
         let start = SourcePosition.start
-        var found: [Problem] = []
+        var found: [ConfigIssue] = []
         if let trust {
-            found += trust.objections(to: .configuration, for: reader).map { Problem(start, "this file \($0)") }
+            found += trust.objections(to: .configuration, for: reader).map { ConfigIssue(start, "this file \($0)") }
             if trust.isReadableByStrangers(for: reader) {
                 found += values.secrets.filter(Self.isLiteral).map(Self.warning)
             }
         }
         for file in values.files {
             let objections = file.trust.objections(to: .credential, for: reader)
-            found += objections.map { Problem(file.position, "\(file.path.display) \($0)") }
+            found += objections.map { ConfigIssue(file.position, "\(file.path.display) \($0)") }
         }
         return found
     }
 
     /// The root node, after the checks that libyaml leaves out or words badly.
-    private static func document(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
+    private static func document(_ bytes: [UInt8]) throws(ConfigIssue) -> YAMLNode {
         if bytes.count > YAMLDocument.maximumBytes {
-            throw Problem(.start, "the file is larger than 1 MiB; a configuration is not")
+            throw ConfigIssue(.start, "the file is larger than 1 MiB; a configuration is not")
         }
         return try YAMLDocument.parse(bytes)
     }
@@ -237,8 +237,8 @@ extension ConfigFile {
         if case .scalar(let text, _) = node.content { !Interpolation.isNeeded(in: text) } else { false }
     }
 
-    private static func warning(_ node: YAMLNode) -> Problem {
-        Problem(
+    private static func warning(_ node: YAMLNode) -> ConfigIssue {
+        ConfigIssue(
             node.position,
             "a credential stands here and others may read this file; use ${env:NAME} or ${file:PATH}, or chmod 600")
     }

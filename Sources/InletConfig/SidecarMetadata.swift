@@ -10,7 +10,7 @@ package import SystemPackage
 package struct SidecarMetadata {
     private var fields: [String: String] = [:]
     private var labels: [String: String] = [:]
-    private var problems: [Problem] = []
+    private var problems: [ConfigIssue] = []
     private var lines: [String: Int] = [:]
 
     /// Larger ones are refused.
@@ -30,8 +30,8 @@ package struct SidecarMetadata {
         let source = SourceText(isTooLarge ? [] : text)
         let report = ErrorReport(file: file.display, source: source, mask: SecretMask(source: source, names: []))
         var reader = SidecarMetadata()
-        do throws(Problem) {
-            if isTooLarge { throw Problem(.start, "the sidecar is larger than 64 KiB") }
+        do throws(ConfigIssue) {
+            if isTooLarge { throw ConfigIssue(.start, "the sidecar is larger than 64 KiB") }
             try reader.read(text)
         } catch {
             reader.problems.append(error)
@@ -55,12 +55,12 @@ package struct SidecarMetadata {
     // MARK: - Reading; what is wrong with one field is noted, and the rest is read on
 
     /// - Throws: what ends the reading: text that is not UTF-8, broken YAML, or something else than one mapping.
-    private mutating func read(_ bytes: [UInt8]) throws(Problem) {
+    private mutating func read(_ bytes: [UInt8]) throws(ConfigIssue) {
         let events = try YAMLEvents(bytes)
         guard let root = try events.begin() else { return }
         if !Self.isNothing(root) {
             guard case .mappingStart = root.kind else {
-                throw Problem(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
+                throw ConfigIssue(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
             }
             check(root)
             fields = try readFields(events, isRoot: true)
@@ -69,7 +69,7 @@ package struct SidecarMetadata {
     }
 
     /// The mapping that has begun, to its end.
-    private mutating func readFields(_ events: YAMLEvents, isRoot: Bool) throws(Problem) -> [String: String] {
+    private mutating func readFields(_ events: YAMLEvents, isRoot: Bool) throws(ConfigIssue) -> [String: String] {
         let outer = lines
         lines = [:]
         var found: [String: String] = [:]
@@ -97,20 +97,20 @@ package struct SidecarMetadata {
     /// The field's name; nil when it cannot be one, which is noted.
     private mutating func name(of key: YAMLEvent) -> String? {
         guard case .scalar(let name, let style) = key.kind else {
-            problems.append(Problem(key.start, "a field's name must be a plain word"))
+            problems.append(ConfigIssue(key.start, "a field's name must be a plain word"))
             return nil
         }
         if name == "<<", style == .plain {
-            problems.append(Problem(key.start, "merge keys ('<<') are not supported in a sidecar"))
+            problems.append(ConfigIssue(key.start, "merge keys ('<<') are not supported in a sidecar"))
         } else if !Self.isName(name) {
             let limit = Self.longestName
             problems.append(
-                Problem(
+                ConfigIssue(
                     key.start,
                     "\(Quotation.of(name)) is no field's name: letters, digits, '_' and '-', at most \(limit)"))
         } else if let line = lines[name] {
             problems.append(
-                Problem(key.start, "field \(Quotation.of(name)) is given twice; it is already on line \(line)"))
+                ConfigIssue(key.start, "field \(Quotation.of(name)) is given twice; it is already on line \(line)"))
         } else {
             lines[name] = key.start.line
             return name
@@ -120,20 +120,20 @@ package struct SidecarMetadata {
     }
 
     /// The value that `event` begins, read to its end; nil for none, and for what is not supported, which is noted.
-    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents) throws(Problem) -> String? {
+    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents) throws(ConfigIssue) -> String? {
         check(event)
         switch event.kind {
         case .scalar(let text, _): return Self.isNothing(event) ? nil : text
         case .sequenceStart: return try list(events)
         case .mappingStart:
-            problems.append(Problem(event.start, "fields of a sidecar hold texts or lists of texts, not mappings"))
+            problems.append(ConfigIssue(event.start, "fields of a sidecar hold texts or lists of texts, not mappings"))
             try skip(from: event, events)
             return nil
         default: return nil
         }
     }
 
-    private mutating func list(_ events: YAMLEvents) throws(Problem) -> String {
+    private mutating func list(_ events: YAMLEvents) throws(ConfigIssue) -> String {
         var items: [String] = []
         while true {
             let item = try events.next()
@@ -144,7 +144,7 @@ package struct SidecarMetadata {
             } else if case .alias = item.kind {
                 continue
             } else {
-                problems.append(Problem(item.start, "a list of a sidecar holds texts, not lists or mappings"))
+                problems.append(ConfigIssue(item.start, "a list of a sidecar holds texts, not lists or mappings"))
                 try skip(from: item, events)
             }
         }
@@ -154,7 +154,7 @@ package struct SidecarMetadata {
     private mutating func check(_ event: YAMLEvent) { problems += event.refusals("in a sidecar") }
 
     /// Reads to the end of the list or mapping that `event` begins; at once for anything else.
-    private func skip(from event: YAMLEvent, _ events: YAMLEvents) throws(Problem) {
+    private func skip(from event: YAMLEvent, _ events: YAMLEvents) throws(ConfigIssue) {
         var event = event
         var depth = 0
         while true {

@@ -4,7 +4,7 @@ package import SystemPackage
 
 /// What a settled file is admitted as.
 package struct FileAdmission: Sendable {
-    package var arrival: Arrival
+    package var arrival: CompleteFile
     /// nil for a file that is rejected before any delivery.
     package var plan: Plan?
     /// For each destination that gets bytes.
@@ -28,7 +28,7 @@ package struct FileAdmission: Sendable {
     package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
 
     /// A file that goes to its plan's destinations.
-    package init(_ arrival: Arrival, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
+    package init(_ arrival: CompleteFile, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
         self.arrival = arrival
         self.plan = plan
         self.lanes = lanes
@@ -36,7 +36,7 @@ package struct FileAdmission: Sendable {
     }
 
     /// A file that its route refuses.
-    package init(_ arrival: Arrival, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
+    package init(_ arrival: CompleteFile, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
         self.arrival = arrival
         rejection = (route, reason, code)
         unit = route.unit(of: arrival.path)
@@ -80,14 +80,14 @@ package struct FileAdoption: Sendable {
         case keyTaken
     }
 
-    package var arrival: Arrival
+    package var arrival: CompleteFile
     /// What would have been done with it; nil for a companion, which goes with its file.
     package var plan: Plan?
     package var role: Companion.Kind?
     /// Whether it counts only under the very key of its plan.
     package var needsKey: Bool
 
-    package init(_ arrival: Arrival, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
+    package init(_ arrival: CompleteFile, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
         self.arrival = arrival
         self.plan = plan
         self.role = role
@@ -116,7 +116,7 @@ extension Journal {
     private static func admit(
         _ admission: FileAdmission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
     ) throws -> AdmittedFile {
-        var previous: Remembered?
+        var previous: LatestFile?
         if let last = admission.newerThan {
             // Asked for twice at once: the first has just been admitted.
             if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
@@ -154,7 +154,7 @@ extension Journal {
             admission.companions.allSatisfy({ $0.companion.kind == .derived })
         else { return admission }
         for step in admission.steps.steps {
-            guard let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
+            guard let wanted = DeliveryContent(plan, step, size: admission.arrival.identity.size),
                 case .brought = try standing(of: wanted, at: now, database)
             else { return admission }
         }
@@ -206,7 +206,7 @@ extension Journal {
         file: Int64, _ step: DeliverySteps.Step, _ admission: FileAdmission, _ plan: Plan, _ now: WallTime,
         _ database: Database
     ) throws -> Link? {
-        guard let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
+        guard let wanted = DeliveryContent(plan, step, size: admission.arrival.identity.size),
             case .brought(let original) = try standing(of: wanted, at: now, database)
         else { return nil }
         var delivery = NewDelivery(file: file, destination: step.destination, nextAt: now.milliseconds)
@@ -218,7 +218,7 @@ extension Journal {
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
     static func obstacle(
-        _ previous: Remembered?, to arrival: Arrival, _ now: WallTime, _ database: Database
+        _ previous: LatestFile?, to arrival: CompleteFile, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
         guard let previous else { return nil }
         if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
@@ -229,7 +229,7 @@ extension Journal {
     /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
     /// has, and what had been is not sent a second time. nil for every other.
     private static func returned(
-        _ admission: FileAdmission, _ previous: Remembered, _ now: WallTime, _ database: Database
+        _ admission: FileAdmission, _ previous: LatestFile, _ now: WallTime, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
         guard let plan = admission.plan, admission.companions.isEmpty, previous.state == .gone,

@@ -5,24 +5,24 @@ package import SystemPackage
 /// A claim that has ended, and how.
 package struct EndedClaim: Sendable {
     package var delivery: Int64
-    package var settlement: Settlement
+    package var settlement: ClaimOutcome
 
-    package init(_ claim: Claim, _ settlement: Settlement) {
+    package init(_ claim: Claim, _ settlement: ClaimOutcome) {
         (delivery, self.settlement) = (claim.delivery.id, settlement)
     }
 }
 
 /// What a holder would claim.
-package struct ClaimWish: Sendable {
+package struct ClaimRequest: Sendable {
     package var lane: Lane
     /// nil = nothing: only settles.
-    package var room: ClaimRoom?
+    package var room: ClaimCapacity?
     /// No more than this, whatever the room allows.
     package var most: Int
 
-    package init(lane: Lane, room: ClaimRoom?, most: Int) { (self.lane, self.room, self.most) = (lane, room, most) }
+    package init(lane: Lane, room: ClaimCapacity?, most: Int) { (self.lane, self.room, self.most) = (lane, room, most) }
 
-    package static func none(_ lane: Lane) -> ClaimWish { ClaimWish(lane: lane, room: nil, most: 0) }
+    package static func none(_ lane: Lane) -> ClaimRequest { ClaimRequest(lane: lane, room: nil, most: 0) }
 
     /// What a claim is owned by. A big delivery begins as soon as it is claimed, so that this counts as its beginning; a small
     /// one may wait at hand.
@@ -39,11 +39,11 @@ package struct Exchange: Sendable {
     /// wanted: there may be more that are due now.
     package var nextDue: WallTime?
     /// What was due and cannot be read.
-    package var damaged: [DamagedDelivery]
+    package var damaged: [UnreadableDelivery]
 }
 
 /// A delivery that cannot be read, so that nobody knows what to do with it; it is parked, with the reason on its row.
-package struct DamagedDelivery: Sendable, Equatable {
+package struct UnreadableDelivery: Sendable, Equatable {
     package var delivery: Int64
     /// The whole path of its file.
     package var path: FilePath
@@ -58,7 +58,7 @@ package struct DamagedDelivery: Sendable, Equatable {
 }
 
 /// Free places of one destination.
-package struct ClaimRoom: Sendable {
+package struct ClaimCapacity: Sendable {
     package var destination: String
     /// Deliveries that may run at once, by lane.
     package var limits: [Lane: Int]
@@ -99,7 +99,7 @@ package final class Claim: Sendable {
 }
 
 /// How a claim ends.
-package enum Settlement: Sendable {
+package enum ClaimOutcome: Sendable {
     /// Durable point 2.
     case delivered(Proof)
     /// Back to the queue until `at`. `countsAttempt` is false for outages, credentials and our own stopping.
@@ -151,7 +151,7 @@ extension Journal {
     /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is
     /// written before its claim is returned.
     package func exchange(
-        _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
+        _ ended: [EndedClaim], for wish: ClaimRequest, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
             let settled = try ended.map { one in
@@ -164,7 +164,7 @@ extension Journal {
             ) { $0.int(0) }
             let places = (room.limits[wish.lane] ?? 0) - (running ?? 0)
             let most = min(wish.most, places)
-            var (due, damaged): ([Claim], [DamagedDelivery]) = ([], [])
+            var (due, damaged): ([Claim], [UnreadableDelivery]) = ([], [])
             for priority in Priority.ranked where due.count < most {
                 let found = try Self.due(room, wish.lane, priority, most - due.count, now, database)
                 due += found.claims
@@ -185,7 +185,7 @@ extension Journal {
 
     /// The claim as its owner has it from now on; nil for one that waits for others of its content.
     private static func take(
-        _ claim: Claim, _ owner: String, _ room: ClaimRoom, _ now: WallTime, _ database: Database
+        _ claim: Claim, _ owner: String, _ room: ClaimCapacity, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
         let (original, waits) = try deduplicate(claim, now, database)
         if waits { return nil }
@@ -204,7 +204,7 @@ extension Journal {
     }
 
     /// nil when none waits for its time.
-    private static func nextDue(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> WallTime? {
+    private static func nextDue(_ room: ClaimCapacity, _ lane: Lane, _ database: Database) throws -> WallTime? {
         try Priority.ranked.compactMap { priority in
             try database.time(
                 """
@@ -252,7 +252,7 @@ extension Journal {
 
     /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
-        for shelf in Shelf.allCases {
+        for shelf in JournalTables.allCases {
             if let found = try DeliveryRow.all(database, from: shelf, "WHERE id = ?", id).first { return found }
         }
         throw RowNotFound()

@@ -217,7 +217,7 @@ extension Journal {
     static let mayBeVisible = """
         (delivery.interrupted > 0 OR EXISTS (
             SELECT 1 FROM checkpoint
-            WHERE checkpoint.delivery_id = delivery.id AND checkpoint.name = '\(CheckpointNote.mayBeVisible)'))
+            WHERE checkpoint.delivery_id = delivery.id AND checkpoint.name = '\(CheckpointName.mayBeVisible)'))
         """
 
     /// Pauses a destination until it is resumed, across restarts.

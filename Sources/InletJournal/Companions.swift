@@ -3,7 +3,7 @@ package import InletCore
 
 /// A file that is taken into the journal with, or after, the file it belongs to.
 package struct CompanionAdmission: Sendable {
-    package var arrival: Arrival
+    package var arrival: CompleteFile
     package var companion: Companion
     package var category: String
     package var mediaType: String
@@ -11,7 +11,7 @@ package struct CompanionAdmission: Sendable {
     package var lanes: [String: Lane]
 
     package init(
-        _ arrival: Arrival, _ companion: Companion, category: String, mediaType: String, lanes: [String: Lane]
+        _ arrival: CompleteFile, _ companion: Companion, category: String, mediaType: String, lanes: [String: Lane]
     ) {
         self.arrival = arrival
         self.companion = companion
@@ -185,7 +185,7 @@ extension Journal {
     /// What has been proved of the deliveries that this one waited for, and the unit that its file belongs to.
     package func context(
         of delivery: DeliveryRow, in file: FileRow
-    ) async throws(JournalError) -> (upstream: [Upstream], batch: OrderBatch?) {
+    ) async throws(JournalError) -> (upstream: [UpstreamDelivery], batch: OrderBatch?) {
         try await read { database in
             (try Self.upstream(of: delivery, database), try Self.orderBatch(of: delivery, in: file, database))
         }
@@ -198,7 +198,7 @@ extension Journal {
         try await change("UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL", time, delivery)
     }
 
-    private static func upstream(of delivery: DeliveryRow, _ database: Database) throws -> [Upstream] {
+    private static func upstream(of delivery: DeliveryRow, _ database: Database) throws -> [UpstreamDelivery] {
         guard let afterID = delivery.afterID else { return [] }
         let leader = try self.delivery(afterID, database)
         guard isRegistration(delivery, of: leader) else { return [] }
@@ -211,7 +211,8 @@ extension Journal {
         return try ([leader] + beside).compactMap { stored in
             guard let proof = stored.proof else { return nil }
             let file = try file(stored.fileID, database)
-            return Upstream(destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)
+            return UpstreamDelivery(
+                destination: stored.destination, path: file.path, mediaType: file.mediaType, proof: proof)
         }
     }
 

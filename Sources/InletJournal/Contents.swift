@@ -20,7 +20,7 @@ package struct Original: Sendable, Equatable {
 }
 
 /// What is asked of the journal about a content: has it been brought to these destinations?
-package struct ContentQuestion: Sendable, Codable {
+package struct ContentQuery: Sendable, Codable {
     package var digest: Digest
     package var size: Int64
     package var route: String
@@ -38,7 +38,7 @@ package struct ContentQuestion: Sendable, Codable {
 
 extension Journal {
     /// A content that a delivery is to bring to a destination.
-    struct Wanted {
+    struct DeliveryContent {
         var delivery: Int64?
         var destination: String
         var digest: [UInt8]
@@ -46,7 +46,7 @@ extension Journal {
         var route: String?
         var fields: [String: String]
 
-        init(_ question: ContentQuestion, _ destination: String) {
+        init(_ question: ContentQuery, _ destination: String) {
             self.destination = destination
             (digest, size, route) = (question.digest.bytes, question.size, question.route)
             fields = question.fields
@@ -84,7 +84,7 @@ extension [Digest] {
 /// claim where the route asks for it (`dedupe:`), else from its proof. Only that delivery's state says whether it did.
 extension Journal {
     /// How a content stands at a destination, for a delivery that is to bring it there.
-    enum Standing: Equatable {
+    enum ContentStatus: Equatable {
         /// Nobody has brought it, or brings it now.
         case free
         /// It was brought for another purpose: another route, with other fields.
@@ -100,12 +100,12 @@ extension Journal {
     private static let shortWait = Duration.seconds(60)
 
     /// The deliveries that brought a content, by destination.
-    package func originals(_ question: ContentQuestion) async throws(JournalError) -> [String: Original] {
+    package func originals(_ question: ContentQuery) async throws(JournalError) -> [String: Original] {
         try await read { database in
             try question.destinations.reduce(into: [:]) { found, destination in
                 // The time decides only about what is under way.
                 let now = WallTime(milliseconds: 0)
-                let standing = try Self.standing(of: Wanted(question, destination), at: now, database)
+                let standing = try Self.standing(of: DeliveryContent(question, destination), at: now, database)
                 if case .brought(let original) = standing { found[destination] = original }
             }
         }
@@ -113,15 +113,15 @@ extension Journal {
 
     // MARK: - In transactions of others
 
-    static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
+    static func standing(of wanted: DeliveryContent, at now: WallTime, _ database: Database) throws -> ContentStatus {
         // The history may still have an earlier delivery of a content that was delivered again since.
         try standing(of: wanted, at: now, in: .current, database)
             ?? standing(of: wanted, at: now, in: .history, database) ?? .free
     }
 
     private static func standing(
-        of wanted: Wanted, at now: WallTime, in shelf: Shelf, _ database: Database
-    ) throws -> Standing? {
+        of wanted: DeliveryContent, at now: WallTime, in shelf: JournalTables, _ database: Database
+    ) throws -> ContentStatus? {
         let contents = shelf == .current ? "content" : "history_content AS content"
         let destination = shelf == .current ? "?" : "(SELECT id FROM history_word WHERE word = ?)"
         return try database.row(
@@ -131,7 +131,7 @@ extension Journal {
                 CROSS JOIN \(shelf.files) ON file.id = delivery.file_id
             WHERE content.destination = \(destination) AND content.digest = ?
             """, wanted.destination, wanted.digest
-        ) { row -> Standing in
+        ) { row -> ContentStatus in
             let first = DeliveryRow.width
             // One that cannot be read proves nothing.
             guard let holder = try? DeliveryRow(row), row.integer(first + 3) == wanted.size else { return .free }
@@ -144,7 +144,7 @@ extension Journal {
         }
     }
 
-    private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> Standing {
+    private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> ContentStatus {
         switch holder.state {
         case .delivered:
             guard let proof = holder.proof, !proof.isDeleted else { return .free }
@@ -171,7 +171,7 @@ extension Journal {
     ) {
         let (file, row) = (claim.file, claim.delivery)
         guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
-            let wanted = Wanted(file, row)
+            let wanted = DeliveryContent(file, row)
         else { return (nil, false) }
         try database.change("DELETE FROM twin WHERE delivery_id = ?", row.id)
         // What is stored anew is registered anew.
@@ -195,7 +195,7 @@ extension Journal {
         }
     }
 
-    private static func hold(_ wanted: Wanted, by delivery: Int64, _ database: Database) throws {
+    private static func hold(_ wanted: DeliveryContent, by delivery: Int64, _ database: Database) throws {
         try database.change(
             "INSERT OR REPLACE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)",
             wanted.destination, wanted.digest, delivery)
@@ -205,7 +205,8 @@ extension Journal {
     static func rememberContent(
         of file: FileRow, _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws {
-        guard proof.sameAs == nil, !proof.isDeleted, proof.method != .carried, let wanted = Wanted(file, row) else {
+        guard proof.sameAs == nil, !proof.isDeleted, proof.method != .carried, let wanted = DeliveryContent(file, row)
+        else {
             return
         }
         switch try standing(of: wanted, at: now, database) {
@@ -232,7 +233,9 @@ extension Journal {
     static func forgetContent(of id: Int64, _ database: Database) throws {
         let row = try delivery(id, database)
         try database.change("DELETE FROM content WHERE delivery_id = ?", id)
-        guard row.proof?.sameAs != nil, let wanted = Wanted(try file(row.fileID, database), row) else { return }
+        guard row.proof?.sameAs != nil, let wanted = DeliveryContent(try file(row.fileID, database), row) else {
+            return
+        }
         try database.change(
             "DELETE FROM content WHERE destination = ? AND digest = ?", wanted.destination, wanted.digest
         )

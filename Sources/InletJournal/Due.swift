@@ -24,9 +24,9 @@ extension Journal {
     /// for by itself: what is not due yet in one is not walked past to find what is due in the next. One that was cancelled and
     /// put back while its holder still runs has an owner until that one has let go.
     static func due(
-        _ room: ClaimRoom, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
-    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
-        var damaged: [DamagedDelivery] = []
+        _ room: ClaimCapacity, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [UnreadableDelivery]) {
+        var damaged: [UnreadableDelivery] = []
         var postponed = 0
         while true {
             let found = try database.rows(
@@ -43,7 +43,7 @@ extension Journal {
                     let hasNotes = row.integer(DeliveryRow.width + FileRow.width) != 0
                     return (try DeliveryRow(row), try FileRow(row, from: DeliveryRow.width), hasNotes)
                 } catch {
-                    damaged.append(DamagedDelivery(row, error))
+                    damaged.append(UnreadableDelivery(row, error))
                     return nil
                 }
             }.compactMap(\.self)

@@ -236,7 +236,7 @@ extension Journal {
                 """, delivery)
             guard try database.change("DELETE FROM leftover WHERE delivery_id = ?", delivery) > 0 else { return }
             try database.change(
-                "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?", delivery, CheckpointNote.mayBeVisible)
+                "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?", delivery, CheckpointName.mayBeVisible)
             for (name, value) in notes {
                 try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
             }

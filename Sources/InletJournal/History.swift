@@ -11,7 +11,7 @@ internal import SystemPackage
 /// are in their short form (`ShortProof`). A `history_content` stands for a row of `content`.
 ///
 /// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
-/// asked of either (`Shelf`).
+/// asked of either (`JournalTables`).
 extension Schema {
     static let history = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
@@ -214,7 +214,7 @@ extension ContentHash {
         let names = halves.first?.split(separator: "/") ?? []
         guard halves.count == 2, let algorithm = names.first.flatMap({ Digest.Algorithm(rawValue: String($0)) }),
             let bytes = Data(base64Encoded: String(halves[1])), names.count == 1 || Int64(names[1]) != nil
-        else { throw UnreadableNote() }
+        else { throw UnreadableHistory() }
         self.init(digest: Digest(algorithm, bytes), partSize: names.count == 2 ? Int64(names[1]) : nil)
     }
 
@@ -265,7 +265,7 @@ private struct ShortProof: Codable {
     private var size: Int64
     private var texts: [String?]
     private var details: [String: String]?
-    private var keepsakes: Keepsakes?
+    private var keepsakes: ProofSecrets?
     private var address: String?
 
     init(_ proof: Proof, of key: String?) {
@@ -275,7 +275,7 @@ private struct ShortProof: Codable {
     }
 
     func proof(of key: String?) throws -> Proof {
-        guard let key = texts[0] ?? key else { throw UnreadableNote() }
+        guard let key = texts[0] ?? key else { throw UnreadableHistory() }
         var proof = Proof(
             key: key, size: size, method: method, content: try texts[1].map { try ContentHash(short: $0) },
             etag: texts[2], url: texts[3], details: details, keepsakes: keepsakes)
@@ -290,7 +290,7 @@ private struct ShortProof: Codable {
         texts = []
         for _ in 0..<4 { texts.append(try values.decodeIfPresent(String.self)) }
         details = try values.decodeIfPresent([String: String].self)
-        keepsakes = try values.decodeIfPresent(Keepsakes.self)
+        keepsakes = try values.decodeIfPresent(ProofSecrets.self)
         address = try values.decodeIfPresent(String.self)
     }
 
@@ -307,7 +307,7 @@ private struct ShortProof: Codable {
     }
 }
 
-struct UnreadableNote: Error, CustomStringConvertible {
+struct UnreadableHistory: Error, CustomStringConvertible {
     var description: String { "a note in the history cannot be read" }
 }
 
@@ -316,7 +316,7 @@ struct UnreadableNote: Error, CustomStringConvertible {
 ///
 /// What the history has of a path is older than all that `current` has: a search for the newest asks `current` first, and the
 /// history only if there is nothing.
-enum Shelf: CaseIterable {
+enum JournalTables: CaseIterable {
     case current
     case history
 

@@ -169,7 +169,7 @@ private struct HistoryMove {
 /// Which files come back from the history with others: those of the same batch, what any of them comes after, and all that is
 /// newer under the same paths. A path may have been written to for years, and a unit may have any number of files: there may
 /// be more than one transaction should bring back.
-private struct Revival {
+private struct HistoryRestore {
     let database: Database
     /// How many to look for at most.
     var most = Int.max
@@ -243,17 +243,17 @@ extension Journal {
 
     /// - Returns: whether there may be more to bring back; nothing was where one transaction can bring all of it.
     static func revivePart(of files: [Int64], _ database: Database) throws -> Bool {
-        var revival = Revival(database: database, most: revivedAtOnce)
+        var revival = HistoryRestore(database: database, most: revivedAtOnce)
         for file in files where !revival.isFull { try revival.add(file) }
         if revival.isFull { try bringBack(revival.files, database) }
         return revival.isFull
     }
 
-    /// Brings a file back, with all that comes back with it (`Revival`).
+    /// Brings a file back, with all that comes back with it (`HistoryRestore`).
     /// - Returns: whether it was in the history.
     @discardableResult
     static func revive(_ file: Int64, _ database: Database) throws -> Bool {
-        var revival = Revival(database: database)
+        var revival = HistoryRestore(database: database)
         try revival.add(file)
         try bringBack(revival.files, database)
         return !revival.files.isEmpty

@@ -117,7 +117,7 @@ extension Journal {
         while true {
             let last = jobs.last?.file.id ?? 0
             let page = try await read { database in
-                let files = try Shelf.allCases.flatMap { shelf in
+                let files = try JournalTables.allCases.flatMap { shelf in
                     try FileRow.all(
                         database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
                         [batch, last], showing: true)

@@ -260,7 +260,7 @@ extension Journal {
             do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
             guard batch.endedAt != nil else { return nil }
             // A receiver that was away for long is told all the same.
-            let files = try Shelf.allCases.flatMap { shelf in
+            let files = try JournalTables.allCases.flatMap { shelf in
                 try FileRow.all(
                     database, from: shelf,
                     "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",

@@ -86,7 +86,7 @@ package struct DeliveredFilter: Sendable, Equatable {
 }
 
 /// A delivery that has arrived, with what is known of its file.
-package struct Delivered: Sendable, Equatable {
+package struct DeliveredFile: Sendable, Equatable {
     package var delivery: DeliveryRow
     package var file: FileRow
 }
@@ -189,7 +189,7 @@ extension Journal {
     }
 
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
-        for shelf in Shelf.allCases {
+        for shelf in JournalTables.allCases {
             let deliveries = try DeliveryRow.all(
                 database, from: shelf, "WHERE file_id = ? ORDER BY id", file.id, showing: showing)
             if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
@@ -291,10 +291,10 @@ extension Journal {
     /// - Returns: also the number to go on after; nil when there are no more.
     package func delivered(
         _ filter: DeliveredFilter, after last: Int64, limit: Int
-    ) async throws(JournalError) -> (page: [Delivered], next: Int64?) {
+    ) async throws(JournalError) -> (page: [DeliveredFile], next: Int64?) {
         try await read { database in
             let (conditions, values) = filter.question(after: last)
-            let found = try Shelf.allCases.flatMap { shelf in
+            let found = try JournalTables.allCases.flatMap { shelf in
                 try database.rows(
                     """
                     SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
@@ -302,7 +302,7 @@ extension Journal {
                     WHERE \(conditions) ORDER BY delivery.id LIMIT \(limit)
                     """, values
                 ) { row in
-                    Delivered(
+                    DeliveredFile(
                         delivery: try DeliveryRow(row, showing: true),
                         file: try FileRow(row, from: DeliveryRow.width, showing: true))
                 }
@@ -322,7 +322,7 @@ extension Journal {
 
 extension FileRow {
     static func all(
-        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [any SQLValue],
+        _ database: Database, from shelf: JournalTables = .current, _ clause: String, _ values: [any SQLValue],
         showing: Bool = false
     ) throws -> [FileRow] {
         try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
@@ -332,7 +332,7 @@ extension FileRow {
 
     /// The file of that number, wherever it is; nil when the journal has none.
     static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
-        for shelf in Shelf.allCases {
+        for shelf in JournalTables.allCases {
             let found = try all(database, from: shelf, "WHERE id = ?", [id], showing: showing).first
             if let found { return found }
         }
@@ -342,7 +342,7 @@ extension FileRow {
 
 extension DeliveryRow {
     static func all(
-        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: any SQLValue...,
+        _ database: Database, from shelf: JournalTables = .current, _ clause: String, _ values: any SQLValue...,
         showing: Bool = false
     ) throws -> [DeliveryRow] {
         try database.rows("SELECT \(columns) FROM \(shelf.deliveries) \(clause)", values) {

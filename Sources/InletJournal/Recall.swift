@@ -23,7 +23,7 @@ extension Journal {
     /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
     ///
     /// - Parameter tolerance: nanoseconds that its file system's mtime may be off.
-    package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
+    package func recall(_ arrivals: [CompleteFile], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
                 guard let last = try Self.remembered(arrival, database) else { return .new }
@@ -38,7 +38,7 @@ extension Journal {
 
     /// What has to be known of the newest file of a path to tell whether another is the same: asked of every file that a scan
     /// shows.
-    struct Remembered {
+    struct LatestFile {
         var id: Int64
         var identity: FileIdentity
         var state: FileState
@@ -47,9 +47,9 @@ extension Journal {
         /// A person has it sent again, and it is on its way back to this path.
         var isReturning: Bool
 
-        enum Standing { case new, known, touched }
+        enum ChangeStatus { case new, known, touched }
 
-        func standing(of arrival: Arrival, _ tolerance: Int64) -> Standing {
+        func standing(of arrival: CompleteFile, _ tolerance: Int64) -> ChangeStatus {
             let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
@@ -65,12 +65,12 @@ extension Journal {
         }
     }
 
-    static func remembered(_ arrival: Arrival, _ database: Database) throws -> Remembered? {
+    static func remembered(_ arrival: CompleteFile, _ database: Database) throws -> LatestFile? {
         try newest(
             "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", arrival.root,
             arrival.path, arrival.volume?.key, database
         ) { row in
-            Remembered(
+            LatestFile(
                 id: row.integer(0), identity: row.identity(1), state: row.text(6).flatMap(FileState.init) ?? .failed,
                 wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)),
                 isReturning: !row.isNull(7) && !row.isNull(9))
@@ -153,7 +153,7 @@ extension Journal {
         try database.exists(
             """
             SELECT 1 FROM delivery JOIN checkpoint ON checkpoint.delivery_id = delivery.id
-            WHERE delivery.file_id = ? AND checkpoint.name <> '\(CheckpointNote.mayBeVisible)' LIMIT 1
+            WHERE delivery.file_id = ? AND checkpoint.name <> '\(CheckpointName.mayBeVisible)' LIMIT 1
             """, file)
     }
 
@@ -177,7 +177,7 @@ extension Journal {
             try files.map { path, identity in
                 guard let row = try Self.latest(root, path, volume?.key, database) else { return nil }
                 guard let identity else { return (row, false) }
-                let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
+                let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
                 let last = try Self.remembered(arrival, database)
                 return (row, last.map { $0.standing(of: arrival, tolerance) != .new } ?? false)
             }
@@ -203,11 +203,13 @@ extension Journal {
     /// size and time, it waits or has arrived, it belongs to no others, and nothing was ever known of its new path.
     ///
     /// Whether the content is the same is for the caller to find out; and that `old` names it no more.
-    package func renamed(from old: FilePath, to arrival: Arrival) async throws(JournalError) -> RenamedFile? {
+    package func renamed(from old: FilePath, to arrival: CompleteFile) async throws(JournalError) -> RenamedFile? {
         try await read { database in try Self.renamed(from: old, to: arrival, database) }
     }
 
-    private static func renamed(from old: FilePath, to arrival: Arrival, _ database: Database) throws -> RenamedFile? {
+    private static func renamed(from old: FilePath, to arrival: CompleteFile, _ database: Database) throws
+        -> RenamedFile?
+    {
         let volume = arrival.volume?.key
         guard try latest(arrival.root, arrival.path, volume, database) == nil,
             let file = try latest(arrival.root, old, volume, database), file.batchID == nil, file.role == nil,
@@ -233,7 +235,9 @@ extension Journal {
     /// - Parameter plan: what its routes say of it under that path, for a file that no destination has heard of; every other
     ///   keeps its key.
     /// - Returns: false when it is being sent, or is no longer what it was: to be looked at again.
-    package func rename(_ renamed: RenamedFile, to arrival: Arrival, plan: Plan?) async throws(JournalError) -> Bool {
+    package func rename(_ renamed: RenamedFile, to arrival: CompleteFile, plan: Plan?) async throws(JournalError)
+        -> Bool
+    {
         try await commit { database in
             let id = renamed.file.id
             guard try Self.renamed(from: renamed.file.path, to: arrival, database) == renamed else { return false }
@@ -272,7 +276,7 @@ extension Journal {
 
 /// A journal that is only looked at, whoever works with it: no lock is asked for, nothing of it changes, and no file comes to
 /// be beside it.
-package struct JournalGlance {
+package struct ReadOnlyJournal {
     private let path: FilePath
     private var database: DatabaseQueue
     private var readsLog: Bool
@@ -296,7 +300,7 @@ package struct JournalGlance {
     /// - Parameter tolerance: nanoseconds that their file system's mtime may be off.
     /// - Returns: nil for those that are new.
     package mutating func recall(
-        _ arrivals: [Arrival], tolerance: Int64
+        _ arrivals: [CompleteFile], tolerance: Int64
     ) throws(JournalError) -> [(job: Int64, state: FileState)?] {
         try read { database in
             try arrivals.map { arrival in

@@ -286,7 +286,7 @@ extension Journal {
         try database.execute(
             sql: """
                 INSERT OR IGNORE INTO checkpoint (delivery_id, name, value)
-                SELECT id, '\(CheckpointNote.mayBeVisible)', x'' FROM delivery
+                SELECT id, '\(CheckpointName.mayBeVisible)', x'' FROM delivery
                 WHERE state <> 'delivered' AND key IS NOT NULL;
                 UPDATE history_delivery SET interrupted = interrupted + 1
                 WHERE key IS NOT NULL AND state IS NOT (SELECT id FROM history_word WHERE word = 'delivered');

@@ -213,7 +213,7 @@ extension JSON {
 
 /// Rows that are to be inserted.
 extension FileRow {
-    init(_ arrival: Arrival, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
+    init(_ arrival: CompleteFile, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
         (root, path, identity, volume) = (arrival.root, arrival.path, arrival.identity, arrival.volume?.key)
         (self.route, self.policy, admittedAt) = (route, policy, now)
         if let mediaType { self.mediaType = mediaType }
@@ -298,7 +298,7 @@ package enum Lane: Int, Sendable, CaseIterable {
 
 /// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
 /// than all else about a row.
-private final class NoteCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+private final class DecodeCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let known = Mutex<[Key: Value]>([:])
 
     func value(_ key: Key, _ make: (Key) throws -> Value) rethrows -> Value {
@@ -327,8 +327,8 @@ package struct FilePolicy: Sendable, Hashable, Codable {
 }
 
 extension FilePolicy {
-    private static let notes = NoteCache<FilePolicy, [UInt8]>()
-    private static let policies = NoteCache<[UInt8], FilePolicy>()
+    private static let notes = DecodeCache<FilePolicy, [UInt8]>()
+    private static let policies = DecodeCache<[UInt8], FilePolicy>()
 
     /// What the journal keeps of it.
     var note: [UInt8] { get throws { try Self.notes.value(self) { try JSON.encode($0) } } }

@@ -57,7 +57,7 @@ extension Journal {
         try await read { database in
             // The history has files of some states only.
             let isInHistory = filter.states.isEmpty || filter.states.contains { Self.statesOfHistory.contains($0) }
-            let searches = (isInHistory ? Shelf.allCases : [.current]).map { FileSearch(filter, $0) }
+            let searches = (isInHistory ? JournalTables.allCases : [.current]).map { FileQuery(filter, $0) }
             func next(after cursor: Int64?) throws -> Int64? {
                 let found = try searches.compactMap { try $0.next(after: cursor, newestFirst, database) }
                 return newestFirst ? found.max() : found.min()
@@ -77,15 +77,15 @@ extension Journal {
 }
 
 /// A filter as questions to the tables; what SQL cannot tell is asked of each row.
-private struct FileSearch {
+private struct FileQuery {
     private let filter: FileFilter
-    private let shelf: Shelf
+    private let shelf: JournalTables
     /// The index and the condition that leave the fewest rows to look at.
     private let source: String
     private var conditions: [String] = []
     private var values: [any SQLValue] = []
 
-    init(_ filter: FileFilter, _ shelf: Shelf) {
+    init(_ filter: FileFilter, _ shelf: JournalTables) {
         self.filter = filter
         self.shelf = shelf
         if shelf == .history {

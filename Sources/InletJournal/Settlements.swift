@@ -45,7 +45,7 @@ extension Journal {
 
     /// - Returns: whether other deliveries that waited for this one can go on.
     private static func apply(
-        _ settlement: Settlement, to row: DeliveryRow, _ now: WallTime, _ database: Database
+        _ settlement: ClaimOutcome, to row: DeliveryRow, _ now: WallTime, _ database: Database
     ) throws -> Bool {
         switch settlement {
         case .delivered(let proof):
@@ -139,7 +139,7 @@ extension Journal {
             SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
             WHERE id = ? AND EXISTS (
                 SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id AND checkpoint.name <> ?)
-            """, now, freesKey, id, CheckpointNote.mayBeVisible)
+            """, now, freesKey, id, CheckpointName.mayBeVisible)
         if state == .superseded {
             try database.change(
                 """
@@ -164,7 +164,8 @@ extension Journal {
         let isForbidden = row.code == .sourceForbidden
         let cause = isForbidden ? row.reason.map { " (\($0))" } ?? "" : ""
         return try endDelivery(
-            row.id, .expired, code: isForbidden ? .sourceForbidden : .expired, reason: Settlement.tooLate + cause, now,
+            row.id, .expired, code: isForbidden ? .sourceForbidden : .expired, reason: ClaimOutcome.tooLate + cause,
+            now,
             database)
     }
 

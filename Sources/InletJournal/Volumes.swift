@@ -164,7 +164,7 @@ extension Journal {
     ) async throws(JournalError) -> [VolumeFile] {
         try await read { database in
             let values: [any SQLValue] = [volume, last.bytes, limit]
-            let found = try Shelf.allCases.flatMap { shelf in
+            let found = try JournalTables.allCases.flatMap { shelf in
                 try database.rows(Self.newest(shelf, proofs), values) { row in
                     VolumeFile(
                         id: row.integer(0), path: row.path(1), identity: row.identity(2), isDelivered: row.bool(7),
@@ -177,7 +177,7 @@ extension Journal {
 
     /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
     /// What has finished as it was admitted was adopted: delivering takes longer.
-    private static func newest(_ shelf: Shelf, _ proofs: Int?) -> String {
+    private static func newest(_ shelf: JournalTables, _ proofs: Int?) -> String {
         let condition =
             switch shelf {
             case .current:
@@ -206,7 +206,7 @@ extension Journal {
     }
 
     /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
-    private static func isProved(by proofs: Int?, _ shelf: Shelf) -> String {
+    private static func isProved(by proofs: Int?, _ shelf: JournalTables) -> String {
         let whole = "state IN ('delivered', 'duplicate')"
         guard let proofs else { return whole }
         let sent =
@@ -234,7 +234,7 @@ extension Journal {
         try await read { database in
             let names = String(decoding: try JSON.encode(weaker), as: UTF8.self)
             let values: [any SQLValue] = [root, last.bytes, names, volume, limit]
-            let found = try Shelf.allCases.flatMap { shelf in
+            let found = try JournalTables.allCases.flatMap { shelf in
                 try FileRow.all(database, from: shelf, Self.heirless(shelf), values)
             }
             return Array(found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }.prefix(limit))
@@ -242,7 +242,7 @@ extension Journal {
     }
 
     /// Nothing is newer under the path at that root, or on the volume itself: neither here nor in the history.
-    private static func heirless(_ shelf: Shelf) -> String {
+    private static func heirless(_ shelf: JournalTables) -> String {
         let place =
             switch shelf {
             case .current: "INDEXED BY file_by_path WHERE root = ?1"

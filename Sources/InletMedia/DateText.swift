@@ -11,14 +11,14 @@ enum DateText {
     static func time(
         _ text: some Collection<UInt8>, subSeconds: [UInt8]? = nil, offset: [UInt8]? = nil
     ) -> CaptureTime? {
-        var cursor = TextCursor(text)
+        var cursor = ASCIIReader(text)
         guard let year = cursor.number(4), cursor.skip(":-/."), let month = cursor.number(2), cursor.skip(":-/."),
             let day = cursor.number(2), cursor.skip(" T"), let hour = cursor.number(2), cursor.skip(":"),
             let minute = cursor.number(2), cursor.skip(":"), let second = cursor.number(2)
         else { return nil }
-        var millisecond = subSeconds.map { TextCursor($0).milliseconds() } ?? 0
+        var millisecond = subSeconds.map { ASCIIReader($0).milliseconds() } ?? 0
         if cursor.skip(".,") { millisecond = cursor.takeMilliseconds() }
-        var separate = TextCursor(offset ?? [])
+        var separate = ASCIIReader(offset ?? [])
         return CaptureTime(
             year: year, month: month, day: day, hour: hour, minute: minute, second: second, millisecond: millisecond,
             offset: cursor.offset() ?? separate.offset())
@@ -26,7 +26,7 @@ enum DateText {
 }
 
 /// Reads a text of ASCII from left to right.
-private struct TextCursor {
+private struct ASCIIReader {
     private var rest: ArraySlice<UInt8>
 
     init(_ text: some Collection<UInt8>) { rest = Array(text.drop { $0 == 0x20 })[...] }

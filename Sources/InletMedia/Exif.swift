@@ -13,7 +13,7 @@ enum ExifBlock {
     /// The block of a picture that begins with `head`; nil when it has none or is of another kind.
     static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
-        if isTIFF(head) { return try TIFFExcerpt.read(head, bytes) }
+        if isTIFF(head) { return try TIFFDates.read(head, bytes) }
         if head.starts(with: "FUJIFILMCCD-RAW".utf8) { return try inRAF(bytes) }
         if head.starts(with: ExifChunk.png) { return try ExifChunk.inPNG(bytes) }
         if ExifChunk.isWebP(head) { return try ExifChunk.inWebP(bytes) }
@@ -156,7 +156,7 @@ private final class ExifFields {
 ///
 /// libexif looks at the first 64 KiB of what it gets. In a file the directories may stand anywhere, behind the picture
 /// too, where most software writes them; so the fields that matter are brought together.
-struct TIFFExcerpt {
+struct TIFFDates {
     /// A text, its NUL included.
     private struct Field {
         var tag: UInt64
@@ -179,7 +179,7 @@ struct TIFFExcerpt {
     /// The block for a file that begins with `head`, which is TIFF's or that of a raw format built on it.
     static func read(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         guard head.count >= 8 else { return nil }
-        let excerpt = TIFFExcerpt(bytes: bytes, isBig: head[0] == 0x4D)
+        let excerpt = TIFFDates(bytes: bytes, isBig: head[0] == 0x4D)
         let main = try excerpt.directory(at: Int64(excerpt.number(head[4..<8])))
         let exif = try main.exif.map { offset throws(SystemError) in try excerpt.directory(at: offset).fields } ?? []
         // EXIF's own fields first: libexif keeps the first of a name.

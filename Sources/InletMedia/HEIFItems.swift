@@ -7,7 +7,7 @@ enum HEIFItems {
 
     /// The block of EXIF that `meta` leads to; nil when there is none.
     static func exif(in meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
-        let inside = try AppleMetadata.children(of: meta, bytes)
+        let inside = try QuickTimeMetadata.children(of: meta, bytes)
         guard let infos = try bytes.first("iinf", in: inside), let item = try exifItem(in: infos, bytes),
             let places = try bytes.first("iloc", in: inside),
             let table = try bytes.content(of: places, limit: maximumTable),
@@ -25,7 +25,7 @@ enum HEIFItems {
         guard let version = try bytes.read(1, at: infos.content.lowerBound)?.first else { return nil }
         let start = infos.content.lowerBound + (version == 0 ? 6 : 8)
         guard start <= infos.content.upperBound else { return nil }
-        var walk = BoxWalk(bytes, in: start..<infos.content.upperBound)
+        var walk = BoxIterator(bytes, in: start..<infos.content.upperBound)
         while let box = try walk.next() {
             guard box.type == "infe" else { continue }
             let entry = try bytes.read(upTo: Int(min(box.length, 14)), at: box.content.lowerBound)

@@ -7,7 +7,7 @@ enum MovieDates {
     /// showed; the header's is UTC.
     static func read(_ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         var dates: [CaptureDate] = []
-        var walk = BoxWalk(bytes, in: 0..<bytes.size)
+        var walk = BoxIterator(bytes, in: 0..<bytes.size)
         while let box = try walk.next() {
             switch box.type {
             case "meta": dates += try HEIFItems.exif(in: box, bytes).map(ExifDates.read) ?? []
@@ -22,15 +22,15 @@ enum MovieDates {
     private static func inMovie(_ movie: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         var dates: [CaptureDate] = []
         var header: [CaptureDate] = []
-        var walk = BoxWalk(bytes, in: movie.content)
+        var walk = BoxIterator(bytes, in: movie.content)
         while let box = try walk.next() {
             switch box.type {
             case "mvhd": header += try inHeader(box, bytes)
-            case "meta": dates += try AppleMetadata.dates(in: box, bytes)
+            case "meta": dates += try QuickTimeMetadata.dates(in: box, bytes)
             // Where FFmpeg writes it.
             case "udta":
                 if let meta = try bytes.first("meta", in: box.content) {
-                    dates += try AppleMetadata.dates(in: meta, bytes)
+                    dates += try QuickTimeMetadata.dates(in: meta, bytes)
                 }
             case "uuid": dates += try inCanonRaw(box, bytes)
             default: continue
@@ -74,7 +74,7 @@ enum MovieDates {
 
 /// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number
 /// (Apple, "QuickTime File Format": Metadata Atoms and Types).
-enum AppleMetadata {
+enum QuickTimeMetadata {
     private static let creationDate = Array("com.apple.quicktime.creationdate".utf8)
     /// A key's length that no sound file reaches; keys behind a longer one are not looked at.
     private static let longestKey = 1024
@@ -150,7 +150,7 @@ struct Box {
 
 /// The boxes of one level, one after the other. Each step goes forward and costs one read of the budget, so that a walk
 /// ends whatever sizes the boxes claim.
-struct BoxWalk {
+struct BoxIterator {
     private let bytes: BoundedBytes
     private var offset: Int64
     private let end: Int64
@@ -194,7 +194,7 @@ struct BoxWalk {
 extension BoundedBytes {
     /// The first box of the type in `range`.
     func first(_ type: BoxType, in range: Range<Int64>) throws(SystemError) -> Box? {
-        var walk = BoxWalk(self, in: range)
+        var walk = BoxIterator(self, in: range)
         while let box = try walk.next() {
             if box.type == type { return box }
         }

@@ -27,7 +27,7 @@ package protocol DestinationKind: KeyTable {
     func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)?
 
     /// What `inlet check` says of its settings, and of the routes that lead to it, without asking it.
-    func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark]
+    func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding]
 
     /// A note of a delivery without what only we may know, for the journal; nil for one that holds no secrets, or is another
     /// kind's.
@@ -41,13 +41,13 @@ extension DestinationKind {
     package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
         nil
     }
-    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] { [] }
+    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] { [] }
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? { nil }
     package func usualFiles(home: FilePath) -> [FilePath] { [] }
 }
 
 /// What `inlet check` says of a destination's settings.
-package struct SettingRemark: Sendable, Equatable {
+package struct SettingFinding: Sendable, Equatable {
     /// Whether nothing need be done about it.
     package var isFine: Bool
     package var text: String
@@ -132,7 +132,7 @@ package enum DestinationKinds {
 /// What `inlet init` asks for a destination of one kind, and what it writes for files that go there.
 package struct DestinationSetup: Sendable {
     /// One key of the destination that is asked for.
-    package struct Question: Sendable {
+    package struct Input: Sendable {
         package enum Kind: Sendable {
             case text
             case path
@@ -185,7 +185,7 @@ package struct DestinationSetup: Sendable {
     }
 
     package var name: String
-    package var questions: [Question]
+    package var questions: [Input]
     /// Keys of the destination that one may want next, as lines of YAML without their `#`.
     package var hints: [String] = []
     /// Lines of the route, without its name, `to` and what becomes of the file.
@@ -197,7 +197,7 @@ package struct DestinationSetup: Sendable {
     static let mirrored = ["key: \"{dir}/{name}\"              # the same folders there as here"]
 
     /// Asked only of a destination that stores files for another one.
-    package static let publicURL = Question(
+    package static let publicURL = Input(
         "public_url", "Where can its objects be read without a login (their public address)?",
         help: "where objects can be read", example: "https://cdn.example.com")
 }

@@ -71,17 +71,17 @@ package struct JournalSeal: Sealing {
         return opened
     }
 
-    // MARK: - Keepsakes
+    // MARK: - Secrets of proofs
 
-    package func closed(_ keepsakes: Keepsakes) -> Keepsakes {
-        Keepsakes(
+    package func closed(_ keepsakes: ProofSecrets) -> ProofSecrets {
+        ProofSecrets(
             Dictionary(
                 uniqueKeysWithValues: keepsakes.all.compactMap { name, text in
                     seal(Array(text.utf8), for: name).map { (name, Self.prefix + Data($0).base64EncodedString()) }
                 }))
     }
 
-    package func opened(_ keepsakes: Keepsakes) -> Keepsakes? {
+    package func opened(_ keepsakes: ProofSecrets) -> ProofSecrets? {
         var opened: [String: String] = [:]
         for (name, text) in keepsakes.all {
             if text.hasPrefix(Self.prefix) {
@@ -91,7 +91,7 @@ package struct JournalSeal: Sealing {
                 opened[name] = text
             }
         }
-        return opened.isEmpty ? nil : Keepsakes(opened)
+        return opened.isEmpty ? nil : ProofSecrets(opened)
     }
 
     // MARK: - Sealing

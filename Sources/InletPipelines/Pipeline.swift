@@ -103,7 +103,7 @@ package struct Destination: Sendable {
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
     /// How it stands with such credentials; nil before they were renewed for the first time.
-    package var renewal: (@Sendable () async -> LoginRenewal?)?
+    package var renewal: (@Sendable () async -> LoginExpiry?)?
 
     /// - Parameters:
     ///   - server: reached with or without TLS, it is the same one.
@@ -129,7 +129,7 @@ package struct Destination: Sendable {
 }
 
 /// A login that ends when it is not renewed: a person should hear of it while there is time to do something.
-package struct LoginRenewal: Sendable {
+package struct LoginExpiry: Sendable {
     package var at: WallTime
     /// How long it lasts from then.
     package var lasts: Duration
@@ -165,7 +165,7 @@ package struct Attempt: Sendable {
     let meter = TransferMeter()
     private let steps = StepMeter()
     /// What of it waits for a limit.
-    let note = HoldRecord()
+    let note = ThrottleWaits()
     package let isStopping: @Sendable () -> Bool
 
     package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
@@ -187,7 +187,7 @@ package struct Attempt: Sendable {
 
     /// Runs `body`, whose requests `isHeld` is about.
     package func noting<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
-        await HoldRecord.$current.withValue(note) { await body() }
+        await ThrottleWaits.$current.withValue(note) { await body() }
     }
 }
 
@@ -200,7 +200,7 @@ private final class StepMeter: Sendable {
 
 /// The durable notes of one delivery, kept by the journal between attempts.
 ///
-/// `CheckpointNote.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
+/// `CheckpointName.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
 /// another file.
 package struct CheckpointLog: Sendable {
     /// The notes as they were when the attempt began.
@@ -264,7 +264,7 @@ enum SourceGuard {
 }
 
 /// Checksums of sources outside a delivery: for keys that contain one, and for files that were touched after theirs.
-package enum Fingerprint {
+package enum SourceDigests {
     /// The SHA-256 of the whole file, read on `pool`.
     ///
     /// - Parameter progress: called at every chunk, to show that a long read is alive.

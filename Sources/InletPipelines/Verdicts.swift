@@ -17,10 +17,10 @@ extension DeliveryError {
             case .insecureURL, .forbiddenURL: .giveUp
             default: error.isOutage ? .outage(after: nil) : .retry(after: nil)
             }
-        let heard: Heard? =
+        let heard: StepFailure? =
             switch error.code {
             // A server's URL that is refused, or an address: the next file's would be too.
-            case .insecureURL, .forbiddenURL: Heard(200, .everybody)
+            case .insecureURL, .forbiddenURL: StepFailure(200, .everybody)
             case .connectionLost, .timedOut, .stalled, .badAnswer, .answerTooLarge: error.isOutage ? nil : .broken
             default: nil
             }
@@ -29,7 +29,7 @@ extension DeliveryError {
 
     /// A success status whose content is not what the service answers there.
     static func misunderstood(_ text: String, _ status: Int = 200) -> DeliveryError {
-        DeliveryError(.retry(after: nil), .badAnswer, text, heard: Heard(status, .foreign))
+        DeliveryError(.retry(after: nil), .badAnswer, text, heard: StepFailure(status, .foreign))
     }
 
     /// The same without the credentials that a server has put into a URL, which such errors quote.
@@ -133,7 +133,7 @@ extension DeliveryError {
     ///   - what: the step, e.g. `creating the upload at api.example`.
     ///   - form: how the service says no.
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
-    init(_ response: HTTPResponse, _ what: String, in form: AnswerForm, secretsMatter: Bool, now: WallTime) {
+    init(_ response: HTTPResponse, _ what: String, in form: ErrorFormat, secretsMatter: Bool, now: WallTime) {
         let heard = form.heard(response, secretsMatter: secretsMatter)
         let text = Self.answered(what, response, Self.said(response))
         let check = heard.word == .credentials ? "; check this destination's credentials" : ""
@@ -170,7 +170,7 @@ extension DeliveryError {
     }
 
     /// The same error as a service's own rules have it: in whose words it was said, and what to do about it.
-    func heard(_ heard: Heard, _ response: HTTPResponse, hasRemedy: Bool = true) -> DeliveryError {
+    func heard(_ heard: StepFailure, _ response: HTTPResponse, hasRemedy: Bool = true) -> DeliveryError {
         var error = self
         error.heard = heard
         if hasRemedy { error.reason += Self.remedy(heard, response) }
@@ -183,7 +183,7 @@ extension DeliveryError {
     }
 
     /// What to do about an answer, most of all one of something in the service's place; empty where nothing is known.
-    static func remedy(_ heard: Heard, _ response: HTTPResponse) -> String {
+    static func remedy(_ heard: StepFailure, _ response: HTTPResponse) -> String {
         let said = String(decoding: response.body.prefix(2000), as: UTF8.self).lowercased()
         if said.contains("entitytoosmall") { return "; the store wants larger parts: raise part_size" }
         guard heard.word == .foreign else { return "" }
@@ -258,7 +258,7 @@ extension Result {
 }
 
 /// How a service speaks when it refuses: what is said otherwise comes from something that stands before it, or in its place.
-enum AnswerForm: Sendable {
+enum ErrorFormat: Sendable {
     case json
     /// JSON, or plain words; an answer without any is its framework's.
     case words
@@ -274,12 +274,12 @@ enum AnswerForm: Sendable {
     }
 
     /// What an answer with this status says, where the service has no words of its own for it.
-    func heard(_ response: HTTPResponse, secretsMatter: Bool = false) -> Heard {
+    func heard(_ response: HTTPResponse, secretsMatter: Bool = false) -> StepFailure {
         let isOwn = isOwn(response)
         if secretsMatter, isOwn, response.status == 401 || response.status == 403 {
-            return Heard(response.status, .credentials)
+            return StepFailure(response.status, .credentials)
         }
-        return Heard(response.status, isOwn: isOwn)
+        return StepFailure(response.status, isOwn: isOwn)
     }
 }
 
@@ -301,7 +301,7 @@ extension HTTPResponse {
     }
 
     /// A refusal as an S3 store has it; nil for every other.
-    var storeError: XMLAnswer? { xmlBody.flatMap { $0.name == "Error" ? $0 : nil } }
+    var storeError: XMLElement? { xmlBody.flatMap { $0.name == "Error" ? $0 : nil } }
 
     /// A refusal as JSON; nil for one that is longer than any is.
     fileprivate var said: JSONValue? { body.count <= 1 << 20 ? jsonBody : nil }

@@ -41,8 +41,8 @@ package struct VerifyOrder: Sendable {
     /// - Parameter etag: as the destination gives it now; nil where it gives none.
     func compare(size: Int64, etag: String?) -> Verification {
         guard size == proof.size else { return .differs("it has \(size) bytes, not \(proof.size)") }
-        guard let was = proof.etag.map({ ETagJudge.bare($0) }), !was.isEmpty,
-            let now = etag.map({ ETagJudge.bare($0) }), !now.isEmpty
+        guard let was = proof.etag.map({ ETagVerifier.bare($0) }), !was.isEmpty,
+            let now = etag.map({ ETagVerifier.bare($0) }), !now.isEmpty
         else { return .same("length") }
         if was == now { return .same("length, tag") }
         // One that says another tag when it composes may keep the one of S3 all the same.
@@ -166,7 +166,7 @@ struct ContentCheck {
 
 /// Checks an answer's body while it comes. It hashes on the transfer's thread, which pieces of this size take a fraction of
 /// a millisecond each: a verification has its connections to itself.
-final class CheckingSink: AnswerSink {
+final class CheckingSink: ResponseSink {
     private let state: Mutex<ContentCheck>
 
     init(_ order: VerifyOrder) { state = Mutex(ContentCheck(order)) }

@@ -1,10 +1,10 @@
 /// An element of an S3 answer, with its text and children.
-struct XMLAnswer: Sendable, Equatable {
+struct XMLElement: Sendable, Equatable {
     /// Without namespace prefix.
     var name: String
     /// All text directly inside, entities decoded.
     var text = ""
-    var children: [XMLAnswer] = []
+    var children: [XMLElement] = []
 
     /// The root of `bytes`; nil for what is no XML as `XMLReader` reads it, where it does not matter why.
     init?(_ bytes: [UInt8], most: Int = XMLReader.elementLimit) {
@@ -17,7 +17,7 @@ struct XMLAnswer: Sendable, Equatable {
 
     func text(of name: String) -> String? { children.first { $0.name == name }?.text }
 
-    func all(_ name: String) -> [XMLAnswer] { children.filter { $0.name == name } }
+    func all(_ name: String) -> [XMLElement] { children.filter { $0.name == name } }
 
     func integer(_ name: String) -> Int64? { text(of: name).flatMap { Int64($0) } }
 }
@@ -43,7 +43,7 @@ struct XMLReader {
     private let most: Int
 
     /// The root element of `bytes`, which has at most `most` elements below it.
-    static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLAnswer {
+    static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLElement {
         var reader = XMLReader(bytes: bytes, most: most)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         if bytes.starts(with: mark) { reader.position = mark.count }
@@ -51,8 +51,8 @@ struct XMLReader {
     }
 
     /// Elements that are open, outermost first; the root ends the loop.
-    private mutating func document() throws(Fault) -> XMLAnswer {
-        var open: [(element: XMLAnswer, text: [UInt8])] = []
+    private mutating func document() throws(Fault) -> XMLElement {
+        var open: [(element: XMLElement, text: [UInt8])] = []
         while position < bytes.count {
             if bytes[position] != UInt8(ascii: "<") {
                 try characters(&open)
@@ -70,7 +70,7 @@ struct XMLReader {
                 open[open.count - 1].element.children.append(element)
             } else {
                 let (name, isEmpty) = try start(depth: open.count)
-                let element = XMLAnswer(name: name)
+                let element = XMLElement(name: name)
                 if !isEmpty {
                     open.append((element, []))
                 } else if open.isEmpty {
@@ -84,7 +84,7 @@ struct XMLReader {
     }
 
     /// Text between tags. Outside the root only white space may stand.
-    private mutating func characters(_ open: inout [(element: XMLAnswer, text: [UInt8])]) throws(Fault) {
+    private mutating func characters(_ open: inout [(element: XMLElement, text: [UInt8])]) throws(Fault) {
         while position < bytes.count, bytes[position] != UInt8(ascii: "<") {
             let byte = bytes[position]
             guard !open.isEmpty else {
@@ -143,7 +143,7 @@ struct XMLReader {
     }
 
     /// An end tag, which must be that of the innermost open element.
-    private mutating func end(_ open: (element: XMLAnswer, text: [UInt8])) throws(Fault) -> XMLAnswer {
+    private mutating func end(_ open: (element: XMLElement, text: [UInt8])) throws(Fault) -> XMLElement {
         position += 2
         let name = try self.name()
         while position < bytes.count, Self.isSpace(bytes[position]) { position += 1 }
@@ -165,7 +165,7 @@ struct XMLReader {
     }
 
     /// `element`, if nothing but space and comments follows it.
-    private mutating func alone(_ element: XMLAnswer) throws(Fault) -> XMLAnswer {
+    private mutating func alone(_ element: XMLElement) throws(Fault) -> XMLElement {
         while position < bytes.count {
             if Self.isSpace(bytes[position]) {
                 position += 1

@@ -148,7 +148,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
         return [("Range", "bytes=\(offset)-"), ("If-Range", validator)]
     }
 
-    enum Judgement: Equatable {
+    enum RangeResponse: Equatable {
         /// All of it follows.
         case whole
         /// The missing rest of `total` bytes follows.
@@ -160,7 +160,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
     }
 
     /// What an answer is worth to who asked for the rest after `offset` bytes.
-    func judge(_ head: HTTPResponse, offset: Int64) -> Judgement {
+    func judge(_ head: HTTPResponse, offset: Int64) -> RangeResponse {
         switch head.status {
         case 200: return .whole
         case 206 where offset > 0:

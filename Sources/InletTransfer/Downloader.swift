@@ -40,7 +40,7 @@ package struct Downloader: Sendable {
         open.prepare()
         let response: HTTPResponse
         do throws(TransferError) {
-            let gate = Gate(open)
+            let gate = DownloadSink(open)
             defer { gate.close() }
             response = try await client.send(request, into: gate)
         } catch {
@@ -142,7 +142,7 @@ package struct Downloader: Sendable {
 
 /// Lets an answer through to its download while that is asked for: the transfer's thread may hold its sink a moment longer,
 /// and must not hold the part-file's lock with it.
-private final class Gate: AnswerSink {
+private final class DownloadSink: ResponseSink {
     private let open: Mutex<OpenDownload?>
 
     init(_ open: OpenDownload) { self.open = Mutex(open) }

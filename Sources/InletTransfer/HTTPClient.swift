@@ -65,7 +65,7 @@ package final class HTTPClient: Sendable {
     ///   be put on the wire as it is; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise what went
     ///   wrong with the network or the answer.
     package func send(
-        _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any AnswerSink)? = nil
+        _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any ResponseSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
         let proxy = try proxy(for: request)
@@ -74,7 +74,7 @@ package final class HTTPClient: Sendable {
                 .outOfResources, "\(request.label): no thread could be started for want of memory or descriptors",
                 isOutage: true)
         }
-        let ticket = Ticket()
+        let ticket = CancellationToken()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 mailbox.add(

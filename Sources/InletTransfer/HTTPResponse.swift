@@ -90,7 +90,7 @@ extension WallTime {
 }
 
 /// Collects an answer within bounds: 200 header fields, 64 KiB of header, `limit` bytes of body.
-struct AnswerBuffer {
+struct ResponseBuffer {
     /// Why an answer is not read on; continues a sentence about it.
     typealias Refusal = (why: String, code: ErrorCode)
 
@@ -181,7 +181,7 @@ struct AnswerBuffer {
 /// All calls come from the thread of the transfer, one after the other: each must return within milliseconds, and may write
 /// to a file but not sync it, nor hash it where the client has other transfers to serve. What is thrown ends the request
 /// with that error.
-package protocol AnswerSink: Sendable {
+package protocol ResponseSink: Sendable {
     /// The head of the final answer. false leaves the body, within `answerLimit`, to the response: that of an error.
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool
 

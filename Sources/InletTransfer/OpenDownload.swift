@@ -103,7 +103,7 @@ package final class OpenDownload: Sendable {
 // MARK: - The answer
 
 extension OpenDownload {
-    /// As `AnswerSink` has it.
+    /// As `ResponseSink` has it.
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool {
         let (tag, offset) = state.withLock { ($0.tag, $0.position) }
         switch tag.judge(head, offset: offset) {
@@ -123,7 +123,7 @@ extension OpenDownload {
         }
     }
 
-    /// As `AnswerSink` has it.
+    /// As `ResponseSink` has it.
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let (place, total) = state.withLock { ($0.position, $0.tag.length) }
         let end = place + Int64(piece.count)

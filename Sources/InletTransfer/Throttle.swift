@@ -61,7 +61,7 @@ package final class ThrottleLane: Sendable {
     /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
     func untilOpen() async {
         guard isLimited else { return }
-        let note = HoldRecord.current
+        let note = ThrottleWaits.current
         note?.begin()
         defer { note?.end() }
         while isLimited, !Task.isCancelled, await limits.change(ifClosed: destination) {}
@@ -174,9 +174,9 @@ final class ThrottleLimits: Sendable {
 /// Whether anything that a task does waits for its bytes under a limit: its own requests, and those of its child tasks.
 ///
 /// A limit of 0 can hold for hours. Who has given a task a worker sees here whether the worker is of use.
-package final class HoldRecord: Sendable {
+package final class ThrottleWaits: Sendable {
     /// That of the running task; nil where nobody asks.
-    @TaskLocal package static var current: HoldRecord?
+    @TaskLocal package static var current: ThrottleWaits?
 
     private let count = Atomic<Int>(0)
 

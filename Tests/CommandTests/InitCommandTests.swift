@@ -195,7 +195,7 @@ import Testing
         defaults: ConfigDefaults(
             stateDirectory: "/srv/state", home: "/srv/ann", workingDirectory: "/srv/config"))
 
-    private static func example(_ type: String) throws -> InitAnswers {
+    private static func example(_ type: String) throws -> InitInput {
         InitRules.example(try #require(DestinationKinds.named(type)))
     }
 
@@ -284,11 +284,11 @@ import Testing
     /// Runs the dialog with a person who gives these answers. - Returns: also what that person was told.
     private static func ask(
         _ given: InitGiven, _ lines: String...
-    ) throws(InitRefusal) -> (answers: InitAnswers, said: [String], hidden: [String]) {
+    ) throws(InitRefusal) -> (answers: InitInput, said: [String], hidden: [String]) {
         let rest = Mutex(lines[...])
         let said = Mutex([String]())
         let hidden = Mutex([String]())
-        let person = InitDialog.Person(
+        let person = InitDialog.Prompt(
             ask: { question, isHidden in
                 if isHidden { hidden.withLock { $0.append(question) } }
                 return rest.withLock { $0.popFirst() }

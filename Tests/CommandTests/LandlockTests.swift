@@ -61,7 +61,7 @@ struct LandlockTests {
         // As the agent is asked by a program that does not look first.
         let client = ControlClient(socket: place.state.appending("control.sock"))
         defer { client.shutdown() }
-        let answer = try await client.ask(Endpoints.backup, body: BackupOrder(path: target))
+        let answer = try await client.ask(Endpoints.backup, body: BackupRequest(path: target))
         #expect(answer.done == !isConfined && place.exists(target) == !isConfined, "\(answer)")
         #expect(!isConfined || answer.message.contains("keeps only what its configuration named"), "\(answer)")
         #expect(try await agent.stop() == .code(0))

@@ -192,17 +192,17 @@ struct JournalLinkTests {
         try put(FilePath(Self.hostile), in: place)
         let journal = try Journal(path: place.state.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let rooms = [ClaimRoom(destination: "store", limits: [.small: 1])]
+        let rooms = [ClaimCapacity(destination: "store", limits: [.small: 1])]
         // What is made today is escaped by its maker; what is set afterwards is not.
         var proof = Proof(key: Self.hostile, size: 10, method: .size)
         (proof.etag, proof.url, proof.details) = (Self.hostile, Self.hostile, [Self.hostile: Self.hostile])
-        let ends: [Settlement] = [.delivered(proof), .ended(.failed, code: .badRequest, reason: Self.hostile)]
+        let ends: [ClaimOutcome] = [.delivered(proof), .ended(.failed, code: .badRequest, reason: Self.hostile)]
         for (path, end) in zip([Self.name, FilePath(Self.hostile)], ends) {
             let identity = try #require(try FileLook.look(at: place.drop.pushing(path)).identity)
             let plan = Plan(
                 route: "all", category: "other", key: Self.hostile, mediaType: "text/plain", destinations: ["store"])
             let admission = FileAdmission(
-                Arrival(root: place.drop, path: path, identity: identity), plan: plan, lanes: ["store": .small],
+                CompleteFile(root: place.drop, path: path, identity: identity), plan: plan, lanes: ["store": .small],
                 uptimes: [:])
             guard case .admitted(let id) = try await journal.admit(admission, at: .now) else {
                 Issue.record("not admitted")

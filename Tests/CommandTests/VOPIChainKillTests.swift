@@ -148,7 +148,7 @@ import Testing
         let journal = try Journal(path: place.state.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         _ = try await journal.recover(destinations: ["store"], at: .now)
-        let room = ClaimRoom(destination: "store", limits: [.small: 1, .big: 1])
+        let room = ClaimCapacity(destination: "store", limits: [.small: 1, .big: 1])
         for lane in Lane.allCases {
             _ = try await journal.withClaim(
                 lane, rooms: [room], clock: { .now + .seconds(3600) }

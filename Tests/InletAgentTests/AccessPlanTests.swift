@@ -39,7 +39,7 @@ import Testing
     private static func ground(
         _ there: [FilePath], links: [FilePath: FilePath] = [:], mounts: [(FilePath, String)] = [],
         planned: [FilePath] = []
-    ) -> AccessGround {
+    ) -> FileSystemLayout {
         let all = Set(
             there.flatMap { path in
                 sequence(first: path) { $0 == "/" ? nil : $0.removingLastComponent() }
@@ -49,7 +49,7 @@ import Testing
             "\(number + 1) \(number == 0 ? 0 : 1) 8:\(number) / \(mount.0.string) rw - \(mount.1) /dev/x rw"
         }
         let mounts = MountTable(parsing: Array(lines.joined(separator: "\n").utf8))
-        return AccessGround(mounts: mounts, planned: planned) { path in
+        return FileSystemLayout(mounts: mounts, planned: planned) { path in
             if let target = links[path] { return target }
             return all.contains(path) ? path : nil
         }
@@ -115,7 +115,7 @@ import Testing
         let without = Self.ground(Self.usual.filter { $0 != "/srv/drop" })
         #expect(rights(try plan.rules(on: without))["/srv"] == true)
         let nowhere = Self.ground(Self.usual.filter { !$0.starts(with: "/srv") })
-        #expect(throws: AccessPlan.Obstacle.missing("/srv/library")) { try plan.rules(on: nowhere) }
+        #expect(throws: AccessPlan.AccessConflict.missing("/srv/library")) { try plan.rules(on: nowhere) }
     }
 
     @Test func `of a mount the folder above is kept, so that it may come anew`() throws {
@@ -128,7 +128,7 @@ import Testing
         let local = Self.ground(Self.usual, mounts: [("/srv", "xfs")])
         #expect(rights(try plan.rules(on: local))["/srv/drop"] == true)
         let server = Self.ground(Self.usual, mounts: [("/srv", "nfs4")])
-        #expect(throws: AccessPlan.Obstacle.mounted("/srv", type: "nfs4")) { try plan.rules(on: server) }
+        #expect(throws: AccessPlan.AccessConflict.mounted("/srv", type: "nfs4")) { try plan.rules(on: server) }
     }
 
     @Test func `where something is meant to be mounted, the folder above is kept also before it is`() throws {
@@ -136,7 +136,9 @@ import Testing
         let away = Self.ground(Self.usual.filter { $0 != "/srv/drop" } + ["/srv/nas"], planned: ["/srv/drop"])
         #expect(rights(try plan.rules(on: away))["/srv"] == true)
         let top = Self.ground(Self.usual, planned: ["/data"])
-        #expect(throws: AccessPlan.Obstacle.mounted("/data", type: "what fstab names")) { try plan.rules(on: top) }
+        #expect(throws: AccessPlan.AccessConflict.mounted("/data", type: "what fstab names")) {
+            try plan.rules(on: top)
+        }
         let elsewhere = Self.ground(Self.usual, mounts: [("/srv", "xfs")], planned: ["/boot", "/srv"])
         #expect(rights(try plan.rules(on: elsewhere))["/srv/drop"] == true)
     }

@@ -223,8 +223,8 @@ private final class Shelf: Pipeline, DeliveryVerifying {
         for number in 0..<3 {
             _ = try await journal.admit(FileAdmission.made("\(number)", inode: UInt64(number)), at: .now)
         }
-        let wish = ClaimWish(
-            lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 2]), most: 2)
+        let wish = ClaimRequest(
+            lane: .small, room: ClaimCapacity(destination: "here", limits: [.small: 2]), most: 2)
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         let log = try EventLog(nil)
         let events = EventRecord(log)

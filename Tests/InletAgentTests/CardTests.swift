@@ -238,7 +238,7 @@ import Testing
         for part in [#""path":"/srv/drop""#, #""state":"paused""#, "it is empty"] {
             #expect(said.contains(part), "\(said)")
         }
-        let environment = NotificationDetails(.rootPaused, payload).environment("root_paused")
+        let environment = NotificationEnvironment(.rootPaused, payload).environment("root_paused")
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/srv/drop".utf8) })
         #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
     }
@@ -258,7 +258,7 @@ import Testing
         for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#] {
             #expect(payload.contains(part), "\(payload)")
         }
-        let environment = NotificationDetails(.volumeDone, Array(payload.utf8)).environment("volume_done")
+        let environment = NotificationEnvironment(.volumeDone, Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
     }
@@ -336,7 +336,7 @@ extension EventRecord {
     private let start = ContinuousClock.now
 
     @Test func `how a volume stands is asked once, and not again before something has happened`() {
-        var question = VolumeQuestion()
+        var question = VolumeReportTimer()
         #expect(question.isDue(at: start))
         question.asked(isAnswered: true, at: start)
         for second in 1...100 { #expect(!question.isDue(at: start + .seconds(second))) }
@@ -346,7 +346,7 @@ extension EventRecord {
     }
 
     @Test func `of files that end one after the other it is asked once a second, and after the last`() {
-        var question = VolumeQuestion()
+        var question = VolumeReportTimer()
         var asked: [Duration] = []
         for tenth in 0..<100 {
             let now = start + .milliseconds(100 * tenth)
@@ -363,11 +363,11 @@ extension EventRecord {
     }
 
     @Test func `a journal that does not say is asked again`() {
-        var question = VolumeQuestion()
+        var question = VolumeReportTimer()
         question.asked(isAnswered: false, at: start)
         #expect(!question.isDue(at: start))
-        #expect(question.deadline == start + VolumeQuestion.pause)
-        #expect(question.isDue(at: start + VolumeQuestion.pause))
+        #expect(question.deadline == start + VolumeReportTimer.pause)
+        #expect(question.isDue(at: start + VolumeReportTimer.pause))
     }
 
     @Test func `files that wait for their marker are counted once, and no longer when they have gone`() {

@@ -167,7 +167,7 @@ import Testing
 /// The ready rules of `derive:` with the programs that they name, where these are installed.
 @Suite struct DeriveToolTests {
     private static func run(_ tool: String, _ arguments: String...) throws {
-        try runProgram(ProgramSearch.find(tool)?.string ?? tool, arguments)
+        try runProgram(ProgramFinder.find(tool)?.string ?? tool, arguments)
     }
 
     /// The width and height that a JPEG's frame header gives (ITU-T T.81, B.2.2); nil for what is no JPEG.
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
+    @Test(.enabled(if: ProgramFinder.find("vips") != nil, "needs vips (libvips-tools)"))
     func `vips makes small JPEGs of pictures, and makes none larger`() async throws {
         let names = ["wide.png", "tall.jpg", "small.png", "clear.png", "words.jpg"]
         let sizes = try await thumbnails(DeriveRule.Preset.vips.rule, of: names) { folder in
@@ -221,7 +221,7 @@ import Testing
         #expect(sizes == [[512, 256], [150, 512], [40, 30], [512, 512], nil])
     }
 
-    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
+    @Test(.enabled(if: ProgramFinder.find("vips") != nil, "needs vips (libvips-tools)"))
     func `a rule of one's own makes thumbnails of 200 pixels, each with its picture's aspect`() async throws {
         let rule = DeriveRule(
             name: "small", command: ["vips", "thumbnail", "{in}", "{out}", "200", "--height", "200", "--size", "down"],
@@ -234,7 +234,7 @@ import Testing
         #expect(sizes == [[200, 100], [50, 200], [40, 30]])
     }
 
-    @Test(.enabled(if: ProgramSearch.find("ffmpeg") != nil, "needs ffmpeg"))
+    @Test(.enabled(if: ProgramFinder.find("ffmpeg") != nil, "needs ffmpeg"))
     func `ffmpeg makes a small JPEG of a video's frame, and opens only videos`() async throws {
         let names = ["wide.mp4", "small.mov", "oblong.mkv", "list.mp4"]
         let sizes = try await thumbnails(DeriveRule.Preset.ffmpeg.rule, of: names) { folder in

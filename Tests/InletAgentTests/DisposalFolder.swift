@@ -123,7 +123,7 @@ struct DisposalFolder {
         let job = try await job()
         var disposal = Disposal(job, bench.places)
         var runner = bench.runner(job)
-        var seen = DisposalFact.begun
+        var seen = DisposalStepResult.begun
         for _ in 0..<steps {
             let step = disposal.next(seen, at: .now)
             switch step {
@@ -309,12 +309,12 @@ struct DisposalBench {
             route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
             onSuccess: onSuccess)
         let admission = FileAdmission(
-            Arrival(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
+            CompleteFile(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
             lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
         self.id = id
-        let rooms = [ClaimRoom(destination: "here", limits: [.small: 1])]
+        let rooms = [ClaimCapacity(destination: "here", limits: [.small: 1])]
         _ = try await journal.withClaim(.small, rooms: rooms, clock: { .now }) { _ in
             (.delivered(hasChecksum ? Self.proved : Proof(key: "a", size: 7, method: .size)), ())
         }

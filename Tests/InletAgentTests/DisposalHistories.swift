@@ -75,7 +75,7 @@ struct DisposalHistory {
     private mutating func turn() throws {
         if left == 0 { calm() }
         var disposal = Disposal(model.job, model.places)
-        var seen = DisposalFact.begun
+        var seen = DisposalStepResult.begun
         for _ in 0..<500 {
             happen()
             let step = disposal.next(seen, at: WallTime(milliseconds: model.now))
@@ -84,7 +84,7 @@ struct DisposalHistory {
                 say("waits: \(note)")
                 return pass(until: until)
             case .fail(let error):
-                if error is DisposalMisstep { throw Broken(description: "a misstep") }
+                if error is DisposalStateError { throw Broken(description: "a misstep") }
                 say("fails: \(error)")
                 if left == 0, error is UnreadableIntent { end = ("", nil, nil) }
                 return pass(until: WallTime(milliseconds: model.now + 60_000))
@@ -109,7 +109,7 @@ struct DisposalHistory {
     }
 
     /// Its call may fail, instead of being made or although it was.
-    private mutating func take(_ step: DisposalStep) -> DisposalFact {
+    private mutating func take(_ step: DisposalStep) -> DisposalStepResult {
         guard draw(0.06 * often(.calls)), let code = Self.codes.randomElement(using: &random) else {
             let seen = model.take(step)
             say("\(step.word): \(seen)")

@@ -145,7 +145,7 @@ struct DisposalModel {
 
     /// - Parameter error: what the call answers, instead of being made or although it was.
     mutating func take(_ step: DisposalStep, failing error: Errno? = nil, afterwards isMade: Bool = false)
-        -> DisposalFact
+        -> DisposalStepResult
     {
         if let error, !isMade { return .failed(SystemError(call: "call", code: error)) }
         do {
@@ -158,7 +158,7 @@ struct DisposalModel {
         }
     }
 
-    private mutating func carryOut(_ step: DisposalStep) throws(SystemError) -> DisposalFact {
+    private mutating func carryOut(_ step: DisposalStep) throws(SystemError) -> DisposalStepResult {
         switch step {
         case .look(let name, let path):
             names[name] = path
@@ -193,7 +193,7 @@ struct DisposalModel {
         }
     }
 
-    private mutating func away(_ step: DisposalStep) throws(SystemError) -> DisposalFact {
+    private mutating func away(_ step: DisposalStep) throws(SystemError) -> DisposalStepResult {
         switch step {
         case .chooseTarget(let path, let number):
             if number == 1 { wanted = path }
@@ -228,7 +228,7 @@ struct DisposalModel {
         return .done
     }
 
-    private mutating func note(_ intent: FinishIntent?) -> DisposalFact {
+    private mutating func note(_ intent: FinishIntent?) -> DisposalStepResult {
         // One that cannot be encoded is never made.
         job.file.intent = try? intent?.note
         return .done
@@ -263,7 +263,7 @@ struct DisposalModel {
         files[path] = Inode(lastNumber, 2, "half", modified: 0, changed: tick())
     }
 
-    private mutating func giveBack(_ identity: FileIdentity) throws(SystemError) -> DisposalFact {
+    private mutating func giveBack(_ identity: FileIdentity) throws(SystemError) -> DisposalStepResult {
         let isIt = try inode(.hidden).identity == identity
         let file = try rename(names[.hidden] ?? "", to: Self.own)
         names[.own] = Self.own

@@ -15,7 +15,7 @@ import Testing
     private var now: WallTime { WallTime(milliseconds: 0) }
 
     /// The step after these answers. The first is given to a machine that has not begun.
-    private func step(_ facts: [DisposalFact], of job: Job? = nil) -> DisposalStep {
+    private func step(_ facts: [DisposalStepResult], of job: Job? = nil) -> DisposalStep {
         var disposal = Disposal(job ?? model.job, model.places)
         var step = disposal.next(.begun, at: now)
         for fact in facts { step = disposal.next(fact, at: now) }
@@ -23,7 +23,7 @@ import Testing
     }
 
     /// Up to the rename to the private name.
-    private var toRename: [DisposalFact] { [.found(identity), .writer(.free), .done, .done] }
+    private var toRename: [DisposalStepResult] { [.found(identity), .writer(.free), .done, .done] }
 
     /// As after a crash.
     private func begun(isMoving: Bool, changed: Int64? = nil, copy: FilePath? = nil) throws -> Job {
@@ -40,8 +40,8 @@ import Testing
         guard case .fail = step([.failed(Self.ioError)]) else { return wrong("it did not fail") }
     }
 
-    @Test(arguments: [DisposalFact.Root.away, .unknown])
-    func `a file that is not there is not gone while its disk is not there`(_ root: DisposalFact.Root) {
+    @Test(arguments: [DisposalStepResult.Root.away, .unknown])
+    func `a file that is not there is not gone while its disk is not there`(_ root: DisposalStepResult.Root) {
         guard case .askRoot = step([.missing]) else { return wrong("nobody asked for the disk") }
         guard case .wait = step([.missing, .root(root)]) else { return wrong("it did not wait") }
         guard case .end(let end, nil, nil) = step([.missing, .root(.here)]) else { return wrong("it did not end") }
@@ -61,7 +61,7 @@ import Testing
     @Test func `what is known of a copy that is whole stays known until its source is gone`() throws {
         let job = try begun(isMoving: true)
         // Not hidden; its own name; the copy is there, and whole.
-        let facts: [DisposalFact] = [.missing, .found(identity), .found(identity), .answer(true), .done]
+        let facts: [DisposalStepResult] = [.missing, .found(identity), .found(identity), .answer(true), .done]
         guard case .hide = step(facts, of: job) else { return wrong("it is not hidden") }
         guard case .fail = step(facts + [.failed(Self.ioError), .missing], of: job) else {
             return wrong("the intent was taken back")
@@ -73,7 +73,7 @@ import Testing
         var edited = identity
         edited.changed += 1
         for (found, isRemembered) in [(identity, true), (edited, false)] {
-            let facts: [DisposalFact] = [.found(found), .missing, .writer(.busy)]
+            let facts: [DisposalStepResult] = [.found(found), .missing, .writer(.busy)]
             guard case .giveBack = step(facts, of: job) else { return wrong("its writer does not get it") }
             let isNoted = if case .remember = step(facts + [.found(found)], of: job) { true } else { false }
             #expect(isNoted == isRemembered)
@@ -88,7 +88,7 @@ import Testing
         for facts in [
             [.found(identity), .missing, .writer(.busy), .done], [.found(edited), .missing, .put(DisposalModel.own)],
             [.missing, .found(identity)], [.missing, .found(edited), .missing],
-        ] as [[DisposalFact]] {
+        ] as [[DisposalStepResult]] {
             guard case .synchronize = step(facts, of: job) else { return wrong("nothing is synchronized") }
             guard case .fail = step(facts + [.failed(Self.ioError)], of: job) else { return wrong("an error is lost") }
         }
@@ -98,7 +98,7 @@ import Testing
         var job = model.job
         job.file.intent = [UInt8(ascii: "{")]
         // Under none of its private names, and back under its own.
-        let facts: [DisposalFact] = [.missing, .missing, .missing, .found(identity)]
+        let facts: [DisposalStepResult] = [.missing, .missing, .missing, .found(identity)]
         guard case .synchronize = step(facts, of: job) else { return wrong("nothing is synchronized") }
         guard case .fail = step(facts + [.failed(Self.ioError)], of: job) else { return wrong("an error is lost") }
     }
@@ -109,7 +109,7 @@ import Testing
         var edited = identity
         edited.modified += 1
         for facts in [[.missing, .found(edited), .missing, .done], [.missing, .found(edited), .found(edited), .done]]
-            as [[DisposalFact]]
+            as [[DisposalStepResult]]
         {
             guard case .end(_, .superseded, nil) = step(facts, of: try begun(isMoving: true)) else {
                 return wrong("it is not superseded")
@@ -136,12 +136,12 @@ import Testing
         let job = try begun(isMoving: true, copy: "/drop/.inlet/done/sub/.a.tmp")
         var edited = identity
         edited.modified += 1
-        let left = [DisposalFact.failed(Self.ioError)]
+        let left = [DisposalStepResult.failed(Self.ioError)]
         for facts in [
             [.found(edited), .missing, .missing, .put(DisposalModel.own), .done],
             [.missing, .missing, .missing, .root(.here), .done],
             [.missing, .found(edited), .missing, .done], [.missing, .found(identity), .missing, .done],
-        ] as [[DisposalFact]] {
+        ] as [[DisposalStepResult]] {
             guard case .fail(let error) = step(left + facts, of: job) else { return wrong("it is forgotten") }
             #expect((error as? SystemError)?.code == .ioError)
         }

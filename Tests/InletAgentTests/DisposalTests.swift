@@ -196,7 +196,8 @@ import Testing
         let identity = try #require(try FileLook.look(at: bench.file).identity)
         let plan = Plan(route: "all", category: "other", key: "again", mediaType: "text/plain", destinations: ["here"])
         let again = FileAdmission(
-            Arrival(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small], uptimes: [:])
+            CompleteFile(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small],
+            uptimes: [:])
         guard case .admitted(let other) = try await bench.journal.admit(again, at: .now) else { throw Unexpected() }
         guard case .wait(_, let note) = try await bench.dispose() else { throw Unexpected() }
         #expect(note == "waiting: job \(other) needs the file")
@@ -211,7 +212,7 @@ import Testing
         identity.inode += 1
         let plan = Plan(route: "all", category: "other", key: "b", mediaType: "text/plain", destinations: ["here"])
         let newer = FileAdmission(
-            Arrival(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
+            CompleteFile(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted = try await bench.journal.admit(newer, at: .now) else { throw Unexpected() }
         #expect(try await bench.dispose().isWait)
@@ -289,19 +290,19 @@ import Testing
     }
 
     @Test(arguments: [
-        (0, 0, 0, false, SourceStanding.same), (1, 0, 0, false, .changed), (0, 1, 0, false, .changed),
+        (0, 0, 0, false, SourceStatus.same), (1, 0, 0, false, .changed), (0, 1, 0, false, .changed),
         (0, 0, 1, false, .unclear), (0, 0, 1, true, .same), (1, 0, 1, true, .changed),
     ])
     func `numbers tell a changed file, and what only a checksum tells`(
-        _ size: Int64, _ modified: Int64, _ changed: Int64, _ isRenamed: Bool, _ standing: SourceStanding
+        _ size: Int64, _ modified: Int64, _ changed: Int64, _ isRenamed: Bool, _ standing: SourceStatus
     ) {
         let proved = FileIdentity(size: 7, modified: 7, changed: 7, inode: 7, device: 7)
         let now = FileIdentity(size: 7 + size, modified: 7 + modified, changed: 7 + changed, inode: 7, device: 7)
-        #expect(SourceStanding(now, since: proved, ignoringChangeTime: isRenamed) == standing)
+        #expect(SourceStatus(now, since: proved, ignoringChangeTime: isRenamed) == standing)
         var other = now
         other.inode += 1
         #expect(
-            SourceStanding(other, since: proved, ignoringChangeTime: isRenamed)
+            SourceStatus(other, since: proved, ignoringChangeTime: isRenamed)
                 == (standing == .changed ? .changed : .unclear))
     }
 

@@ -124,8 +124,8 @@ import Testing
                 let said = try #require(b.agent.control.live?.roots.first?.state)
                 guard case .standby(let holder) = said else { throw Unexpected(description: "\(said)") }
                 #expect(holder.contains("state_dir \(first.directory.path.appending("state").display)"))
-                #expect(try RootHold(first.watch[0], stateDirectory: "/elsewhere").stranger() == holder)
-                let own = RootHold(first.watch[0], stateDirectory: first.directory.path.appending("state"))
+                #expect(try RootOwnership(first.watch[0], stateDirectory: "/elsewhere").stranger() == holder)
+                let own = RootOwnership(first.watch[0], stateDirectory: first.directory.path.appending("state"))
                 #expect(try own.stranger() == nil)
             }
         }

@@ -23,15 +23,15 @@ import Testing
             }
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
-        let room = ClaimRoom(destination: "a", limits: [.small: 1000])
+        let room = ClaimCapacity(destination: "a", limits: [.small: 1000])
         if worksOnFirst {
-            let one = ClaimWish(lane: .small, room: room, most: 1)
+            let one = ClaimRequest(lane: .small, room: room, most: 1)
             let ended = try await journal.exchange([], for: one, at: .now).claims.map {
                 EndedClaim($0, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
             }
             _ = try await journal.exchange(ended, for: .none(.small), at: .now)
         }
-        let wish = ClaimWish(lane: .small, room: room, most: 1000)
+        let wish = ClaimRequest(lane: .small, room: room, most: 1000)
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         #expect(claims.count == count)
         return claims

@@ -52,7 +52,7 @@ import Testing
         scene.here.always(.hold(gate, .prove))
         try await scene.run { stage in
             let commands = stage.agent.control
-            let answers = await withTaskGroup(of: SendAnswer.self) { group in
+            let answers = await withTaskGroup(of: SendResult.self) { group in
                 for _ in 0..<16 { group.addTask { await commands.send(file, to: nil) } }
                 return await group.reduce(into: []) { $0.append($1) }
             }
@@ -109,9 +109,9 @@ import Testing
     func `a file that was sent is known at that address only, and sent again where a person wants it`() async throws {
         var scene = try Scene()
         let file = try scene.directory.write([1, 2, 3], to: "elsewhere/film.mov")
-        func send(_ address: String, again: Bool = false) async throws -> SendAnswer? {
+        func send(_ address: String, again: Bool = false) async throws -> SendResult? {
             scene.destinations[0].address = address
-            var answer: SendAnswer?
+            var answer: SendResult?
             try await scene.run { stage in
                 answer = await stage.agent.control.send([file], to: nil, again: again).first
                 try await eventually("it has ended") { try await stage.jobs().allSatisfy { $0.file.finishedAt != nil } }

@@ -356,8 +356,8 @@ import Testing
 
     // MARK: - In the service's own words
 
-    private static let refusal = DeliveryError(.giveUp, .badRequest, "no", heard: Heard(400, .refusal))
-    private static let tooLarge = DeliveryError(.giveUp, .tooLarge, "too large", heard: Heard(413, .object))
+    private static let refusal = DeliveryError(.giveUp, .badRequest, "no", heard: StepFailure(400, .refusal))
+    private static let tooLarge = DeliveryError(.giveUp, .tooLarge, "too large", heard: StepFailure(413, .object))
 
     @Test func `a lone file that is refused fails when it is refused again while a probe is good`() async throws {
         let scene = try Scene()

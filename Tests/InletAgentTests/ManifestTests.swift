@@ -50,7 +50,7 @@ import Testing
             let path = try #require(hash.text(of: isClassic ? "file" : "path"))
             let name = isClassic && algorithm == .xxh64 ? "xxhash64be" : algorithm.rawValue
             let source = try SourceFile(opening: root.pushing(FilePath(path)))
-            let digests = try await Fingerprint.digests([algorithm], of: source, on: pool)
+            let digests = try await SourceDigests.digests([algorithm], of: source, on: pool)
             #expect(digests.map(\.hex) == [hash.text(of: name)], "\(path)")
         }
         return hashes.count
@@ -240,7 +240,7 @@ extension Journal {
         }
         _ = try await closeUnit(unit, root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
         let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        let room = ClaimRoom(destination: destination, limits: [.small: 1])
+        let room = ClaimCapacity(destination: destination, limits: [.small: 1])
         for _ in names {
             _ = try await withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { claim in
                 (.delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size)), ())

@@ -11,7 +11,7 @@ import Testing
 /// Why a root of a test cannot be watched by fanotify here; nil when it can.
 private let markRefusal: String? = {
     guard let folder = try? TemporaryDirectory() else { return "no folder" }
-    return RootInspection.fanotifyRefusal(WatchSettings(path: folder.path, mode: .fanotify))
+    return RootCheck.fanotifyRefusal(WatchSettings(path: folder.path, mode: .fanotify))
 }()
 
 private let tellsRenames = ProcessInfo.processInfo.isOperatingSystemAtLeast(

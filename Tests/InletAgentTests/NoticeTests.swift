@@ -210,7 +210,7 @@ import Testing
                 "writing",
                 #"echo "$INLET_EVENT $INLET_DESTINATION $INLET_STATE" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
         ]
-        let notifier = try await Notifier(outlets, journal: journal, log: log)
+        let notifier = try await NotificationSender(outlets, journal: journal, log: log)
         try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
             log.emit(.destinationUp(destination: "store"))
@@ -240,7 +240,7 @@ import Testing
             events: Set(NoticeEvent.allCases), timeout: .seconds(60))
         let outlet = NotificationReceiver(
             settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
-        let notifier = try await Notifier([outlet], journal: journal, log: log)
+        let notifier = try await NotificationSender([outlet], journal: journal, log: log)
         try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
             try await eventually("the first is refused") { events.count("notification.failed") == 1 }
@@ -256,7 +256,7 @@ import Testing
         let book = directory.path.appending("book")
         let script =
             #"printf '%s|%s|%s|%s\n' "$INLET_PATH" "$INLET_STATE" "$INLET_ROUTE" "$INLET_DESTINATION" > "$1"; cat >> "$1""#
-        let notifier = try await Notifier([hook("one", script, book)], journal: journal, log: log)
+        let notifier = try await NotificationSender([hook("one", script, book)], journal: journal, log: log)
         let admission = FileAdmission.made("a b$(x)\n.mov", in: directory.path, key: "k", .big)
         _ = try await journal.admit(admission, at: .now)
         try await settle { _ in .ended(.failed, code: .badRequest, reason: "no") }
@@ -269,8 +269,8 @@ import Testing
     }
 
     /// Ends the delivery that is due so, and its file with it.
-    private func settle(_ ending: (DeliveryRow) -> Settlement) async throws {
-        let room = ClaimRoom(destination: "here", limits: [.big: 1])
+    private func settle(_ ending: (DeliveryRow) -> ClaimOutcome) async throws {
+        let room = ClaimCapacity(destination: "here", limits: [.big: 1])
         let settled = try await journal.withClaim(
             .big, rooms: [room], clock: { .now }, ending: Receipt.atOnce
         ) { claim in (ending(claim.delivery), true) }
@@ -300,7 +300,7 @@ import Testing
         let (first, second) = (directory.path.appending("first"), directory.path.appending("second"))
         // It reads the notice, and is ended before it says that it has taken it.
         let hanging = hook("one", #"cat > "$1.part"; mv "$1.part" "$1"; exec sleep 600"#, first, on: [.batchDone])
-        let notifier = try await Notifier([hanging], journal: journal, log: log)
+        let notifier = try await NotificationSender([hanging], journal: journal, log: log)
         let failed = try await endPartialUnit(directory.path)
         try await whileRunning([notifier]) {
             try await eventually("it is read") { FileManager.default.fileExists(atPath: first.string) }
@@ -308,7 +308,7 @@ import Testing
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
         #expect(try await journal.retry(failed, uptimes: [:], at: .now))
         let taking = hook("one", #"cat > "$1""#, second, on: [.batchDone])
-        let next = try await Notifier([taking], journal: journal, log: log)
+        let next = try await NotificationSender([taking], journal: journal, log: log)
         try await whileRunning([next]) {
             try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
@@ -321,7 +321,7 @@ import Testing
         defer { journal.close() }
         let book = directory.path.appending("book")
         let outlet = hook("one", #"cat > "$1""#, book, on: [.batchDone])
-        let notifier = try await Notifier([outlet], journal: journal, log: log)
+        let notifier = try await NotificationSender([outlet], journal: journal, log: log)
         let failed = try await endPartialUnit(directory.path)
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
         #expect(try await journal.retry(failed, uptimes: [:], at: .now))

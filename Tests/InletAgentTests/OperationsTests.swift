@@ -23,7 +23,7 @@ import Testing
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
         let door = WakeSignal()
         let watchdog = Watchdog(
-            shared: shared, manager: SystemdNotifier(ServiceNotify(environment: { environment[$0] })), door: door)
+            shared: shared, manager: SystemdNotifier(SystemdSocket(environment: { environment[$0] })), door: door)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 while !manager.all.contains("STOPPING=1") {
@@ -52,7 +52,7 @@ import Testing
         defer { journal.close() }
         let watchdog = Watchdog(
             shared: .test(journal, try EventLog(nil)),
-            manager: SystemdNotifier(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
+            manager: SystemdNotifier(SystemdSocket { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
             door: WakeSignal())
         try await whileRunning([watchdog]) {}
         #expect(!manager.all.contains("READY=1"))
@@ -61,7 +61,7 @@ import Testing
     @Test func `a reload is spoken of only between the start and the stop`() throws {
         let directory = try TemporaryDirectory()
         let socket = try DatagramSocket(at: directory.path.appending("notify"))
-        let news = SystemdNotifier(ServiceNotify { $0 == "NOTIFY_SOCKET" ? socket.path.string : nil })
+        let news = SystemdNotifier(SystemdSocket { $0 == "NOTIFY_SOCKET" ? socket.path.string : nil })
         news.reloading()
         news.reloaded()
         #expect(socket.all.isEmpty)
@@ -245,44 +245,44 @@ extension AdmissionStage {
     @Test(arguments: events.indices)
     func `an event is counted at its destination, and only there`(index: Int) {
         let (event, end, numbers) = Self.events[index]
-        let tally = MetricsTally(destinations: ["d", "e"], routes: ["r"])
+        let tally = MetricsCollector(destinations: ["d", "e"], routes: ["r"])
         tally.count(event)
         let figures = tally.figures
         let found = figures.destinations["d"] ?? .init()
         #expect(found.ends == (end.map { [$0: 1] } ?? [:]))
         #expect([Int(found.deliveredBytes), found.durations.count, found.retries, found.resumed] == numbers)
-        #expect(figures.destinations["e"] == .init() && figures.destinations[MetricsTally.other] == .init())
-        #expect(figures.files == [MetricsTally.other: [:], "r": [:]])
+        #expect(figures.destinations["e"] == .init() && figures.destinations[MetricsCollector.other] == .init())
+        #expect(figures.files == [MetricsCollector.other: [:], "r": [:]])
     }
 
     @Test func `what ends is counted by its route, and what names none with all that nobody knows`() {
-        let tally = MetricsTally(destinations: ["d"], routes: ["r"])
+        let tally = MetricsCollector(destinations: ["d"], routes: ["r"])
         for route in ["r", "r", "", "of last year"] {
             tally.count(.jobFinished(job: 1, path: "/in/a", state: .delivered, disposition: "kept", route: route))
         }
         tally.count(.jobFinished(job: 2, path: "/in/b", state: .rejected, disposition: "kept", route: "r"))
         tally.count(.jobDelivered(Self.ref("gone"), Self.proof, duration: .seconds(1)))
         let figures = tally.figures
-        #expect(figures.files == ["r": [.delivered: 2, .rejected: 1], MetricsTally.other: [.delivered: 2]])
-        #expect(figures.destinations.keys.sorted() == ["d", MetricsTally.other])
-        #expect(figures.destinations[MetricsTally.other]?.deliveredBytes == 7)
+        #expect(figures.files == ["r": [.delivered: 2, .rejected: 1], MetricsCollector.other: [.delivered: 2]])
+        #expect(figures.destinations.keys.sorted() == ["d", MetricsCollector.other])
+        #expect(figures.destinations[MetricsCollector.other]?.deliveredBytes == 7)
     }
 
     @Test func `a reload adds names and takes nothing back, up to a bound`() {
-        let tally = MetricsTally(destinations: ["d"], routes: ["r"])
+        let tally = MetricsCollector(destinations: ["d"], routes: ["r"])
         tally.count(.jobDelivered(Self.ref("d"), Self.proof, duration: .seconds(1)))
         tally.add(destinations: ["d", "e"], routes: [])
         tally.count(.jobDelivered(Self.ref("e"), Self.proof, duration: .seconds(1)))
         #expect(tally.figures.destinations["d"]?.ends == [.delivered: 1])
         #expect(tally.figures.destinations["e"]?.ends == [.delivered: 1])
-        let names = (0..<2 * MetricsTally.mostNames).map { "\($0)" }
+        let names = (0..<2 * MetricsCollector.mostNames).map { "\($0)" }
         tally.add(destinations: names, routes: names)
-        #expect(tally.figures.destinations.count == MetricsTally.mostNames)
-        #expect(tally.figures.files.count == MetricsTally.mostNames)
+        #expect(tally.figures.destinations.count == MetricsCollector.mostNames)
+        #expect(tally.figures.files.count == MetricsCollector.mostNames)
     }
 
     @Test func `what concerns no destination is counted for all`() {
-        let tally = MetricsTally(destinations: [], routes: [])
+        let tally = MetricsCollector(destinations: [], routes: [])
         tally.count(.watchOverflow(root: "/in"))
         tally.count(.jobRecovered(claims: 3, parked: 1, unparked: 1))
         tally.count(.queueResumed(ResumeSummary(of: 2, resumed: 2)))

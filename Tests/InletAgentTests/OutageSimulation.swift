@@ -83,7 +83,7 @@ struct OutageSimulation {
             destinations: uptimes.keys.sorted(),
             retry: RetryPolicy(attempts: 1, expire: .seconds(7200)))
         let admission = FileAdmission(
-            Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
+            CompleteFile(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
             lanes: uptimes.mapValues { _ in .small }, uptimes: uptimes)
         _ = try await journal.admit(admission, at: now)
     }
@@ -171,11 +171,11 @@ struct OutageSimulation {
             ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
         }
         if ended.isEmpty { return }
-        let nothing = ClaimWish.none(.small)
+        let nothing = ClaimRequest.none(.small)
         _ = try await journal.exchange(ended, for: nothing, at: time.now)
     }
 
-    private mutating func delivered(_ claim: Claim) -> Settlement {
+    private mutating func delivered(_ claim: Claim) -> ClaimOutcome {
         let name = claim.delivery.destination
         deliveries[claim.delivery.id, default: 0] += 1
         if name == "there" { waits.append(time.now - claim.file.admittedAt) }
@@ -183,7 +183,7 @@ struct OutageSimulation {
         return .delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size))
     }
 
-    private mutating func failed(_ claim: Claim) -> Settlement {
+    private mutating func failed(_ claim: Claim) -> ClaimOutcome {
         failures += 1
         contacts.add(time.now)
         let errors: [DeliveryError] = [

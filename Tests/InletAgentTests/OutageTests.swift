@@ -298,7 +298,7 @@ import Testing
     @Test func `a limit that is 0 for a moment ends nothing, and no look comes where nothing runs`() {
         let start = ContinuousClock.now
         func at(_ seconds: Int) -> ContinuousClock.Instant { start.advanced(by: .seconds(seconds)) }
-        var clock = ShutClock(patience: .seconds(10))
+        var clock = ZeroLimitClock(patience: .seconds(10))
         #expect(clock.due([], at: start).isEmpty && clock.nextLook([], at: start) == nil)
         #expect(clock.due(["a"], at: start).isEmpty && clock.nextLook([], at: start) == at(10))
         #expect(clock.due([], at: at(9)).isEmpty && clock.nextLook([], at: at(9)) == nil)

@@ -198,7 +198,7 @@ import Testing
         (seen.state, seen.content) = (.pending, nil)
         try edit(bench.file, "CONTENT")
         let identity = try #require(try FileLook.look(at: bench.file).identity)
-        let looked = Inspector.Looks(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
+        let looked = FileChecker.Looks(arrivals: [CompleteFile(root: bench.root, path: seen.path, identity: identity)])
         guard case .look(.comparedLater)? = await files.consider(looked, .success([.touched(seen)])).first?.1 else {
             throw Unexpected(description: "it is taken for known")
         }
@@ -269,7 +269,7 @@ import Testing
         let root = try directory.makeDirectory("drop")
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let caution = RootCaution(root: root, journal: journal, roots: RootRegistry())
+        let caution = RootIdentityCheck(root: root, journal: journal, roots: RootRegistry())
         let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: 1, count: .max, every: 1))
         defer { KernelFaults.end(faults) }
         await #expect(throws: SystemError.self) { try await caution.objection() }

@@ -77,7 +77,7 @@ struct RefusingJournalTests {
     }
 
     @Test func `the journal is asked less and less often, and a few last times at the end`() {
-        var patience = JournalPatience()
+        var patience = JournalBackoff()
         #expect((0..<6).map { _ in patience.pause(isStopping: false) } == [1, 2, 4, 8, 8, 8].map { .seconds($0) })
         #expect(
             (0..<5).map { _ in patience.pause(isStopping: true) } == [.seconds(1), .seconds(1), .seconds(1), nil, nil])
@@ -88,7 +88,7 @@ struct RefusingJournalTests {
         await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<5 {
                 group.addTask {
-                    var patience = JournalPatience()
+                    var patience = JournalBackoff()
                     // So long that the test would not see its end.
                     await isStopping.wait(until: .now.advanced(by: .seconds(3600)))
                     return await patience.wait(isStopping)
@@ -225,7 +225,7 @@ struct RefusingJournalTests {
         let time = VirtualTime.start + (.zero - age)
         let route = Route(name: "all", to: ["here"])
         let identity = FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1)
-        let arrivals = (0..<count).map { Arrival(root: "/in", path: FilePath("\($0)"), identity: identity) }
+        let arrivals = (0..<count).map { CompleteFile(root: "/in", path: FilePath("\($0)"), identity: identity) }
         _ = try await journal.admit(
             arrivals.map { FileAdmission($0, rejectedBy: route, reason: "too large") }, at: time)
         for job in try await journal.unfinished(at: time, limit: count) {
@@ -284,7 +284,7 @@ struct RefusingJournalTests {
 /// What given-up deliveries left at their destinations goes, soon; what a retry can use stays.
 @Suite struct SweeperTests {
     @Test func `a leftover is tried again after ten seconds, then ever more rarely`() {
-        var pace = SweepPace()
+        var pace = UploadCleanerBackoff()
         #expect((1...7).map { _ in pace.wait(for: 1).components.seconds } == [10, 20, 40, 80, 160, 300, 300])
         #expect(pace.wait(for: 2) == .seconds(10))
         pace.forget(1)
@@ -335,7 +335,7 @@ struct RefusingJournalTests {
         let scene = try Scene()
         let journal = try Journal(path: scene.journalPath, now: .now)
         _ = try await journal.admit(FileAdmission.made("a", in: scene.root, to: "gone", .big), at: .now)
-        let room = ClaimRoom(destination: "gone", limits: [.big: 1])
+        let room = ClaimCapacity(destination: "gone", limits: [.big: 1])
         _ = try await journal.withClaim(.big, rooms: [room], clock: { .now }) { claim in
             try await journal.checkpoint(claim.delivery.id, ["upload": [1]])
             return (.ended(.failed, code: .badRequest, reason: "no"), ())

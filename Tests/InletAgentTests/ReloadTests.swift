@@ -286,8 +286,8 @@ final class ReloadSite: Sendable {
         return config
     }
 
-    private func outlets(_ config: LoadedConfig) -> Outlets {
-        var outlets = Outlets()
+    private func outlets(_ config: LoadedConfig) -> NotificationClients {
+        var outlets = NotificationClients()
         for receiver in config.settings.notify { outlets.webhooks[receiver.name] = try? factory.webhook(receiver) }
         outlets.ping = config.settings.ping.flatMap { try? factory.ping($0) }
         return outlets
@@ -318,9 +318,9 @@ final class ReloadSite: Sendable {
         let site: ReloadSite
         var types: [DestinationType] { [ReloadSite.type] }
 
-        func read() throws(ConfigErrors) -> ReloadTrial {
+        func read() throws(ConfigErrors) -> PreparedReload {
             let config = try site.load()
-            return ReloadTrial(
+            return PreparedReload(
                 config: config, destinations: site.destinations(config), outlets: site.outlets(config))
         }
 

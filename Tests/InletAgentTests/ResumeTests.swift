@@ -152,8 +152,8 @@ import Testing
         let scene = try await waiting(["a"])
         let journal = try Journal(path: scene.journalPath, now: .now)
         try await journal.setPaused("here", false)
-        let wish = ClaimWish(
-            lane: .small, room: ClaimRoom(destination: "here", limits: [.small: 1]), most: 1)
+        let wish = ClaimRequest(
+            lane: .small, room: ClaimCapacity(destination: "here", limits: [.small: 1]), most: 1)
         for crash in 1...CrashRule.most {
             let later = WallTime.now + .seconds(100 * crash)
             let claim = try #require(try await journal.exchange([], for: wish, at: later).claims.first)
@@ -179,7 +179,7 @@ import Testing
     @Test func `a part that ends unasked is said, shown, and begins anew, with longer pauses`() async throws {
         let log = try EventLog(nil)
         let record = EventRecord(log)
-        let restarts = ServiceRestarts(log: log, first: .milliseconds(1))
+        let restarts = ServiceSupervisor(log: log, first: .milliseconds(1))
         let runs = Count()
         let task = StopFlag()
         await withDiscardingTaskGroup { group in
@@ -212,7 +212,7 @@ import Testing
         let shared = Shared.test(journal, try EventLog(nil)) { $0.stateDirectory = directory.path }
         let finisher = FinishingStage(shared, BlockingPool(name: "finisher", threads: 1), version: "test")
         journal.close()
-        try await whileRunning(part == "finisher" ? [finisher] : [Leftovers(shared: shared)]) {
+        try await whileRunning(part == "finisher" ? [finisher] : [UploadCleaner(shared: shared)]) {
             try await eventually("it is said") { shared.health.journal.isFailing }
         }
     }

@@ -61,7 +61,7 @@ import Testing
         for name in ["same.jpg", "other.jpg", "gone.jpg"] as [FilePath] {
             let file = try directory.write([1], to: FilePath("media/A/DCIM").pushing(name))
             let identity = try #require(try FileLook.look(at: file).identity)
-            let arrival = Arrival(
+            let arrival = CompleteFile(
                 root: root, path: name, identity: identity, volume: Volume(name: "X", key: "label:Untitled/DCIM"))
             let plan = Plan(
                 route: "all", category: "images", key: name.string, mediaType: "image/jpeg", destinations: ["here"])
@@ -73,7 +73,7 @@ import Testing
         var named = Self.card
         named.uuid = "1234-ABCD"
         let place = place(named)
-        let arrivals = VolumeArrivals(shared: .test(journal, try EventLog(nil)))
+        let arrivals = VolumeMountHandler(shared: .test(journal, try EventLog(nil)))
         try await arrivals.arrived(place, at: root, isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
@@ -88,7 +88,7 @@ import Testing
         let bench = try await DisposalBench(.delete, volume: Volume(name: "X", key: place.volume.key))
         defer { bench.journal.close() }
         try edit(bench.file, "CONTENT")
-        let arrivals = VolumeArrivals(shared: .test(bench.journal, try EventLog(nil)))
+        let arrivals = VolumeMountHandler(shared: .test(bench.journal, try EventLog(nil)))
         try await arrivals.arrived(place, at: bench.root, isNew: false)
         #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
         #expect(try text(bench.file) == "CONTENT")

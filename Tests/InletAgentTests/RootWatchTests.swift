@@ -220,7 +220,7 @@ private struct Follower: ~Copyable {
 /// Whether the file system of the tests' folders can be watched by fanotify.
 private let isMarkable: Bool = {
     guard let folder = try? TemporaryDirectory() else { return false }
-    return RootInspection.fanotifyRefusal(WatchSettings(path: folder.path, mode: .fanotify)) == nil
+    return RootCheck.fanotifyRefusal(WatchSettings(path: folder.path, mode: .fanotify)) == nil
 }()
 
 @Suite struct WatchTableTests {

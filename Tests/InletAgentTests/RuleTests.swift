@@ -116,7 +116,7 @@ private final class Moments: Sendable {
         _ verdict: DeliveryError.Verdict, _ end: DeliveryState
     ) throws {
         let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
-        func outcome(_ error: DeliveryError) throws -> (Settlement, DeliveryReport) {
+        func outcome(_ error: DeliveryError) throws -> (ClaimOutcome, DeliveryReport) {
             var random = SeededGenerator(seed: 1)
             let (file, now) = (try fileRow(), WallTime(milliseconds: 0))
             let attempt = FailedAttempt(file: file.id, number: 1, policy: file.policy.retry, time: now)
@@ -280,7 +280,7 @@ struct SourceRuleTests {
     func `who may be harmed by links is warned`(
         _ rule: SourceRule, isProtected: Bool?, owner: UInt32, mode: UInt32, isWarned: Bool
     ) {
-        let text = RootInspection.linkCaution(rule, isProtected: isProtected, folder: (owner, mode), user: 1000)
+        let text = RootCheck.linkCaution(rule, isProtected: isProtected, folder: (owner, mode), user: 1000)
         #expect((text != nil) == isWarned)
     }
 

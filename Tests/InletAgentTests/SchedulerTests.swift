@@ -64,7 +64,7 @@ import Testing
     private static func plan(
         _ old: [WatchSettings], _ new: [WatchSettings], isRouted: Bool = false
     ) -> (ends: [FilePath], begins: [FilePath], renews: [FilePath]) {
-        let plan = IntakePlan(from: old, to: new, isRouted: isRouted)
+        let plan = WatchChanges(from: old, to: new, isRouted: isRouted)
         return (plan.ends, plan.begins.map(\.path), plan.renews)
     }
 
@@ -221,7 +221,7 @@ struct StallDetectorTests {
 
 @Suite struct WarmUpTests {
     @Test func `code is given back soon, then ever more seldom: a million parts make it no more than seven times`() {
-        let due = (1...1_000_000).filter(WarmUp.isDue)
+        let due = (1...1_000_000).filter(MemoryTrimmer.isDue)
         #expect((2...10).contains(due.first ?? 0))
         #expect((2...7).contains(due.count))
         // Each pause is longer than all that came before it.
@@ -229,7 +229,7 @@ struct StallDetectorTests {
     }
 
     @Test func `one delivery alone gives nothing back`() {
-        #expect(!WarmUp.isDue(0) && !WarmUp.isDue(1))
+        #expect(!MemoryTrimmer.isDue(0) && !MemoryTrimmer.isDue(1))
     }
 }
 
@@ -258,8 +258,9 @@ struct StallDetectorTests {
             #expect(ends.all.isEmpty)
         }
         let order = [
-            "Reload", "Watchdog", "MountWatcher", "RootSupervisor", "StrayParking", "ExpiryClocks", "DeliveryStage",
-            "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "Leftovers", "Scheduler",
+            "Reload", "Watchdog", "MountWatcher", "RootSupervisor", "RemovedDestinationStage", "ExpiryClocks",
+            "DeliveryStage",
+            "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "UploadCleaner", "Scheduler",
             "NotificationStage",
             "JournalMonitor",
         ]

@@ -110,14 +110,14 @@ final class ScriptedPipeline: Pipeline {
         case .prove:
             let content = try Self.admitted(try read(source), source, order)
             state.withLock { $0.record.stored[order.key] = content }
-            let digest = try await Fingerprint.sha256(of: source, on: Self.pool)
+            let digest = try await SourceDigests.sha256(of: source, on: Self.pool)
             return .delivered(
                 Proof(
                     key: order.key, size: Int64(content.count), method: .sha256,
                     content: ContentHash(digest: digest, partSize: nil)))
         case .fail(let error): throw error
         case .stall: return try await hang(attempt)
-        case .waitForLimit: return try await hang(attempt, HoldRecord.current)
+        case .waitForLimit: return try await hang(attempt, ThrottleWaits.current)
         case .wait(let time): return .waiting(until: .now + time)
         case .work(let progress, let saying, let time):
             attempt.report(progress)
@@ -140,7 +140,7 @@ final class ScriptedPipeline: Pipeline {
     }
 
     /// Until it is cancelled.
-    private func hang(_ attempt: Attempt, _ note: HoldRecord? = nil) async throws(DeliveryError) -> DeliveryOutcome {
+    private func hang(_ attempt: Attempt, _ note: ThrottleWaits? = nil) async throws(DeliveryError) -> DeliveryOutcome {
         try await attempt.checkpoint.put(["upload": [1]])
         note?.begin()
         try? await Task.sleep(for: .seconds(3600))

@@ -32,11 +32,11 @@ import Testing
     }
 
     /// A file last written `age` before now, whenever it was made.
-    private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> Arrival {
+    private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> CompleteFile {
         var identity = try #require(try FileLook.look(at: scene.root.pushing(name)).identity)
         let time = now.milliseconds * 1_000_000 - age.milliseconds * 1_000_000
         (identity.modified, identity.changed) = (time, time)
-        return Arrival(root: scene.root, path: name, identity: identity)
+        return CompleteFile(root: scene.root, path: name, identity: identity)
     }
 
     @Test(arguments: [0, 3, 7, 9])
@@ -69,8 +69,8 @@ import Testing
         let now = WallTime.now
         let clip = try arrival(scene, "clip.mp4", age: .seconds(60), at: now)
         // As the first look found it, before its writer wrote the rest and closed it.
-        var facts = CompanionFacts()
-        facts["clip.mp4.yaml"] = CompanionFacts.File(
+        var facts = CompanionContext()
+        facts["clip.mp4.yaml"] = CompanionContext.File(
             try arrival(scene, "clip.mp4.yaml", age: .seconds(60), at: now).identity)
         #expect(files.companions.probed(for: clip, facts, at: now).map(\.path) == ["clip.mp4.yaml"])
         try files.probeCompanions(of: clip, &facts, at: now)

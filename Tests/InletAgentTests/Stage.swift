@@ -33,7 +33,7 @@ struct Scene: Sendable {
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: (@Sendable (String) -> Destination?)?
     /// Those who are told what happens.
-    var outlets = Outlets()
+    var outlets = NotificationClients()
     /// Where another configuration comes from; nil = there is none.
     var source: (any ReloadSource)?
     /// Called with every event, on the thread that emits it.
@@ -115,7 +115,7 @@ private struct RenewingSource: ReloadSource {
     let make: @Sendable (String) -> Destination?
     var types: [DestinationType] { [ReloadSite.type] }
 
-    func read() throws(ConfigErrors) -> ReloadTrial { ReloadTrial(config: config, destinations: []) }
+    func read() throws(ConfigErrors) -> PreparedReload { PreparedReload(config: config, destinations: []) }
     func renew(_ name: String, _ held: LoadedConfig) -> Destination? { make(name) }
 }
 
@@ -225,12 +225,12 @@ extension Stage {
 
 extension AgentControl {
     /// What comes of one file that a person names.
-    func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
+    func send(_ path: FilePath, to destination: String?) async -> SendResult {
         await send([path], to: destination).first ?? .refused("there is no answer")
     }
 }
 
-extension SendAnswer {
+extension SendResult {
     /// The job of a file that was queued.
     var job: Int64? { if case .queued(let job) = self { job } else { nil } }
     /// That of one that was delivered before.
@@ -298,14 +298,14 @@ extension FileAdmission {
             route: "all", category: "other", key: key ?? name, mediaType: "text/plain", destinations: [destination])
         change(&plan)
         return FileAdmission(
-            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
+            CompleteFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
             uptimes: [destination: 0])
     }
 }
 
 extension DestinationRegistry {
     /// The rooms of all destinations that are up.
-    func rooms() -> [ClaimRoom] { names.compactMap(room) }
+    func rooms() -> [ClaimCapacity] { names.compactMap(room) }
 }
 
 extension LiveSettings {

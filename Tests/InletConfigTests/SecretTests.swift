@@ -105,7 +105,7 @@ struct SecretTests {
         let shown = ConfigPrinter.show(config, types: standInTypes)
         #expect(!shown.contains(Self.canary) && shown.contains("***@"), "\(shown)")
         let other = try parse(text.replacing("kanarienvogel", with: "kanarienvogel-neu"))
-        let changes = ConfigComparison.changes(from: config, to: other, types: standInTypes)
+        let changes = ConfigDiff.changes(from: config, to: other, types: standInTypes)
         #expect(changes.count == 1 && !"\(changes)".contains(Self.canary), "\(changes)")
         for wrong in ["verify", "part_size", "if_exists"] {
             let text = text.replacing("api_key: x", with: "api_key: x,\n  \(wrong): \"\(address)\"")

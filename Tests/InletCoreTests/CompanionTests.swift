@@ -144,26 +144,28 @@ struct CompanionTests {
         return FileIdentity(size: 1, modified: time, changed: time, inode: inode, device: 1)
     }
 
-    private func arrival(_ path: FilePath) -> Arrival { Arrival(root: "/in", path: path, identity: identity()) }
+    private func arrival(_ path: FilePath) -> CompleteFile {
+        CompleteFile(root: "/in", path: path, identity: identity())
+    }
 
     private func row(
         _ state: FileState = .delivered, code: ErrorCode? = nil, isFinished: Bool = true, _ inode: UInt64 = 1
-    ) -> CompanionFacts.Row {
-        CompanionFacts.Row(id: 7, state: state, code: code, isFinished: isFinished, identity: identity(inode))
+    ) -> CompanionContext.Row {
+        CompanionContext.Row(id: 7, state: state, code: code, isFinished: isFinished, identity: identity(inode))
     }
 
     /// What is there, old enough; and what the journal has of it.
     private func facts(
-        _ there: [FilePath], rows: [FilePath: CompanionFacts.Row] = [:], known: Set<FilePath> = []
-    ) -> CompanionFacts {
-        var facts = CompanionFacts()
+        _ there: [FilePath], rows: [FilePath: CompanionContext.Row] = [:], known: Set<FilePath> = []
+    ) -> CompanionContext {
+        var facts = CompanionContext()
         for path in there { facts[path].identity = identity() }
         for (path, row) in rows { facts[path].row = row }
         for path in known { facts[path].isKnown = true }
         return facts
     }
 
-    private func status(_ path: FilePath, _ facts: CompanionFacts, _ rule: CompanionRule? = nil) -> String {
+    private func status(_ path: FilePath, _ facts: CompanionContext, _ rule: CompanionRule? = nil) -> String {
         switch (rule ?? self.rule()).status(of: arrival(path), facts, at: Self.now) {
         case .alone: "alone"
         case .main(let found, let isWhole, _): "main \(found.map { $0.companion.ending }) \(isWhole)"
@@ -281,35 +283,36 @@ struct CompanionTests {
 
 struct SidecarMergeTests {
     private func plan(
-        _ facts: Facts, known: Set<String>? = nil, key: String = "{name}", with: [String: String] = [:]
+        _ facts: FileProperties, known: Set<String>? = nil, key: String = "{name}", with: [String: String] = [:]
     ) throws -> Plan {
         let route = Route(
             name: "gigs", key: try KeyTemplate(key), to: ["stage"], with: try with.mapValues { try KeyTemplate($0) },
             sidecarFields: known)
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
         let decision = RouteTable([route]).plan(
-            Arrival(root: "/drop", path: "band/song.mp4", identity: identity), facts: facts,
+            CompleteFile(root: "/drop", path: "band/song.mp4", identity: identity), facts: facts,
             at: WallTime(milliseconds: 42), zone: "UTC")
         return try #require(decision.made)
     }
 
     @Test func `a sidecar wins over the templates, field by field`() throws {
         let plan = try plan(
-            Facts(metadata: ["label": "Live", "rating": "5"]), with: ["label": "{stem}", "org_name": "{folder[1]}"])
+            FileProperties(metadata: ["label": "Live", "rating": "5"]),
+            with: ["label": "{stem}", "org_name": "{folder[1]}"])
         #expect(plan.with == ["label": "Live", "rating": "5", "org_name": "band"] && plan.notes.isEmpty)
     }
 
     @Test func `a sidecar may empty a field`() throws {
-        #expect(try plan(Facts(metadata: ["label": ""]), with: ["label": "{stem}"]).with == ["label": ""])
+        #expect(try plan(FileProperties(metadata: ["label": ""]), with: ["label": "{stem}"]).with == ["label": ""])
     }
 
     @Test func `without a sidecar the templates stand`() throws {
-        #expect(try plan(Facts(), with: ["label": "{stem}"]).with == ["label": "song"])
+        #expect(try plan(FileProperties(), with: ["label": "{stem}"]).with == ["label": "song"])
     }
 
     @Test func `fields that no destination knows are left out and said`() throws {
         let plan = try plan(
-            Facts(metadata: ["label": "Live", "ratng": "5", "key": "../../etc/passwd", "x\n": "1"]),
+            FileProperties(metadata: ["label": "Live", "ratng": "5", "key": "../../etc/passwd", "x\n": "1"]),
             known: ["label", "rating"])
         #expect(plan.with == ["label": "Live"])
         #expect(
@@ -321,26 +324,29 @@ struct SidecarMergeTests {
     }
 
     @Test func `a sidecar cannot choose the place of its file`() throws {
-        let facts = Facts(metadata: ["key": "elsewhere", "owner": "root", "category": "x", "to": "other", "name": "n"])
+        let facts = FileProperties(metadata: [
+            "key": "elsewhere", "owner": "root", "category": "x", "to": "other", "name": "n",
+        ])
         let plan = try plan(facts, key: "{category}/{owner}/{name}")
         #expect(plan.key == "videos/song.mp4" && plan.category == "videos" && plan.destinations == ["stage"])
     }
 
     @Test func `a value over several lines becomes one line`() throws {
-        let facts = Facts(metadata: ["notes": "first\r\nsecond\n\n\tthird\u{7}\u{1B}[2J"])
+        let facts = FileProperties(metadata: ["notes": "first\r\nsecond\n\n\tthird\u{7}\u{1B}[2J"])
         #expect(try plan(facts).with == ["notes": "first second third__[2J"])
     }
 
     @Test func `the stand-in for a date of capture is said once`() throws {
         let with = ["event_date": "{captured:yyyy-MM-dd}"]
-        let fallback = try plan(Facts(captured: .unknown), key: "{captured:yyyy}/{name}", with: with)
+        let fallback = try plan(FileProperties(captured: .unknown), key: "{captured:yyyy}/{name}", with: with)
         #expect(fallback.key == "1970/song.mp4")
         #expect(
             fallback.notes == [
                 "the file names no date of capture; {captured} is its modification time, 1970-01-01T00:00:00.000Z"
             ])
         let time = try #require(CaptureTime(year: 2026, month: 11, day: 21, hour: 1, minute: 2, second: 3))
-        let known = try plan(Facts(captured: .at(time, origin: "x")), key: "{captured:yyyy}/{name}", with: with)
+        let known = try plan(
+            FileProperties(captured: .at(time, origin: "x")), key: "{captured:yyyy}/{name}", with: with)
         #expect(known.key == "2026/song.mp4" && known.with == ["event_date": "2026-11-21"] && known.notes.isEmpty)
     }
 
@@ -352,10 +358,10 @@ struct SidecarMergeTests {
     ) throws {
         var route = Route(name: "r", to: ["a"])
         route.dedupe = .skip
-        var facts = Facts(sha256: Digest(.sha256, hex: String(repeating: "0", count: 64)))
+        var facts = FileProperties(sha256: Digest(.sha256, hex: String(repeating: "0", count: 64)))
         facts.add(sidecar)
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
-        let arrival = Arrival(root: "/drop", path: "a", identity: identity)
+        let arrival = CompleteFile(root: "/drop", path: "a", identity: identity)
         let decision = RouteTable([route]).plan(arrival, facts: facts, at: WallTime(milliseconds: 42))
         #expect(decision.made?.dedupe == expected)
     }
@@ -363,8 +369,8 @@ struct SidecarMergeTests {
     @Test func `a date of capture is only asked for where a template has it`() throws {
         let route = Route(name: "r", to: ["a"], with: ["event_date": try KeyTemplate("{captured:yyyy-MM-dd}")])
         #expect(route.facts == [.captured])
-        #expect(Facts().missing(of: [.captured]) == [.captured])
-        #expect(Facts(captured: .unknown).missing(of: [.captured]).isEmpty)
-        #expect(try plan(Facts()).notes.isEmpty)
+        #expect(FileProperties().missing(of: [.captured]) == [.captured])
+        #expect(FileProperties(captured: .unknown).missing(of: [.captured]).isEmpty)
+        #expect(try plan(FileProperties()).notes.isEmpty)
     }
 }

@@ -10,9 +10,11 @@ struct FailureClassifierTests {
 
     /// In whose words it is: in none, a page that says nothing of a passing trouble, one that does, a firewall's, and the
     /// service's own.
-    static let columns: [Heard?] = [
-        nil, Heard(404, .foreign), Heard(503, .foreign), Heard(403, .foreign), Heard(413, .object),
-        Heard(404, .everybody), Heard(401, .credentials), Heard(400, .refusal), Heard(500, .passing),
+    static let columns: [StepFailure?] = [
+        nil, StepFailure(404, .foreign), StepFailure(503, .foreign), StepFailure(403, .foreign),
+        StepFailure(413, .object),
+        StepFailure(404, .everybody), StepFailure(401, .credentials), StepFailure(400, .refusal),
+        StepFailure(500, .passing),
     ]
 
     /// One cell for each of `columns`: `f`ile, `r`etry, `?` refusal, `o`utage, `s`tranger, `c`redentials, `!` own.
@@ -53,7 +55,7 @@ struct FailureClassifierTests {
     // MARK: - What is done
 
     private static let start = WallTime(milliseconds: 1_000_000)
-    private static let again = FailureDecision.End.again(after: .seconds(1), countsAttempt: false)
+    private static let again = FailureAction.End.again(after: .seconds(1), countsAttempt: false)
 
     struct Row: Sendable, CustomStringConvertible {
         var description: String
@@ -64,13 +66,13 @@ struct FailureClassifierTests {
         /// What the breaker is told, and what it makes of it.
         var told: CircuitBreaker.Event?
         var action = CircuitBreaker.Action.none
-        var end: FailureDecision.End
+        var end: FailureAction.End
         /// In the reason at last.
         var says = ""
     }
 
     private static func error(
-        _ verdict: DeliveryError.Verdict, _ code: ErrorCode, _ heard: Heard? = nil
+        _ verdict: DeliveryError.Verdict, _ code: ErrorCode, _ heard: StepFailure? = nil
     ) -> DeliveryError { DeliveryError(verdict, code, "no", heard: heard) }
 
     static let decisions: [Row] = outages + refusals + sources + own
@@ -90,10 +92,11 @@ struct FailureClassifierTests {
             error: error(.outage(after: nil), .serverError), number: 3, told: .brokenOff(file: 7), action: .blameFile,
             end: .ended(.failed), says: "(again for this file, and for no other: the attempt counts) (given up after 3"),
         Row(
-            description: "a stranger", error: error(.giveUp, .badRequest, Heard(404, .foreign)), number: 3,
+            description: "a stranger", error: error(.giveUp, .badRequest, StepFailure(404, .foreign)), number: 3,
             told: .stranger(file: 7), action: .pause(until: start), end: again),
         Row(
-            description: "a stranger for this file alone", error: error(.giveUp, .badRequest, Heard(404, .foreign)),
+            description: "a stranger for this file alone",
+            error: error(.giveUp, .badRequest, StepFailure(404, .foreign)),
             number: 3, told: .stranger(file: 7), action: .blameFile,
             end: .again(after: .seconds(60), countsAttempt: false), says: "tried again now and then"),
         Row(
@@ -101,7 +104,8 @@ struct FailureClassifierTests {
             action: .pause(until: start), end: again),
         Row(
             description: "a login that is missed in words of giving up",
-            error: error(.giveUp, .unauthorized, Heard(401, .credentials)), number: 3, told: .credentials, end: again),
+            error: error(.giveUp, .unauthorized, StepFailure(401, .credentials)), number: 3, told: .credentials,
+            end: again),
         Row(
             description: "429 with a time", error: error(.retry(after: .seconds(7)), .throttled), number: 3,
             told: .throttled(after: .seconds(7), file: 7), action: .slow(until: start),
@@ -114,23 +118,24 @@ struct FailureClassifierTests {
 
     private static let refusals: [Row] = [
         Row(
-            description: "a refusal", error: error(.giveUp, .badRequest, Heard(400, .refusal)),
+            description: "a refusal", error: error(.giveUp, .badRequest, StepFailure(400, .refusal)),
             told: .refused(file: 7, code: .badRequest, ends: true), action: .askFirst(until: start + .seconds(5)),
             end: .again(after: .seconds(5), countsAttempt: false)),
         Row(
-            description: "the same, heard by two", error: error(.giveUp, .badRequest, Heard(400, .refusal)),
+            description: "the same, heard by two", error: error(.giveUp, .badRequest, StepFailure(400, .refusal)),
             told: .refused(file: 7, code: .badRequest, ends: true), action: .pause(until: start), end: again),
         Row(
-            description: "the same again, while all is well", error: error(.giveUp, .badRequest, Heard(400, .refusal)),
+            description: "the same again, while all is well",
+            error: error(.giveUp, .badRequest, StepFailure(400, .refusal)),
             told: .refused(file: 7, code: .badRequest, ends: true), action: .blameFile, end: .ended(.failed),
             says: "while the destination is well"),
         Row(
-            description: "about the object itself", error: error(.giveUp, .tooLarge, Heard(413, .object)),
+            description: "about the object itself", error: error(.giveUp, .tooLarge, StepFailure(413, .object)),
             end: .ended(.failed)),
         Row(description: "what no server has said", error: error(.giveUp, .badSidecar), end: .ended(.failed)),
         Row(
             description: "a server's fault, for the last time",
-            error: error(.retry(after: nil), .serverError, Heard(500, .passing)), number: 3,
+            error: error(.retry(after: nil), .serverError, StepFailure(500, .passing)), number: 3,
             told: .refused(file: 7, code: .serverError, ends: true), action: .askFirst(until: start + .seconds(2)),
             end: .again(after: .seconds(2), countsAttempt: false)),
         Row(
@@ -169,7 +174,7 @@ struct FailureClassifierTests {
             presence: .refused(error(.outage(after: nil), .sourceForbidden)), end: again),
         Row(
             description: "a server's word is not about the source",
-            error: error(.giveUp, .tooLarge, Heard(413, .object)),
+            error: error(.giveUp, .tooLarge, StepFailure(413, .object)),
             presence: .away(root: "/in", isVolume: true, isSoon: false), end: .ended(.failed)),
     ]
 
@@ -257,9 +262,9 @@ struct FailureClassifierTests {
             let codes = ErrorCode.allCases.filter { $0 != .sourceGone && $0 != .notConfigured }
             guard let verdict = verdicts.randomElement(using: &random), let code = codes.randomElement(using: &random),
                 let status = statuses.randomElement(using: &random),
-                let word = Heard.Word.allCases.randomElement(using: &random)
+                let word = StepFailure.Word.allCases.randomElement(using: &random)
             else { return gone }
-            let heard = Heard(code == .throttled ? 429 : status, word)
+            let heard = StepFailure(code == .throttled ? 429 : status, word)
             return DeliveryError(verdict, code, "no", heard: Bool.random(using: &random) ? nil : heard)
         }
 
@@ -312,7 +317,7 @@ struct FailureClassifierTests {
     }
 
     private func check(
-        _ decision: FailureDecision, _ error: DeliveryError, _ attempt: FailedAttempt, _ presence: SourcePresence,
+        _ decision: FailureAction, _ error: DeliveryError, _ attempt: FailedAttempt, _ presence: SourcePresence,
         _ told: [CircuitBreaker.Event], _ action: CircuitBreaker.Action
     ) {
         let isOfSource = error.verdict == .sourceGone || error.verdict == .sourceChanged

@@ -110,23 +110,23 @@ import Testing
     private var wall: WallTime { WallTime(nanoseconds: today) }
 
     private func list(
-        _ book: inout PollBook, _ modified: Int64, names: UInt64, after seconds: Double
-    ) -> PollBook.Evidence? {
+        _ book: inout PollState, _ modified: Int64, names: UInt64, after seconds: Double
+    ) -> PollState.TimestampUpdate? {
         let now = start.advanced(by: .seconds(seconds))
         book.begin("a", modified: modified, at: now)
         return book.listed("a", modified: modified, names: names, from: now)
     }
 
     private func act(
-        _ book: PollBook, _ modified: Int64, _ times: PollBook.Times = .always, after seconds: Double
-    ) -> PollBook.Act {
+        _ book: PollState, _ modified: Int64, _ times: PollState.Times = .always, after seconds: Double
+    ) -> PollState.ScanAction {
         book.act(
             on: "a", modified: modified, times: times, at: start.advanced(by: .seconds(seconds)),
             wall: wall + .seconds(seconds))
     }
 
     @Test func `an unchanged folder is listed until it is known, then skipped where its time can be trusted`() {
-        var book = PollBook()
+        var book = PollState()
         book.enter("a", modified: old, at: start)
         #expect(act(book, old, after: 1) == .files)
         #expect(list(&book, old, names: 7, after: 1) == nil)
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func `the files of a young folder are looked at every time, whatever the server's clock says`() {
-        var book = PollBook()
+        var book = PollState()
         let young = today
         book.enter("a", modified: young, at: start)
         _ = list(&book, young, names: 7, after: 10)
@@ -152,7 +152,7 @@ import Testing
         #expect(act(book, old, after: 630) == .files)
         #expect(act(book, old, after: 1211) == .skip)
         // A time in the future makes it young for ten minutes, not for ever.
-        var other = PollBook()
+        var other = PollState()
         let future = today + 86_400_000_000_000
         other.enter("a", modified: future, at: start)
         _ = list(&other, future, names: 7, after: 10)
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test func `listings show whether a file system keeps its folders' times`() {
-        var book = PollBook()
+        var book = PollState()
         book.enter("a", modified: old, at: start)
         #expect(list(&book, old, names: 1, after: 3) == nil)
         #expect(list(&book, old, names: 1, after: 6) == nil, "nothing changed, so nothing is shown")
@@ -172,7 +172,7 @@ import Testing
     }
 
     @Test func `a listing during which the folder was entered anew shows nothing`() {
-        var book = PollBook()
+        var book = PollState()
         book.enter("a", modified: old, at: start)
         book.begin("a", modified: old, at: start.advanced(by: .seconds(5)))
         book.enter("a", modified: old + 1, at: start.advanced(by: .seconds(6)))
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test func `removing a folder removes all below it, and no neighbour with a longer name`() {
-        var book = PollBook()
+        var book = PollState()
         for path in ["", "a", "a/b", "ab", "a/b/c"] as [FilePath] { book.enter(path, modified: old, at: start) }
         book.remove(below: "a")
         #expect(Set(book.directories) == ["", "ab"])
@@ -191,7 +191,7 @@ import Testing
 
     @Test func `sums of names do not depend on their order, and tell one name from another`() {
         func sum(_ names: [String]) -> UInt64 {
-            var sum = PollBook.NameSum()
+            var sum = PollState.NameSum()
             for name in names { sum.add(name.utf8) }
             return sum.value
         }
@@ -205,7 +205,7 @@ import Testing
     func `the pause grows with the cost, to five minutes or what is asked for`(
         _ cost: Double, _ least: Double, _ pause: Double
     ) {
-        #expect(PollBook.pause(after: .seconds(cost), least: .seconds(least)) == .seconds(pause))
+        #expect(PollState.pause(after: .seconds(cost), least: .seconds(least)) == .seconds(pause))
     }
 
     /// Names are added to a folder at random moments, on file systems with clocks of all kinds; passes come at random too.
@@ -215,14 +215,14 @@ import Testing
         let tick = [1, 1_000_000, 1_000_000_000, 2_000_000_000].randomElement(using: &random) ?? 1
         let skew = Int64.random(in: -100_000...100_000, using: &random) * 1_000_000_000
         let keepsTime = Bool.random(using: &random)
-        var (book, names, seen) = (PollBook(), Set<UInt64>(), Set<UInt64>())
+        var (book, names, seen) = (PollState(), Set<UInt64>(), Set<UInt64>())
         var (milliseconds, modified): (Int64, Int64) = (0, old)
         var now: ContinuousClock.Instant { start.advanced(by: .milliseconds(milliseconds)) }
         func look() {
             let act = book.act(
                 on: "", modified: modified, times: keepsTime ? .never : .always, at: now,
                 wall: wall + .milliseconds(milliseconds))
-            let sum = names.reduce(into: PollBook.NameSum()) { $0.add(String($1).utf8) }.value
+            let sum = names.reduce(into: PollState.NameSum()) { $0.add(String($1).utf8) }.value
             if act == .skip || (act == .names && book.names(in: "") == sum) { return }
             book.begin("", modified: modified, at: now)
             seen = names

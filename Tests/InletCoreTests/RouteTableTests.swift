@@ -2,18 +2,20 @@ import InletCore
 import SystemPackage
 import Testing
 
-extension RouteDecision {
+extension RoutingResult {
     var made: Plan? { if case .plan(let plan) = self { plan } else { nil } }
     var refusal: String? { if case .rejected(_, let reason) = self { reason } else { nil } }
 }
 
 struct RouteTableTests {
-    private func arrival(_ path: FilePath, size: Int64 = 100) -> Arrival {
+    private func arrival(_ path: FilePath, size: Int64 = 100) -> CompleteFile {
         let identity = FileIdentity(size: size, modified: 0, changed: 0, inode: 1, device: 1)
-        return Arrival(root: "/drop", path: path, identity: identity)
+        return CompleteFile(root: "/drop", path: path, identity: identity)
     }
 
-    private func plan(_ table: RouteTable, _ arrival: Arrival, facts: Facts = Facts()) -> RouteDecision {
+    private func plan(_ table: RouteTable, _ arrival: CompleteFile, facts: FileProperties = FileProperties())
+        -> RoutingResult
+    {
         table.plan(arrival, facts: facts, at: WallTime(milliseconds: 42), zone: "UTC")
     }
 
@@ -95,14 +97,16 @@ struct RouteTableTests {
             retry: RetryPolicy(attempts: 9))
         let table = RouteTable([route])
         let digest = Digest(.sha256, Array(repeating: 0xCD, count: 32))
-        let steps: [(Facts, Set<Fact>)] = [(Facts(), [.sha256, .sequence]), (Facts(sha256: digest), [.sequence])]
+        let steps: [(FileProperties, Set<FileProperty>)] = [
+            (FileProperties(), [.sha256, .sequence]), (FileProperties(sha256: digest), [.sequence]),
+        ]
         for (facts, missing) in steps {
             guard case .needs(let asked) = plan(table, arrival("d/My shot.GLB"), facts: facts), asked == missing else {
                 Issue.record("\(missing) not asked for")
                 continue
             }
         }
-        let plan = plan(table, arrival("d/My shot.GLB"), facts: Facts(sha256: digest, sequence: 3)).made
+        let plan = plan(table, arrival("d/My shot.GLB"), facts: FileProperties(sha256: digest, sequence: 3)).made
         var expected = Plan(
             route: "all", category: "shots", key: "me/cdcd_My_shot.GLB", mediaType: "model/gltf-binary",
             with: ["label": "My shot 3"], destinations: ["a"], onSuccess: .archive, onFailure: .quarantine,
@@ -138,7 +142,7 @@ struct RouteTableTests {
     }
 
     @Test func `a file is counted as ignored once, and its kind is said once`() {
-        var tally = IgnoreTally(fileLimit: 4, groupLimit: 2)
+        var tally = IgnoreCounts(fileLimit: 4, groupLimit: 2)
         let paths: [FilePath] = ["a/x.TXT", "a/x.TXT", "a/y.txt", "b/x.txt", "c/x.txt", "d/x.txt"]
         let isNew = paths.map { tally.count($0) }
         #expect(isNew == [true, false, false, true, true, false])
@@ -172,14 +176,14 @@ struct MediaTypeTests {
         }
     }
 
-    private func arrival(_ path: FilePath) -> Arrival {
-        Arrival(
+    private func arrival(_ path: FilePath) -> CompleteFile {
+        CompleteFile(
             root: "/drop", path: path,
             identity: FileIdentity(size: 100, modified: 0, changed: 0, inode: 1, device: 1))
     }
 
-    private func decide(_ table: RouteTable, _ path: FilePath, _ mediaType: String?) -> RouteDecision {
-        var facts = Facts()
+    private func decide(_ table: RouteTable, _ path: FilePath, _ mediaType: String?) -> RoutingResult {
+        var facts = FileProperties()
         facts.mediaType = mediaType
         return table.plan(arrival(path), facts: facts, at: WallTime(milliseconds: 42), zone: "UTC")
     }
@@ -231,13 +235,13 @@ struct MediaTypeTests {
             DeriveRule(name: "all", command: ["p", "{in}", "-o={out}"], suffix: ".x"),
         ]
         let table = RouteTable([route])
-        #expect(table.derivations(of: arrival("A.MP4"), facts: Facts()).map(\.name) == ["thumbnail", "all"])
-        #expect(table.derivations(of: arrival("a.txt"), facts: Facts()).map(\.name) == ["all"])
+        #expect(table.derivations(of: arrival("A.MP4"), facts: FileProperties()).map(\.name) == ["thumbnail", "all"])
+        #expect(table.derivations(of: arrival("a.txt"), facts: FileProperties()).map(\.name) == ["all"])
         #expect(route.derive[1].arguments(in: "/i", out: "/o") == ["p", "/i", "-o=/o"])
-        #expect(table.adopting.derivations(of: arrival("a.txt"), facts: Facts()).isEmpty)
+        #expect(table.adopting.derivations(of: arrival("a.txt"), facts: FileProperties()).isEmpty)
         var large = arrival("a.txt")
         large.identity.size = 1001
-        #expect(table.derivations(of: large, facts: Facts()).isEmpty)
+        #expect(table.derivations(of: large, facts: FileProperties()).isEmpty)
         let made = Companion(path: "1.thumb.jpg", kind: .derived, ending: ".thumb.jpg")
         #expect(made.key(beside: "k/a.mp4", of: "a.mp4") == "k/a.mp4.thumb.jpg")
     }
@@ -338,7 +342,8 @@ struct ChecklistGapsTests {
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
         let moment = WallTime(milliseconds: 1_729_446_000_000)
         let decision = table.plan(
-            Arrival(root: "/drop", path: path, identity: identity), facts: Facts(), at: moment, zone: "UTC")
+            CompleteFile(root: "/drop", path: path, identity: identity), facts: FileProperties(), at: moment,
+            zone: "UTC")
         #expect(decision.made?.key == key)
     }
 }

@@ -316,7 +316,7 @@ struct UnsettledWatchTests: SettlerTimes {
     }
 
     @Test func `a file is told of once, when it has waited long enough`() {
-        var watch = UnsettledWatch(after: .seconds(900))
+        var watch = SettleWarnings(after: .seconds(900))
         let waiting = [file("a", busy: true), file("b", since: 600, changes: 3)]
         #expect(watch.overdue(waiting, at: at(899)).isEmpty)
         #expect(watch.overdue(waiting, at: at(900)).map(\.path) == ["a"])
@@ -325,14 +325,14 @@ struct UnsettledWatchTests: SettlerTimes {
     }
 
     @Test func `one that is done and comes again is told of again`() {
-        var watch = UnsettledWatch(after: .seconds(10))
+        var watch = SettleWarnings(after: .seconds(10))
         #expect(watch.overdue([file("a", busy: true)], at: at(10)).count == 1)
         #expect(watch.overdue([], at: at(20)).isEmpty)
         #expect(watch.overdue([file("a", since: 30, busy: true)], at: at(40)).count == 1)
     }
 
     @Test func `what waits for others, or for room in the queue, is not told of`() {
-        var watch = UnsettledWatch(after: .zero)
+        var watch = SettleWarnings(after: .zero)
         let waiting = [file("a", why: "waiting for its file", changes: 2), file("b")]
         #expect(watch.overdue(waiting, at: at(1)).isEmpty)
     }

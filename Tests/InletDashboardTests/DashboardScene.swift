@@ -50,7 +50,7 @@ struct DashboardScene: Sendable {
     ) throws -> AgentControl.Running {
         var settings = Settings(stateDirectory: folder)
         (settings.watch, settings.routes) = ([WatchSettings(path: folder)], [route])
-        let shown = ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now)
+        let shown = RunningConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now)
         let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
         let shared = Shared(LiveSettings(settings, shown: shown), journal, board, log)
         for status in roots {
@@ -60,7 +60,7 @@ struct DashboardScene: Sendable {
         }
         return AgentControl.Running(
             shared: shared, label: Agent.Label(version: "1.2.3", configuration: "test"),
-            tally: MetricsTally(destinations: ["disk"], routes: ["all"]),
+            tally: MetricsCollector(destinations: ["disk"], routes: ["all"]),
             resumes: ResumeReport(resuming, log: log), bandwidth: BandwidthControl(shared),
             reload: nil)
     }
@@ -101,7 +101,7 @@ extension Journal {
             route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: [destination])
         let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
         var admission = FileAdmission(
-            Arrival(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
+            CompleteFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
             uptimes: [:])
         change(&admission)
         let outcome = try await admit(admission, at: time)
@@ -113,8 +113,8 @@ extension Journal {
     }
 
     /// Ends the delivery to `destination` whose turn it is.
-    func settle(_ settlement: Settlement, for destination: String) async throws {
-        let room = ClaimRoom(destination: destination, limits: [.big: 1])
+    func settle(_ settlement: ClaimOutcome, for destination: String) async throws {
+        let room = ClaimCapacity(destination: destination, limits: [.big: 1])
         let done = try await withClaim(.big, rooms: [room], clock: { .now }) { _ in (settlement, ()) }
         #expect(done != nil)
     }

@@ -14,7 +14,8 @@ import Testing
 /// What `/metrics` says of a real journal, and of an agent on it.
 @Suite struct MetricsPageTests {
     /// Each series with its value, as `name{label="value"}`.
-    private static func series(_ agent: AgentControl, _ tally: MetricsTally? = nil) async throws -> [String: Double] {
+    private static func series(_ agent: AgentControl, _ tally: MetricsCollector? = nil) async throws -> [String: Double]
+    {
         let text = try await MetricsPage(agent, tally: tally).text()
         let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
         let pairs = lines.compactMap { line in
@@ -57,7 +58,7 @@ import Testing
     @Test func `the counters are those of the tally, and series are there before their first event`() async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }
-        let tally = MetricsTally(destinations: ["here", "there"], routes: ["all"])
+        let tally = MetricsCollector(destinations: ["here", "there"], routes: ["all"])
         let ref = AgentEvent.JobRef(job: 1, delivery: 1, path: "/in/a", route: "all", destination: "here")
         let proof = Proof(key: "k", size: 1 << 40, method: .size)
         tally.count(.jobDelivered(ref, proof, duration: .seconds(90)))
@@ -123,7 +124,7 @@ import Testing
         defer { place.journal.close() }
         let jobs = try await [place.admit("a"), place.admit("b"), place.admit("c")]
         // That process ends with one of them in its hands.
-        let wish = ClaimWish(lane: .big, room: MetricsPlace.room, most: 1)
+        let wish = ClaimRequest(lane: .big, room: MetricsPlace.room, most: 1)
         #expect(try await place.journal.exchange([], for: wish, at: .now).claims.count == 1)
         let log = try EventLog(nil)
         let agent = try await place.agent(log)
@@ -192,7 +193,7 @@ struct MetricsPlace: Sendable {
     let root: FilePath
     let journal: Journal
 
-    static let room = ClaimRoom(destination: "here", limits: [.big: 9])
+    static let room = ClaimCapacity(destination: "here", limits: [.big: 9])
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -208,7 +209,7 @@ struct MetricsPlace: Sendable {
     }
 
     /// Ends the delivery whose turn it is.
-    func settle(_ settlement: Settlement) async throws {
+    func settle(_ settlement: ClaimOutcome) async throws {
         try await journal.settle(settlement, for: "here")
     }
 

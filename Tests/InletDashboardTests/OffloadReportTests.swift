@@ -26,13 +26,13 @@ import Testing
         }
         _ = try await journal.closeUnit("A001", root: "/in", routes: ["cards"], marker: nil, uptimes: [:], at: .now)
         let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
-        let room = ClaimRoom(destination: "lib", limits: [.big: 9])
+        let room = ClaimCapacity(destination: "lib", limits: [.big: 9])
         for _ in 0..<3 {
             _ = try await journal.withClaim(
                 .big, rooms: [room], clock: { .now }, ending: ending
             ) { claim in
                 let key = claim.delivery.key ?? ""
-                let end: Settlement =
+                let end: ClaimOutcome =
                     key.hasSuffix("[31m")
                     ? .ended(.failed, code: .badRequest, reason: "the test <refuses>")
                     : .delivered(Proof(key: key, size: 1000, method: .readBack, url: "/lib/\(key)"))

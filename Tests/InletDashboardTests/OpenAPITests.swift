@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test func `the document has the members of every type that it names, and notes of no others`() {
-        var types: [String: any Described.Type] = [:]
+        var types: [String: any NamedSchema.Type] = [:]
         for endpoint in Endpoints.all {
             endpoint.body?.schema.collect(&types)
             if case .json(let schema) = endpoint.answer { schema.collect(&types) }
@@ -174,13 +174,13 @@ import Testing
 
     @Test func `members are required unless their type is an optional, and nested types are described whole`() {
         struct Inner: Codable { var flag: Bool }
-        struct Sample: Codable, Described {
+        struct Sample: Codable, NamedSchema {
             var name: String
             var when: String?
             var inner: Inner
             var parts: [Inner]
             var counts: [String: Int]?
-            static let notes: [String: SchemaNote] = ["name": "A name.", "when": .time("At last.")]
+            static let notes: [String: SchemaDescription] = ["name": "A name.", "when": .time("At last.")]
         }
         guard case .object(let fields, nil) = Sample.schema else {
             Issue.record("\(Sample.schema)")

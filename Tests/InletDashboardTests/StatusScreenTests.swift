@@ -6,7 +6,7 @@ import Testing
 /// What `inlet status --watch` shows.
 @Suite struct StatusScreenTests {
     private func lines(_ status: WatchedStatus, _ columns: Int, _ rows: Int? = nil) -> [String] {
-        StatusScreen(status, columns: columns, rows: rows).lines(clock: "12:00:00")
+        StatusView(status, columns: columns, rows: rows).lines(clock: "12:00:00")
             .map { $0.text(hasColour: false) }
     }
 
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func `colours take no room, and none are written where none are wanted`() {
-        let line = TintedText("good", .good) + TintedText(" and 日本", .bad)
+        let line = StyledText("good", .good) + StyledText(" and 日本", .bad)
         #expect(line.width == 13 && line.cut(13) == line)
         #expect(line.cut(12).text(hasColour: false) == "good and 日…")
         #expect(line.cut(4).text(hasColour: false) == "goo…" && line.cut(0).width == 0)

@@ -60,13 +60,13 @@ final class Bench: Sendable {
     /// Claims one delivery and settles it so; returns what was claimed.
     @discardableResult
     func settle(
-        _ settlement: Settlement, of destination: String = "r2", lane: Lane = .big, at time: WallTime = start
+        _ settlement: ClaimOutcome, of destination: String = "r2", lane: Lane = .big, at time: WallTime = start
     ) async throws -> DeliveryRow? {
         try await journal.settle(settlement, [.test(destination)], lane: lane, at: time)?.row
     }
 
     /// Holds a claim while `body` runs, which says how it ends; fails when there is nothing to claim.
-    func hold(at time: WallTime = start, _ body: (borrowing Claim) async throws -> Settlement) async throws {
+    func hold(at time: WallTime = start, _ body: (borrowing Claim) async throws -> ClaimOutcome) async throws {
         let held: Void? = try await journal.withClaim(.big, rooms: [.test()], clock: { time }) {
             claim in (try await body(claim), ())
         }?.1
@@ -74,7 +74,7 @@ final class Bench: Sendable {
     }
 
     /// Claims one delivery, which leaves these notes, and settles it so.
-    func leave(_ notes: [String: [UInt8]], _ settlement: Settlement) async throws {
+    func leave(_ notes: [String: [UInt8]], _ settlement: ClaimOutcome) async throws {
         try await hold { claim in
             try await journal.checkpoint(claim.delivery.id, notes)
             return settlement
@@ -100,7 +100,7 @@ final class Bench: Sendable {
 
     /// Settles one delivery so, and finishes whatever has ended.
     func settleAndFinish(
-        _ settlement: Settlement, of destination: String = "r2", _ disposition: String = Disposition.kept
+        _ settlement: ClaimOutcome, of destination: String = "r2", _ disposition: String = Disposition.kept
     ) async throws {
         try await settle(settlement, of: destination)
         try await finishAll(disposition)
@@ -137,8 +137,8 @@ extension Bench {
     }
 
     /// Ends a claim: as a link where the content is there, else so.
-    func end(_ claim: Claim, _ settlement: Settlement, at time: WallTime = start) async throws {
-        let end = claim.original.map { Settlement.delivered($0.link) } ?? settlement
+    func end(_ claim: Claim, _ settlement: ClaimOutcome, at time: WallTime = start) async throws {
+        let end = claim.original.map { ClaimOutcome.delivered($0.link) } ?? settlement
         _ = try await journal.exchange([EndedClaim(claim, end)], for: .none(.big), at: time)
     }
 
@@ -202,14 +202,16 @@ extension Bench {
     }
 
     @discardableResult
-    func closeUnit(_ unit: FilePath, marker: Arrival? = nil, uptimes: [String: Int64] = [:]) async throws -> [Batch] {
+    func closeUnit(_ unit: FilePath, marker: CompleteFile? = nil, uptimes: [String: Int64] = [:]) async throws
+        -> [Batch]
+    {
         try await journal.closeUnit(
             unit, root: "/in", routes: ["all"], marker: marker, uptimes: uptimes, at: Self.start)
     }
 
     @discardableResult
     func exchange(
-        _ ended: [EndedClaim] = [], for wish: ClaimWish, ending: EndingRule? = nil, at time: WallTime = start
+        _ ended: [EndedClaim] = [], for wish: ClaimRequest, ending: EndingRule? = nil, at time: WallTime = start
     ) async throws -> Exchange {
         try await journal.exchange(ended, for: wish, ending: ending, at: time)
     }
@@ -248,7 +250,9 @@ extension Bench {
         try await journal.refresh(file, identity: identity, at: Self.start)
     }
 
-    func recall(_ arrivals: [Arrival]) async throws -> [KnownFile] { try await journal.recall(arrivals, tolerance: 0) }
+    func recall(_ arrivals: [CompleteFile]) async throws -> [KnownFile] {
+        try await journal.recall(arrivals, tolerance: 0)
+    }
 
     func unfinished() async throws -> [Job] { try await journal.unfinished(at: Self.start, limit: 100) }
 
@@ -315,7 +319,8 @@ extension Journal {
     /// Claims what is due first in these rooms, and settles it so. - Returns: nil when nothing is due.
     @discardableResult
     func settle(
-        _ settlement: Settlement, _ rooms: [ClaimRoom] = [.test()], lane: Lane = .big, at time: WallTime = Bench.start,
+        _ settlement: ClaimOutcome, _ rooms: [ClaimCapacity] = [.test()], lane: Lane = .big,
+        at time: WallTime = Bench.start,
         ending: EndingRule? = nil
     ) async throws -> (row: DeliveryRow, file: SettledFile)? {
         let settled = try await withClaim(lane, rooms: rooms, clock: { time }, ending: ending) { claim in
@@ -326,7 +331,7 @@ extension Journal {
 
     /// When anything to `destinations` is due, in either lane, with room for all of it.
     func nextDue(destinations: [String]) async throws -> WallTime? {
-        let rooms = destinations.map { ClaimRoom(destination: $0, limits: [.small: 1000, .big: 1000]) }
+        let rooms = destinations.map { ClaimCapacity(destination: $0, limits: [.small: 1000, .big: 1000]) }
         let times = [try await nextDue(.small, rooms: rooms), try await nextDue(.big, rooms: rooms)]
         return times.compactMap(\.self).min()
     }

@@ -42,8 +42,8 @@ import Testing
         }
         let watch = Watch()
         let rooms = [
-            ClaimRoom(destination: "r2", limits: [.big: 3, .small: 5]),
-            ClaimRoom(destination: "disk", limits: [.big: 1, .small: 2]),
+            ClaimCapacity(destination: "r2", limits: [.big: 3, .small: 5]),
+            ClaimCapacity(destination: "disk", limits: [.big: 1, .small: 2]),
         ]
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<24 {
@@ -56,7 +56,7 @@ import Testing
                             watch.began(claim.delivery, lane)
                             for _ in 0..<20 { await Task.yield() }
                             watch.ended(claim.delivery, lane)
-                            return (Settlement.test(.delivered), ())
+                            return (ClaimOutcome.test(.delivered), ())
                         }?.1
                         if done == nil { await Task.yield() }
                     }
@@ -77,7 +77,7 @@ import Testing
 
     @Test func `room without a number is no room`() async throws {
         try await bench.admit("a")
-        let rooms = [ClaimRoom(destination: "r2", limits: [.small: 5])]
+        let rooms = [ClaimCapacity(destination: "r2", limits: [.small: 5])]
         #expect(try await bench.journal.settle(.again(), rooms) == nil)
     }
 
@@ -156,8 +156,8 @@ private final class Watch: Sendable {
     private let bench: Bench
     init() throws { bench = try Bench() }
 
-    private func wish(_ room: ClaimRoom = .test(), most: Int = 100) -> ClaimWish {
-        ClaimWish(lane: .small, room: room, most: most)
+    private func wish(_ room: ClaimCapacity = .test(), most: Int = 100) -> ClaimRequest {
+        ClaimRequest(lane: .small, room: room, most: most)
     }
 
     private func admit(_ count: Int, to destinations: [String] = ["r2"]) async throws -> [Int64] {
@@ -170,7 +170,7 @@ private final class Watch: Sendable {
 
     @Test func `what ended makes room for what is claimed in the same exchange`() async throws {
         let ids = try await admit(3)
-        let room = ClaimRoom.test("r2", 2)
+        let room = ClaimCapacity.test("r2", 2)
         let first = try await bench.exchange(for: wish(room))
         #expect(first.claims.map(\.file.id) == Array(ids[..<2]))
         #expect(try await bench.exchange(for: wish(room)).claims.isEmpty)
@@ -194,7 +194,7 @@ private final class Watch: Sendable {
         let ids = try await admit(2)
         let one = wish(most: 1)
         let claim = try #require(try await bench.exchange(for: one).claims.first)
-        let back = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+        let back = ClaimOutcome.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
         let again = try await bench.exchange([EndedClaim(claim, back)], for: one, at: Bench.start + .seconds(1))
         #expect(again.settled.map(\.state) == [.pending] && again.claims.map(\.file.id) == [ids[0]])
         #expect(again.claims.map(\.delivery.attempts) == [1])
@@ -203,7 +203,7 @@ private final class Watch: Sendable {
     @Test func `no destination gets more than its room, nor more than was asked for`() async throws {
         _ = try await admit(6)
         _ = try await admit(6, to: ["disk"])
-        let room = ClaimRoom.test("r2", 4)
+        let room = ClaimCapacity.test("r2", 4)
         let few = try await bench.exchange(for: wish(room, most: 3))
         #expect(few.claims.map(\.delivery.destination) == ["r2", "r2", "r2"] && few.nextDue == nil)
         let rest = try await bench.exchange(for: wish(room))
@@ -246,9 +246,9 @@ private final class Watch: Sendable {
         let keep: EndingRule = { job in
             Ending(disposition: "kept", receipt: Array("\(job.deliveries.map(\.state.rawValue))".utf8))
         }
-        let rooms = [ClaimRoom.test("r2"), .test("disk")]
+        let rooms = [ClaimCapacity.test("r2"), .test("disk")]
         let claims = try await bench.journal.claims(.small, rooms: rooms, most: 100, at: Bench.start)
-        let none = ClaimWish.none(.small)
+        let none = ClaimRequest.none(.small)
         let first = try await bench.exchange([EndedClaim(claims[0], .delivered(.test()))], for: none, ending: keep)
         #expect(first.settled.map { $0.finish == nil } == [true])
         let second = try await bench.exchange([EndedClaim(claims[1], .test(.failed))], for: none, ending: keep)
@@ -258,9 +258,9 @@ private final class Watch: Sendable {
         #expect(try await bench.journal.receipts(limit: 9) == [Array("[\"delivered\", \"failed\"]".utf8)])
     }
 
-    @Test(arguments: [Settlement.again(), .test(.failed)])
+    @Test(arguments: [ClaimOutcome.again(), .test(.failed)])
     func `who was cancelled and sent again while it was held is due when its holder has let go`(
-        _ end: Settlement
+        _ end: ClaimOutcome
     ) async throws {
         let id = try await bench.admit("a", lane: .small)
         let claim = try #require(try await bench.exchange(for: wish()).claims.first)
@@ -277,7 +277,7 @@ private final class Watch: Sendable {
         let ids = try await admit(2)
         let claims = try await bench.exchange(for: wish()).claims
         #expect(try await bench.cancel(ids[1]) == [claims[1].delivery.id])
-        let back = Settlement.again(at: Bench.start, countsAttempt: false, code: nil, reason: nil)
+        let back = ClaimOutcome.again(at: Bench.start, countsAttempt: false, code: nil, reason: nil)
         let ended = [EndedClaim(claims[0], .expired), EndedClaim(claims[1], back)]
         let exchange = try await bench.exchange(ended, for: wish())
         #expect(exchange.settled.map(\.state) == [.expired, .cancelled] && exchange.claims.isEmpty)
@@ -316,10 +316,10 @@ private final class Watch: Sendable {
         return admission
     }
 
-    private func claim(_ most: Int, _ room: ClaimRoom = .test(), at time: WallTime) async throws
+    private func claim(_ most: Int, _ room: ClaimCapacity = .test(), at time: WallTime) async throws
         -> [Claim]
     {
-        let wish = ClaimWish(lane: .big, room: room, most: most)
+        let wish = ClaimRequest(lane: .big, room: room, most: most)
         return try await bench.exchange(for: wish, at: time).claims
     }
 

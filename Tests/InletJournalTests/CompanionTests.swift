@@ -228,7 +228,7 @@ import Testing
 
     /// Registers what waits for it; nil when nothing does.
     @discardableResult
-    private func register(_ settlement: Settlement = .test(.delivered)) async throws -> DeliveryRow? {
+    private func register(_ settlement: ClaimOutcome = .test(.delivered)) async throws -> DeliveryRow? {
         try await bench.settle(settlement, of: "spaces", lane: .small)
     }
 
@@ -310,7 +310,7 @@ import Testing
         let id = try await bench.admit(model(picture("ship.jpg")))
         try await bench.settle(.delivered(.test("m/ship.glb")))
         #expect(try await register() == nil)
-        let ended = state == .delivered ? Settlement.delivered(.test("m/ship.jpg")) : .test(state)
+        let ended = state == .delivered ? ClaimOutcome.delivered(.test("m/ship.jpg")) : .test(state)
         #expect(try await bench.settle(ended)?.fileID == id + 1)
         let row = try #require(try await register())
         let context = try await bench.journal.context(of: row, in: bench.job(id).file)
@@ -324,7 +324,7 @@ import Testing
 
     @Test func `who waits is told when the last of what it waited for has ended`() async throws {
         _ = try await bench.admit(model(picture("ship.jpg")))
-        for settlement in [Settlement.test(.delivered), .test(.failed)] {
+        for settlement in [ClaimOutcome.test(.delivered), .test(.failed)] {
             #expect(try await bench.journal.settle(settlement)?.file.hasReleased == true)
         }
     }
@@ -368,7 +368,7 @@ import Testing
 
     @Test func `a file that was sent is known by all places it went to`() async throws {
         var admission = model()
-        admission.arrival = Arrival(root: "", path: "/in/ship.glb", identity: .test())
+        admission.arrival = CompleteFile(root: "", path: "/in/ship.glb", identity: .test())
         admission.newerThan = 0
         let id = try await bench.admit(admission)
         #expect(try await bench.offer(admission) == .known(id: id))

@@ -45,7 +45,7 @@ import Testing
             _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 try await journal.checkpoint(claim.delivery.id, ["upload": [1, 2]])
                 Self.die()
-                return (Settlement.again(), 0)
+                return (ClaimOutcome.again(), 0)
             }
         }
         let journal = try Self.open(path)
@@ -54,7 +54,7 @@ import Testing
         #expect(try await journal.recover(destinations: ["r2"], at: Bench.start).freedClaims == 1)
         _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
             #expect(claim.checkpoint == ["upload": [1, 2]] && claim.delivery.attempts == 1)
-            return (Settlement.test(.delivered), 0)
+            return (ClaimOutcome.test(.delivered), 0)
         }
     }
 
@@ -95,7 +95,7 @@ import Testing
                 _ = try await journal.cancel(claim.file.id, at: Bench.start)
                 _ = try await journal.retry(claim.file.id, uptimes: [:], at: Bench.start)
                 Self.die()
-                return (Settlement.again(), 0)
+                return (ClaimOutcome.again(), 0)
             }
         }
         let journal = try Self.open(path)
@@ -231,7 +231,7 @@ struct RecoveryTests {
     @Test func `a big delivery counts as begun as soon as it is claimed, and is written so`() async throws {
         let id = try await bench.admit("a")
         for crash in 1...2 {
-            #expect(try await bench.exchange(for: ClaimWish(lane: .big, room: .test(), most: 1)).claims.count == 1)
+            #expect(try await bench.exchange(for: ClaimRequest(lane: .big, room: .test(), most: 1)).claims.count == 1)
             try await bench.recover(["r2"])
             #expect(try await bench.job(id).deliveries[0].crashes == crash)
         }

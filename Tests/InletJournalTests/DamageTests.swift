@@ -353,7 +353,7 @@ import Testing
                     try disk.fill()
                     _ = try await Self.admitUntilFull(journal)
                     isFull.set()
-                    return (Settlement.test(.delivered), 0)
+                    return (ClaimOutcome.test(.delivered), 0)
                 }
             }
             group.addTask {
@@ -372,7 +372,7 @@ import Testing
         defer { disk.unmount(journal) }
         _ = try await journal.admit(.test("a", lane: .small), at: Bench.start)
         _ = try await journal.admit(.test("b", lane: .small), at: Bench.start)
-        let wish = ClaimWish(lane: .small, room: .test(), most: 1)
+        let wish = ClaimRequest(lane: .small, room: .test(), most: 1)
         let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
         try disk.fill()
         _ = try await Self.admitUntilFull(journal)

@@ -118,7 +118,7 @@ import Testing
     @Test func `what undoes the first one is not given to its duplicates`() async throws {
         try await bench.admit(.content(1, "a", .link))
         var proof = Proof.test("a")
-        proof.keepsakes = Keepsakes(["token": "once"])
+        proof.keepsakes = ProofSecrets(["token": "once"])
         proof.details = ["id": "7"]
         for claim in try await bench.claimAll() { try await bench.end(claim, .delivered(proof)) }
         let id = try await bench.duplicate(.content(1, "b", .link), of: 1)
@@ -129,7 +129,7 @@ import Testing
     @Test func `the question of a person is answered by destination`() async throws {
         try await bench.deliver(.content(1, "a", .off))
         let found = try await bench.journal.originals(
-            ContentQuestion(digest: .content(1), size: 10, route: "all", fields: [:], destinations: ["r2", "nas"]))
+            ContentQuery(digest: .content(1), size: 10, route: "all", fields: [:], destinations: ["r2", "nas"]))
         #expect(found.mapValues(\.job) == ["r2": 1] && found["r2"]?.path == "/in/a")
     }
 
@@ -241,7 +241,7 @@ import Testing
     @Test func `a file whose folder is away holds nobody back`() async throws {
         try await bench.admit(.content(1, "a", .skip))
         for claim in try await bench.claimAll() {
-            let away = Settlement.again(
+            let away = ClaimOutcome.again(
                 at: Bench.start + .seconds(30), countsAttempt: false, code: .sourceGone, reason: "not mounted")
             try await bench.end(claim, away)
         }
@@ -343,7 +343,7 @@ private final class TwinWalk {
 
     private func endOne() async throws -> String {
         guard let place = running.indices.randomElement(using: &random) else { return "none" }
-        let ends: [Settlement] = [
+        let ends: [ClaimOutcome] = [
             .delivered(.test("k")), .delivered(.test("k")), .test(.failed), .again(now + .seconds(5), counts: true),
             .again(now + .seconds(400), counts: true), .test(.gone),
         ]
@@ -352,7 +352,7 @@ private final class TwinWalk {
         return "\(claim.delivery.id): \(settlement)"
     }
 
-    private func end(_ claim: Claim, _ settlement: Settlement) async throws {
+    private func end(_ claim: Claim, _ settlement: ClaimOutcome) async throws {
         try await bench.end(claim, settlement, at: now)
         if claim.original != nil { return }
         if case .delivered = settlement { arrived.insert(name(claim)) }
@@ -378,7 +378,7 @@ private final class TwinWalk {
             while let claim = running.popLast() { try await end(claim, .delivered(.test("k"))) }
             try await claim(most: 4)
             if !running.isEmpty { continue }
-            let rooms = Self.destinations.map { ClaimRoom.test($0) }
+            let rooms = Self.destinations.map { ClaimCapacity.test($0) }
             guard let due = try await bench.journal.nextDue(.big, rooms: rooms) else { break }
             now = max(now, due)
         }

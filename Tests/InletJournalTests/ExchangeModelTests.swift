@@ -29,7 +29,7 @@ private struct HeldRun {
         var lane: Lane
         var hasBegun: Bool
         /// nil while it waits at hand or runs.
-        var settlement: Settlement?
+        var settlement: ClaimOutcome?
 
         var id: Int64 { claim.delivery.id }
     }
@@ -130,9 +130,9 @@ private struct HeldRun {
         let running = held.count { isOf($0, destination, lane) && $0.settlement == nil }
         let limit = isOpen ? Self.limits[destination] ?? 0 : 0
         let most = lane == .big ? limit - running : min(limit, Int.random(in: 0...6, using: &random))
-        let room = isOpen ? ClaimRoom.test(destination, limit) : nil
+        let room = isOpen ? ClaimCapacity.test(destination, limit) : nil
         let ended = held.filter { isOf($0, destination, lane) && $0.settlement != nil }
-        let wish = ClaimWish(lane: lane, room: room, most: max(0, most))
+        let wish = ClaimRequest(lane: lane, room: room, most: max(0, most))
         var claimed = try await offer(ended, wish)
         if claimed == nil {
             // What is refused must keep nothing else from its end; and it is kept.
@@ -143,7 +143,7 @@ private struct HeldRun {
     }
 
     /// - Returns: what was claimed; nil when the journal took nothing.
-    private mutating func offer(_ ended: [Held], _ wish: ClaimWish) async throws -> [Int64]? {
+    private mutating func offer(_ ended: [Held], _ wish: ClaimRequest) async throws -> [Int64]? {
         do {
             return try await exchange(ended, wish)
         } catch let error as JournalError {
@@ -167,7 +167,7 @@ private struct HeldRun {
     }
 
     /// - Returns: what was claimed.
-    private mutating func exchange(_ ended: [Held], _ wish: ClaimWish) async throws -> [Int64] {
+    private mutating func exchange(_ ended: [Held], _ wish: ClaimRequest) async throws -> [Int64] {
         let ends = ended.compactMap { one in one.settlement.map { EndedClaim(one.claim, $0) } }
         let exchange = try await journal.exchange(ends, for: wish, at: now)
         for one in ended {
@@ -186,8 +186,8 @@ private struct HeldRun {
         return claimed
     }
 
-    private mutating func settlement(of one: Held) -> Settlement {
-        let back = Settlement.again(at: one.claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+    private mutating func settlement(of one: Held) -> ClaimOutcome {
+        let back = ClaimOutcome.again(at: one.claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
         guard one.hasBegun else { return Int.random(in: 0..<6, using: &random) == 0 ? .expired : back }
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<4: return .test(.delivered)
@@ -320,7 +320,7 @@ private struct HeldRun {
         now = now + .seconds(60)
         for destination in Self.destinations {
             for lane in Lane.allCases {
-                let wish = ClaimWish(lane: lane, room: .test(destination, 1000), most: 1000)
+                let wish = ClaimRequest(lane: lane, room: .test(destination, 1000), most: 1000)
                 let claims = try await journal.exchange([], for: wish, at: now).claims
                 _ = try await journal.exchange(
                     claims.map { EndedClaim($0, .test(.delivered)) }, for: .none(lane), at: now)
@@ -406,7 +406,7 @@ private enum TwinAct {
         case .cancel(let file): return "\(try await journal.cancel(file, at: now) ?? [])"
         case .forget(let file): return "\(try await journal.forget(file))"
         case .rename(let old, let new):
-            let arrival = Arrival.test("file-\(new)", .test(size: 1, changed: 2))
+            let arrival = CompleteFile.test("file-\(new)", .test(size: 1, changed: 2))
             guard let found = try await journal.renamed(from: FilePath("file-\(old)"), to: arrival) else { return "no" }
             return "\(found.file.id) \(try await journal.rename(found, to: arrival, plan: nil))"
         case .touch(let file, let inode):
@@ -421,14 +421,14 @@ private enum TwinAct {
     static func view(_ bench: Bench) async throws -> String {
         let journal = bench.journal
         let questions = (0..<5).flatMap { name in
-            (1...2).map { Arrival.test("file-\(name)", .test(size: Int64($0), inode: 1)) }
+            (1...2).map { CompleteFile.test("file-\(name)", .test(size: Int64($0), inode: 1)) }
         }
         let known = try await journal.recall(questions, tolerance: 0).map { answer in
             if case .touched(let file) = answer { "touched \(file.id)" } else { "\(answer)" }
         }
         var contents: [Int64?] = []
         for (content, size) in (1...4).flatMap({ content in (1...2).map { (UInt8(content), Int64($0)) } }) {
-            let question = ContentQuestion(
+            let question = ContentQuery(
                 digest: digest(content, size), size: size, route: "all", fields: [:], destinations: ["r2"])
             contents.append(try await journal.originals(question)["r2"]?.job)
         }

@@ -86,11 +86,11 @@ struct FaultScript {
         Step(name: "refuse a file") { state in _ = try await state.opened().admit(.refused("too-large"), at: at(6)) },
     ]
 
-    static func wish(_ most: Int) -> ClaimWish { ClaimWish(lane: .big, room: .test("r2"), most: most) }
+    static func wish(_ most: Int) -> ClaimRequest { ClaimRequest(lane: .big, room: .test("r2"), most: most) }
 
     /// Ends the claim of delivery `number`, whoever was told of it: a claim whose answer was lost is one all the same.
     static func end(
-        _ number: Int64, _ settlement: Settlement, claiming most: Int, at time: WallTime, _ state: FaultScript
+        _ number: Int64, _ settlement: ClaimOutcome, claiming most: Int, at time: WallTime, _ state: FaultScript
     ) async throws {
         let journal = try state.opened()
         let row = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries).first { $0.id == number }
@@ -125,7 +125,7 @@ struct FaultScript {
             _ = try await state.opened().admit(.test("small", lane: .small), at: at(15))
         },
         Step(name: "claim it, to have it at hand") { state in
-            let small = ClaimWish(lane: .small, room: .test("r2"), most: 1)
+            let small = ClaimRequest(lane: .small, room: .test("r2"), most: 1)
             _ = try await state.opened().exchange([], for: small, at: at(16))
         },
         Step(name: "note that it really begins") { state in

@@ -40,7 +40,7 @@ import Testing
                     _ = try await bench.journal.admit([.test("\(number)")], at: Bench.start) { outcomes in
                         for case .admitted(let id) in outcomes.map(\.main) { told.ids.withLock { _ = $0.insert(id) } }
                     }
-                    let wish = ClaimWish(lane: .big, room: .test("r2", 1000), most: 1000)
+                    let wish = ClaimRequest(lane: .big, room: .test("r2", 1000), most: 1000)
                     let claims = try await bench.exchange(for: wish).claims
                     let unsaid = claims.map(\.file.id).filter { id in told.ids.withLock { !$0.contains(id) } }
                     #expect(unsaid.isEmpty)
@@ -253,7 +253,7 @@ extension Proof {
             key: text(&generator), size: Int64.random(in: 0...Int64.max, using: &generator),
             method: methods.randomElement(using: &generator) ?? .size, content: content(&generator),
             etag: maybe(&generator, text), url: maybe(&generator, text), details: maybe(&generator, texts),
-            keepsakes: maybe(&generator) { Keepsakes(texts(&$0)) })
+            keepsakes: maybe(&generator) { ProofSecrets(texts(&$0)) })
         proof.address = maybe(&generator, text)
         return proof
     }

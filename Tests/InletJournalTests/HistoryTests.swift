@@ -20,7 +20,7 @@ import Testing
             let proof = Proof(
                 key: number == 0 ? "a.txt" : "elsewhere", size: 10, method: .sha256,
                 content: ContentHash(digest: .content(7), partSize: number == 0 ? nil : 8), etag: "\"e\"",
-                url: "https://x/a.txt", details: ["id": "9"], keepsakes: Keepsakes(["token": "t"]))
+                url: "https://x/a.txt", details: ["id": "9"], keepsakes: ProofSecrets(["token": "t"]))
             try await bench.end(claim, .delivered(proof))
         }
         try await bench.finishAll(Disposition.archived("/done/a.txt"))
@@ -36,7 +36,7 @@ import Testing
 
     @Test func `a file is known, or touched, or new, after it went to the history`() async throws {
         let id = try await bench.bury("a.txt")
-        let questions: [Arrival] = [
+        let questions: [CompleteFile] = [
             .test("a.txt"), .test("a.txt", .test(inode: 9)), .test("a.txt", .test(size: 99)), .test("b.txt"),
         ]
         let answers = try await bench.recall(questions)
@@ -89,7 +89,7 @@ import Testing
         let copy = try await bench.duplicate(.content(1, "b", .skip), of: first)
         try await bench.finishAll()
         #expect(try await bench.prune() == 1)
-        let question = ContentQuestion(digest: .content(1), size: 10, route: "all", fields: [:], destinations: ["r2"])
+        let question = ContentQuery(digest: .content(1), size: 10, route: "all", fields: [:], destinations: ["r2"])
         #expect(try await bench.journal.originals(question)["r2"]?.job == first)
         // Deleting the copy's object deletes the only one there is.
         var proof = try #require(try await bench.job(copy).deliveries[0].proof)
@@ -100,7 +100,7 @@ import Testing
 
     @Test func `a file that is renamed after that goes on under its new path`() async throws {
         let id = try await bench.bury("a.txt")
-        let arrival = Arrival.test("b.txt", .test(changed: 2))
+        let arrival = CompleteFile.test("b.txt", .test(changed: 2))
         let found = try #require(try await bench.journal.renamed(from: "a.txt", to: arrival))
         #expect(found.file.id == id && !found.isUntold)
         #expect(try await bench.journal.rename(found, to: arrival, plan: nil))
@@ -185,7 +185,7 @@ import Testing
         admission.plan?.manifest = ManifestRule(format: .mhl)
         let id = try await bench.admit(admission)
         let batch = try #require(try await bench.batch(of: id))
-        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
+        let marker = CompleteFile.test("gigs/X/DONE", .test(size: 0))
         try await bench.closeUnit("gigs/X", marker: marker)
         try await bench.settleAndFinish(.delivered(.test("gigs/X/a")))
         try await bench.finishAll()
@@ -255,7 +255,7 @@ import Testing
             let standing = try #require(try await bench.journal.standing(of: key, proofs: proofs))
             #expect(standing.proved == 2 && standing.bytes == 20 && standing.unproved.isEmpty)
         }
-        var elsewhere = Arrival.test("a")
+        var elsewhere = CompleteFile.test("a")
         (elsewhere.root, elsewhere.volume) = ("/other", volume)
         #expect(try await bench.recall([elsewhere, .test("a")]) == [.known, .new])
         // It gets a better name, and its files with it.

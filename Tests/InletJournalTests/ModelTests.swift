@@ -123,7 +123,7 @@ private struct QueuePlayer {
     }
 
     private mutating func claim(
-        _ destination: String, _ lane: Lane, _ settlement: Settlement, _ checkpoint: Bool
+        _ destination: String, _ lane: Lane, _ settlement: ClaimOutcome, _ checkpoint: Bool
     ) async throws {
         let (journal, now) = (journal, now)
         let claimed = try await journal.withClaim(lane, rooms: [.test(destination)], clock: { now }) { claim in
@@ -139,7 +139,7 @@ private struct QueuePlayer {
     private mutating func crash(
         _ destination: String, _ lane: Lane, _ most: Int, _ checkpoint: Bool, _ cancel: Bool
     ) async throws {
-        let wish = ClaimWish(lane: lane, room: .test(destination), most: most)
+        let wish = ClaimRequest(lane: lane, room: .test(destination), most: most)
         let claims = try await journal.exchange([], for: wish, at: now).claims
         try require(claims.map(\.delivery.id), model.claim([destination: 100], lane, most, at: now), "claims")
         if let first = claims.first, checkpoint {
@@ -265,7 +265,7 @@ private struct BatchRun {
 
     /// The process dies with claims that nobody ends; a person may have cancelled one of them.
     private mutating func crash() async throws -> String {
-        let rooms = Self.destinations.map { ClaimRoom.test($0) }
+        let rooms = Self.destinations.map { ClaimCapacity.test($0) }
         let most = Int.random(in: 1...3, using: &random)
         let claims = try await journal.claims(.big, rooms: rooms, most: most, at: now)
         if let claim = claims.randomElement(using: &random) {
@@ -304,7 +304,7 @@ private struct BatchRun {
     private mutating func claim() async throws -> String {
         let destination = Self.destinations.randomElement(using: &random) ?? "r2"
         let states: [DeliveryState] = [.delivered, .delivered, .delivered, .failed, .superseded, .gone]
-        let settlement = Settlement.test(states.randomElement(using: &random) ?? .delivered)
+        let settlement = ClaimOutcome.test(states.randomElement(using: &random) ?? .delivered)
         let (journal, now) = (journal, now)
         let found = try await journal.withClaim(.big, rooms: [.test(destination)], clock: { now }) { claim in
             try #require(claim.delivery.key != nil)
@@ -319,7 +319,7 @@ private struct BatchRun {
     }
 
     private mutating func close() async throws -> String {
-        let marker = Arrival.test("u/DONE", .test(size: now.milliseconds))
+        let marker = CompleteFile.test("u/DONE", .test(size: now.milliseconds))
         let batch = try await journal.closeUnit(
             "u", root: "/in", routes: ["all"], marker: Bool.random(using: &random) ? marker : nil, uptimes: [:], at: now
         ).first

@@ -61,7 +61,7 @@ import Testing
 
         @Test func `a start`() async throws {
             let bench = try await filled()
-            let wish = ClaimWish(lane: .big, room: .test(), most: 1)
+            let wish = ClaimRequest(lane: .big, room: .test(), most: 1)
             try await bench.exchange(for: wish)
             try await expectNoWalk(bench) { journal in
                 _ = try await journal.recover(destinations: ["r2"], boot: 1, at: Bench.start)
@@ -78,8 +78,8 @@ import Testing
             let bench = try await filled()
             try await expectNoWalk(bench) { journal in
                 for lane in Lane.allCases {
-                    for room in [ClaimRoom.test(), .test("disk")] {
-                        let wish = ClaimWish(lane: lane, room: room, most: 9)
+                    for room in [ClaimCapacity.test(), .test("disk")] {
+                        let wish = ClaimRequest(lane: lane, room: room, most: 9)
                         let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
                         let ended = claims.map { EndedClaim($0, .test(.delivered)) }
                         _ = try await journal.exchange(ended, for: wish, at: Bench.start)
@@ -93,9 +93,9 @@ import Testing
         @Test func `claims of what has been begun`() async throws {
             let bench = try await filled()
             try await expectNoWalk(bench, except: "delivery_waiting") { journal in
-                let room = ClaimRoom(destination: "r2", limits: [.small: 9], isForBegunOnly: true)
+                let room = ClaimCapacity(destination: "r2", limits: [.small: 9], isForBegunOnly: true)
                 _ = try await journal.nextDue(.small, rooms: [room])
-                let wish = ClaimWish(lane: .small, room: room, most: 9)
+                let wish = ClaimRequest(lane: .small, room: room, most: 9)
                 #expect(try await journal.exchange([], for: wish, at: Bench.start).claims.count == 1)
             }
         }
@@ -155,7 +155,7 @@ import Testing
             let claimed = try await kinds() { claims = try await bench.claimAll(lane: .small, most: 1) }
             #expect(claimed == ["SELECT", "SELECT", "UPDATE"] && claims.count == 1)
             let ended = [EndedClaim(try #require(claims.first), .test(.delivered))]
-            let wish = ClaimWish.none(.small)
+            let wish = ClaimRequest.none(.small)
             let settled = try await kinds() {
                 try await bench.exchange(ended, for: wish, ending: rule)
             }

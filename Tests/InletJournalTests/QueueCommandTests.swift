@@ -133,7 +133,7 @@ import Testing
 
     @Test
     func `forgetting a file of which nothing arrived gives its key back, unless something may have`() async throws {
-        for (key, note, next) in [("a", "upload", "a"), ("b", CheckpointNote.mayBeVisible, "b_2")] {
+        for (key, note, next) in [("a", "upload", "a"), ("b", CheckpointName.mayBeVisible, "b_2")] {
             let id = try await bench.admit(key)
             try await bench.leave([note: []], .test(.failed))
             let delivery = try await bench.job(id).deliveries[0].id
@@ -173,7 +173,7 @@ import Testing
     @Test func `what a volume that is away holds back has all its time when it is back`() async throws {
         let id = try await bench.admit("a", expire: .seconds(10))
         try await bench.setUptime("r2", 9000)
-        let away = Settlement.again(
+        let away = ClaimOutcome.again(
             at: Bench.start, countsAttempt: false, code: .sourceGone, reason: "/in is not mounted")
         try await bench.settle(away)
         #expect(try await bench.setUptime("r2", 18_000).isEmpty)
@@ -245,7 +245,7 @@ import Testing
     private let bench: Bench
     init() throws { bench = try Bench() }
 
-    private func leave(_ settlement: Settlement) async throws { try await bench.leave(["upload": [7]], settlement) }
+    private func leave(_ settlement: ClaimOutcome) async throws { try await bench.leave(["upload": [7]], settlement) }
 
     @Test(arguments: [DeliveryState.failed, .gone, .superseded, .expired, .cancelled])
     func `what an ended delivery left is remembered until it is removed`(end: DeliveryState) async throws {
@@ -270,13 +270,13 @@ import Testing
         try await leave(.again(Bench.start + .seconds(9)))
         try await bench.settled("c", .failed)
         try await bench.admit("d")
-        try await bench.leave([CheckpointNote.mayBeVisible: []], .test(.failed))
+        try await bench.leave([CheckpointName.mayBeVisible: []], .test(.failed))
         #expect(try await bench.leftovers().isEmpty)
     }
 
     @Test(
         arguments: [
-            (["upload": [7]], nil, "a"), (["upload": [7], CheckpointNote.mayBeVisible: []], "a", "a_2"),
+            (["upload": [7]], nil, "a"), (["upload": [7], CheckpointName.mayBeVisible: []], "a", "a_2"),
         ] as [([String: [UInt8]], String?, String)])
     func `a superseded delivery gives its key back once its leftover is gone, unless its object may be there`(
         notes: [String: [UInt8]], kept: String?, next: String
@@ -387,7 +387,7 @@ import Testing
             _ = try await reopened.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { claim in
                 #expect(claim.checkpoint == expected)
                 try await reopened.checkpoint(claim.delivery.id, [:], replacing: true)
-                return (Settlement.again(), 0)
+                return (ClaimOutcome.again(), 0)
             }
         }
     }

@@ -221,7 +221,7 @@ extension QueueModel {
 
     /// The end of a claim. One that was cancelled meanwhile changes nothing any more, unless it is a proof, after which the
     /// file is finished anew.
-    mutating func settle(_ id: Int64, _ settlement: Settlement) {
+    mutating func settle(_ id: Int64, _ settlement: ClaimOutcome) {
         var isLate = false
         let uptimes = uptimes
         change(id) { delivery in
@@ -236,7 +236,7 @@ extension QueueModel {
         if isLate, case .delivered = settlement { reopen(id) }
     }
 
-    private static func settle(_ delivery: inout Delivery, _ settlement: Settlement, _ uptimes: [String: Int64]) {
+    private static func settle(_ delivery: inout Delivery, _ settlement: ClaimOutcome, _ uptimes: [String: Int64]) {
         switch settlement {
         case .delivered: deliver(&delivery)
         case .again(let time, let counts, let code, _):
@@ -259,7 +259,7 @@ extension QueueModel {
     }
 
     /// One that was sent again meanwhile has no attempt that could be taken back.
-    private static func settleLate(_ delivery: inout Delivery, _ settlement: Settlement) {
+    private static func settleLate(_ delivery: inout Delivery, _ settlement: ClaimOutcome) {
         switch settlement {
         case .delivered: deliver(&delivery)
         case .again(_, let counts, _, _): delivery.attempts = max(0, delivery.attempts - (counts ? 0 : 1))
@@ -345,7 +345,7 @@ enum QueueEnding: Sendable {
     case ended(DeliveryState)
     case expired
 
-    func settlement(at now: WallTime) -> Settlement {
+    func settlement(at now: WallTime) -> ClaimOutcome {
         switch self {
         case .delivered: .test(.delivered)
         case .again(let wait, let counts): .again(now + .milliseconds(wait), counts: counts)

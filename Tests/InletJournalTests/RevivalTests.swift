@@ -204,7 +204,7 @@ import Testing
         let now = Bench.start + .seconds(5)
         let claim = try #require(try await bench.claimAll(at: now).first)
         let end = now + .seconds(3)
-        let none = ClaimWish.none(.big)
+        let none = ClaimRequest.none(.big)
         _ = try await bench.journal.exchange(
             [EndedClaim(claim, .test(.delivered))], for: none,
             ending: { job in
@@ -249,8 +249,8 @@ import Testing
     }
 
     /// All pages; no number comes twice.
-    private func pages(_ filter: DeliveredFilter, _ size: Int) async throws -> [Delivered] {
-        var all: [Delivered] = []
+    private func pages(_ filter: DeliveredFilter, _ size: Int) async throws -> [DeliveredFile] {
+        var all: [DeliveredFile] = []
         var last: Int64? = 0
         while let after = last {
             let (page, next) = try await bench.journal.delivered(filter, after: after, limit: size)

@@ -57,7 +57,7 @@ import Testing
 
     @Test func `a proof that arrives after a cancel counts, anything else does not`() async throws {
         for (name, settlement, state) in [
-            ("a", Settlement.test(.delivered), FileState.delivered), ("b", .again(), .cancelled),
+            ("a", ClaimOutcome.test(.delivered), FileState.delivered), ("b", .again(), .cancelled),
             ("c", .test(.failed), .cancelled), ("d", .waiting(until: Bench.start, saying: "working"), .cancelled),
         ] {
             let id = try await bench.admit(name)
@@ -149,7 +149,7 @@ import Testing
         for number in 0..<12 { _ = try await bench.journal.admitSet(admission(number, &random), at: now) }
         for _ in 0..<4 {
             now = now + .seconds(1)
-            let rooms = [ClaimRoom.test("r2", 4), .test("disk", 4)]
+            let rooms = [ClaimCapacity.test("r2", 4), .test("disk", 4)]
             let claims = try await bench.journal.claims(.big, rooms: rooms, most: 6, at: now)
             for claim in claims {
                 if Int.random(in: 0..<6, using: &random) == 0 {
@@ -174,7 +174,7 @@ import Testing
             ? Ending(disposition: "kept", receipt: Array("\(job.file.state) \(job.deliveries[0].state)".utf8)) : nil
     }
 
-    private static func settlement(_ now: WallTime, _ random: inout SeededGenerator) -> Settlement {
+    private static func settlement(_ now: WallTime, _ random: inout SeededGenerator) -> ClaimOutcome {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: .test(.failed)
         case 1: .again(now, counts: true)
@@ -309,7 +309,7 @@ extension Bench {
         let id = try await bench.settled("a", .failed)
         try await bench.finishAll(Disposition.quarantined("/x"))
         try await bench.journal.beginReturn(of: [id])
-        let back = Arrival.test("a", .test(changed: 9))
+        let back = CompleteFile.test("a", .test(changed: 9))
         #expect(try await bench.recall([back]) == [.known])
         try await bench.recover(["r2"])
         #expect(try await bench.job(id).file.intent == nil)

@@ -36,7 +36,7 @@ import Testing
     @Test func `other loops hear of it when it changes lanes`() async throws {
         try await bench.admit("a")
         for (lane, isNews) in [(Lane.big, true), (.small, false)] {
-            let waits = Settlement.waiting(until: Self.later, saying: nil)
+            let waits = ClaimOutcome.waiting(until: Self.later, saying: nil)
             let settled = try await bench.journal.settle(waits, lane: lane, at: Self.later)
             #expect(settled?.file.hasReleased == isNews)
         }
@@ -333,7 +333,7 @@ import Testing
 
     /// With the clock as the agent knows it: the journal's own was written long ago.
     private func claims(_ bench: Bench, _ now: WallTime, _ uptime: Int64) async throws -> Bool {
-        let room = ClaimRoom(destination: "r2", limits: [.big: 1], uptime: uptime)
+        let room = ClaimCapacity(destination: "r2", limits: [.big: 1], uptime: uptime)
         return try await bench.journal.settle(.again(now, counts: true), [room], at: now) != nil
     }
 }

@@ -13,9 +13,9 @@ extension FileIdentity {
     }
 }
 
-extension Arrival {
-    static func test(_ name: String, _ identity: FileIdentity = .test()) -> Arrival {
-        Arrival(root: "/in", path: FilePath(name), identity: identity)
+extension CompleteFile {
+    static func test(_ name: String, _ identity: FileIdentity = .test()) -> CompleteFile {
+        CompleteFile(root: "/in", path: FilePath(name), identity: identity)
     }
 }
 
@@ -69,19 +69,19 @@ extension Digest {
     static func content(_ number: UInt8) -> Digest { Digest(.sha256, [UInt8](repeating: number, count: 32)) }
 }
 
-extension ClaimRoom {
-    static func test(_ destination: String = "r2", _ limit: Int = 100) -> ClaimRoom {
-        ClaimRoom(destination: destination, limits: [.small: limit, .big: limit])
+extension ClaimCapacity {
+    static func test(_ destination: String = "r2", _ limit: Int = 100) -> ClaimCapacity {
+        ClaimCapacity(destination: destination, limits: [.small: limit, .big: limit])
     }
 }
 
-extension Settlement {
-    static func test(_ state: DeliveryState) -> Settlement {
+extension ClaimOutcome {
+    static func test(_ state: DeliveryState) -> ClaimOutcome {
         state == .delivered
             ? .delivered(.test()) : .ended(state, code: .internalFault, reason: "the test says \(state.rawValue)")
     }
 
-    static func again(_ time: WallTime = Bench.start, counts: Bool = false) -> Settlement {
+    static func again(_ time: WallTime = Bench.start, counts: Bool = false) -> ClaimOutcome {
         .again(at: time, countsAttempt: counts, code: .timedOut, reason: "slow")
     }
 }

@@ -133,7 +133,7 @@ private func threadName() -> String {
         let rung = Rung()
         // All are set before the first is due.
         let start = ContinuousClock.now.advanced(by: .seconds(1))
-        let clock = AlarmClock.shared
+        let clock = TimerThread.shared
         for number in [3, 1, 2, 9, 0] {
             let alarm = try #require(
                 clock.set(start.advanced(by: .milliseconds(20 * number))) { rung.add(number, at: .now) })
@@ -146,11 +146,11 @@ private func threadName() -> String {
 
     @Test func `one that is set while a later one waits is not kept waiting`() async throws {
         let rung = Rung()
-        let later = try #require(AlarmClock.shared.set(.now.advanced(by: .seconds(3600))) { rung.add(1, at: .now) })
-        _ = AlarmClock.shared.set(.now.advanced(by: .milliseconds(5))) { rung.add(2, at: .now) }
-        _ = AlarmClock.shared.set(.now.advanced(by: .seconds(-5))) { rung.add(3, at: .now) }
+        let later = try #require(TimerThread.shared.set(.now.advanced(by: .seconds(3600))) { rung.add(1, at: .now) })
+        _ = TimerThread.shared.set(.now.advanced(by: .milliseconds(5))) { rung.add(2, at: .now) }
+        _ = TimerThread.shared.set(.now.advanced(by: .seconds(-5))) { rung.add(3, at: .now) }
         try await eventually("both have rung") { rung.numbers.count == 2 }
-        AlarmClock.shared.remove(later)
+        TimerThread.shared.remove(later)
         #expect(Set(rung.numbers) == [2, 3])
     }
 

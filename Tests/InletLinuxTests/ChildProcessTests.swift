@@ -188,14 +188,14 @@ import Testing
             try HostRequest.commands(commands.map { CommandPattern($0, place: place) }).message.send(to: number)
         }
 
-        func ask(_ child: ChildProcess) throws -> HostAnswer {
+        func ask(_ child: ChildProcess) throws -> HostResponse {
             try HostRequest.run(1, child).message.send(to: number)
             return try answer()
         }
 
-        func answer() throws -> HostAnswer {
+        func answer() throws -> HostResponse {
             let message = try #require(HostMessage.receive(from: number))
-            return try #require(HostAnswer.parse(message)).answer
+            return try #require(HostResponse.parse(message)).answer
         }
 
         func end() {
@@ -210,11 +210,11 @@ import Testing
 
     init() throws { folder = try TemporaryDirectory() }
 
-    private func code(_ answer: HostAnswer) -> Int32? {
+    private func code(_ answer: HostResponse) -> Int32? {
         if case .ended(let outcome) = answer, case .exited(let code) = outcome.end { code } else { nil }
     }
 
-    private func isRefused(_ answer: HostAnswer) -> Bool {
+    private func isRefused(_ answer: HostResponse) -> Bool {
         if case .failed(let error) = answer { error.code == .notPermitted } else { false }
     }
 
@@ -249,7 +249,7 @@ import Testing
         let lines = try Set(
             String(contentsOfFile: file.string, encoding: .utf8).split(separator: "\n").map(String.init))
         #expect(lines.contains("INLET_KEY=k") && !lines.contains { $0.hasPrefix("LD_DEBUG") }, "\(lines)")
-        #expect(lines.contains("PATH=\(ProgramSearch.path)") && !lines.contains("HOME=/theirs"), "\(lines)")
+        #expect(lines.contains("PATH=\(ProgramFinder.path)") && !lines.contains("HOME=/theirs"), "\(lines)")
         hook.arguments[2] = script + "; : /in"
         #expect(code(try host.ask(hook)) == 0)
         #expect(try String(contentsOfFile: file.string, encoding: .utf8).contains("HOME=/theirs"))
@@ -257,7 +257,7 @@ import Testing
     }
 
     /// Tries to write all over `folder`, and ends with 0 when it could write to its own.
-    private func derive(_ run: FilePath, home: FilePath? = nil, on host: Conversation) throws -> HostAnswer {
+    private func derive(_ run: FilePath, home: FilePath? = nil, on host: Conversation) throws -> HostResponse {
         try host.ask(
             ChildProcess(
                 ["/bin/sh", "-c", script, "sh", run.appending("out").string],
@@ -348,7 +348,7 @@ import Testing
         let identity = FileIdentity(size: -1, modified: .min, changed: .max, inode: .max, device: 7)
         let requests: [HostRequest] = [
             .commands([CommandPattern(["a", ""], place: "/b/"), CommandPattern([])]), .run(.max, child), .cancel(0),
-            .holders(9, [HeldFile(identity, FilePath(bytes: [0x2F, 0xFF]))], isFresh: true),
+            .holders(9, [ProbedFile(identity, FilePath(bytes: [0x2F, 0xFF]))], isFresh: true),
         ]
         for request in requests {
             let read = try #require(HostRequest(request.message))
@@ -359,14 +359,14 @@ import Testing
 
     @Test func `an answer is on the other side what it was`() throws {
         let ends: [ChildProcess.End] = [.exited(3), .signalled(9), .timedOut, .stuck, .cancelled]
-        let answers: [HostAnswer] =
+        let answers: [HostResponse] =
             ends.map { .ended(ChildProcess.Outcome(end: $0, errors: [0, 0xFF])) } + [
                 .failed(SystemError(call: "posix_spawn", path: "/bin/x", code: .noSuchFileOrDirectory)),
                 .failed(SystemError(call: "pipe", code: .tooManyOpenFiles)),
-                .holders([nil, OpenWriters.Holder(process: 7, name: "a\nb", isMapping: true)]),
+                .holders([nil, OpenWriters.WriterProcess(process: 7, name: "a\nb", isMapping: true)]),
             ]
         for answer in answers {
-            let read = try #require(HostAnswer.parse(answer.message(to: 5)))
+            let read = try #require(HostResponse.parse(answer.message(to: 5)))
             #expect(read.number == 5 && "\(read.answer)" == "\(answer)")
         }
     }
@@ -385,9 +385,9 @@ import Testing
             }
             // Read or not, it is read to the end.
             if let read = HostRequest(broken) { #expect(HostRequest(read.message) != nil) }
-            _ = HostAnswer.parse(broken)
+            _ = HostResponse.parse(broken)
         }
-        #expect(HostRequest(HostMessage()) == nil && HostAnswer.parse(HostMessage()) == nil)
+        #expect(HostRequest(HostMessage()) == nil && HostResponse.parse(HostMessage()) == nil)
     }
 }
 

@@ -75,7 +75,7 @@ struct LandlockScopeTests {
     @Test func `a socket without a file is reached only where that is wanted`() throws {
         let name = "inlet-test-\(UInt64.random(in: 0 ... .max))"
         let socket = try DatagramSocket(abstract: name)
-        let notify = try #require(ServiceNotify { $0 == "NOTIFY_SOCKET" ? "@" + name : nil })
+        let notify = try #require(SystemdSocket { $0 == "NOTIFY_SOCKET" ? "@" + name : nil })
         #expect(notify.send("READY=1"))
         #expect(try !confined { notify.send("READY=1") })
         #expect(try confined(usesAbstractSockets: true) { notify.send("READY=1") })

@@ -19,7 +19,7 @@ struct OpenWritersTests {
 
     private func identity() throws -> FileIdentity { try #require(try FileLook.look(at: path).identity) }
 
-    private func holder() throws -> OpenWriters.Holder? { OpenWriters().holder(of: try identity(), at: path) }
+    private func holder() throws -> OpenWriters.WriterProcess? { OpenWriters().holder(of: try identity(), at: path) }
 
     @Test func `a writer in another process is named until it ends`() async throws {
         let writer = try OtherProcess("exec 3>>\"$1\"; echo ready; read never", path.string)

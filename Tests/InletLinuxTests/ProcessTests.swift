@@ -9,10 +9,10 @@ import Testing
 
 struct ServiceNotifyTests {
     @Test func `no socket, a relative one or one too long is no service manager`() {
-        #expect(ServiceNotify(environment: { _ in nil }) == nil)
-        #expect(ServiceNotify(environment: { $0 == "NOTIFY_SOCKET" ? "relative" : nil }) == nil)
+        #expect(SystemdSocket(environment: { _ in nil }) == nil)
+        #expect(SystemdSocket(environment: { $0 == "NOTIFY_SOCKET" ? "relative" : nil }) == nil)
         #expect(
-            ServiceNotify(environment: { $0 == "NOTIFY_SOCKET" ? "/" + String(repeating: "x", count: 107) : nil })
+            SystemdSocket(environment: { $0 == "NOTIFY_SOCKET" ? "/" + String(repeating: "x", count: 107) : nil })
                 == nil)
     }
 
@@ -20,7 +20,7 @@ struct ServiceNotifyTests {
         let folder = try TemporaryDirectory()
         let path = folder.path.appending("notify")
         let socket = try DatagramSocket(at: path)
-        let notify = try #require(ServiceNotify(environment: { $0 == "NOTIFY_SOCKET" ? path.string : nil }))
+        let notify = try #require(SystemdSocket(environment: { $0 == "NOTIFY_SOCKET" ? path.string : nil }))
         #expect(notify.watchdogInterval == nil)
         #expect(notify.send("READY=1\nSTATUS=up"))
         #expect(socket.receive() == "READY=1\nSTATUS=up")
@@ -30,7 +30,7 @@ struct ServiceNotifyTests {
 
     @Test func `the watchdog is for the process it names`() {
         func interval(_ usec: String, pid: String?) -> Duration? {
-            ServiceNotify(environment: {
+            SystemdSocket(environment: {
                 ["NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": usec, "WATCHDOG_PID": pid][$0] ?? nil
             })?
             .watchdogInterval
@@ -242,22 +242,22 @@ final class OtherProcess {
         // Other tests open and close theirs meanwhile: these alone are certain.
         let held = try (0..<64).map { _ in try FileDescriptor.open(path, .readOnly, options: .closeOnExec) }
         defer { for descriptor in held { try? descriptor.close() } }
-        #expect(try #require(ProcessFigures.now().openDescriptors) >= 64)
+        #expect(try #require(ProcessUsage.now().openDescriptors) >= 64)
     }
 
     @Test func `memory is counted once it is used, in bytes`() throws {
         let size = 64 << 20
         let bytes = [UInt8](repeating: 1, count: size)
-        let resident = try #require(ProcessFigures.now().residentBytes)
+        let resident = try #require(ProcessUsage.now().residentBytes)
         #expect(resident > Int64(size) && resident < Int64(1) << 40)
         withExtendedLifetime(bytes) {}
     }
 
     @Test func `processor time grows with work`() throws {
-        let before = try #require(ProcessFigures.now().processorTime)
+        let before = try #require(ProcessUsage.now().processorTime)
         var sum: UInt64 = 1
         for step in (0 as UInt64)..<1_000_000 { sum = sum &* 31 &+ step }
-        let after = try #require(ProcessFigures.now().processorTime)
+        let after = try #require(ProcessUsage.now().processorTime)
         #expect(sum != 0 && after > before && after - before < .seconds(3600))
     }
 }
@@ -278,7 +278,7 @@ final class OtherProcess {
         sigaction(number, &own, &before)
         defer { sigaction(number, &before, nil) }
         let handler = Self.action(number)
-        let held = try HeldSignals([number])
+        let held = try DeferredSignals([number])
         #expect(Self.action(number) != handler)
         held.deliver(number)
         #expect(held.take() == nil && Self.action(number) != handler)
@@ -292,7 +292,7 @@ final class OtherProcess {
     @Test func `what was as the system has it is so again`() throws {
         let number = SIGURG
         let before = Self.action(number)
-        let held = try HeldSignals([number])
+        let held = try DeferredSignals([number])
         #expect(Self.action(number) != before)
         held.release()
         #expect(Self.action(number) == before)

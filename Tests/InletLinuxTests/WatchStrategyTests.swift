@@ -66,11 +66,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("ext4", PollBook.Times.always), ("nfs", .always), ("nfs4", .always), ("vfat", .never), ("exfat", .never),
+        ("ext4", PollState.Times.always), ("nfs", .always), ("nfs4", .always), ("vfat", .never), ("exfat", .never),
         ("cifs", .whenSeen), ("fuse.sshfs", .whenSeen), ("9p", .whenSeen),
     ])
     func `folders' times are trusted where the file system is known to keep them`(
-        _ type: String, _ times: PollBook.Times
+        _ type: String, _ times: PollState.Times
     ) throws {
         #expect(try way(type).times == times)
     }

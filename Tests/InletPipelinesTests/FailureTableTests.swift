@@ -57,8 +57,8 @@ import Testing
             let endpoint: VOPIEndpoint = row.step == .commit ? .create : .presign
             return VOPIVerdict(response, at: endpoint).error(response, "asking", hint: "log in", now: .now)
         default:
-            if isSuccess { return RoboscopeAnswer.unreadable("asking", "no object") }
-            return RoboscopeAnswer.error(response, "asking")
+            if isSuccess { return RoboscopeResponse.unreadable("asking", "no object") }
+            return RoboscopeResponse.error(response, "asking")
         }
     }
 

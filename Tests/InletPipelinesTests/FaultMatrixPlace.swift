@@ -310,7 +310,8 @@ extension MatrixGround {
             if isModel {
                 let proof = Proof(key: "videos/clip.mp4", size: Int64(size), method: .md5Parts, url: "u:model")
                 file.1.upstream = [
-                    Upstream(destination: "spiral", path: file.1.path, mediaType: "model/gltf-binary", proof: proof)
+                    UpstreamDelivery(
+                        destination: "spiral", path: file.1.path, mediaType: "model/gltf-binary", proof: proof)
                 ]
             }
             var place = try place(file, port: try await sandbox.port()) { origin in
@@ -326,11 +327,7 @@ extension MatrixGround {
             }
             place.faults = { sandbox.faults.injected }
             place.misbehave = { action, step, times in
-                let operation: RoboscopeOperation =
-                    switch step {
-                    case .open: .listSpaces
-                    case .send, .commit: isModel ? .updateSpace : .bulkMarkers
-                    }
+                let operation: RoboscopeOperation = step == .open ? .listSpaces : isModel ? .updateSpace : .bulkMarkers
                 sandbox.faults.add(RoboscopeFault(action, at: operation, times: times))
             }
             try await body(place)

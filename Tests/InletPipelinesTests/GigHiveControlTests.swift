@@ -40,7 +40,7 @@ import Testing
 
     @Test func `a guest sends by token, to the event of the token`() async throws {
         let token = Secret(GigHivePlace.token)
-        let guest = GigHiveRules.GuestToken(token, eventDate: "2025-05-05", orgName: "Smith")
+        let guest = GigHiveRules.UploadToken(token, eventDate: "2025-05-05", orgName: "Smith")
         let settings: [String: ConfigValue?] = [
             "user": nil, "password": nil, "upload_token": .secret(token), "tos_accepted": .boolean(true),
             "display_name": .string("Ann \"A\""),
@@ -273,7 +273,7 @@ import Testing
             let (path, order) = try place.file(3000)
             let notes = Notes()
             #expect(try await place.failure(path, order, notes.attempt()) != nil)
-            #expect(notes.entries[CheckpointNote.mayBeVisible] != nil)
+            #expect(notes.entries[CheckpointName.mayBeVisible] != nil)
             _ = try await place.deliver(path, order, notes)
             #expect(place.sandbox.assets().first?.entries.count == 1)
         }
@@ -287,7 +287,7 @@ import Testing
             }
             #expect(try await place.failure(path, order, attempt)?.verdict == .sourceChanged)
             #expect(place.count(.tusCreate) == 1 && place.sandbox.openUploads() == [])
-            #expect(notes.entries[CheckpointNote.mayBeVisible] != nil)
+            #expect(notes.entries[CheckpointName.mayBeVisible] != nil)
         }
     }
 

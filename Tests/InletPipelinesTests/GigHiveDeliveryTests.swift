@@ -222,7 +222,7 @@ import Testing
             expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .corrupted)
             // What was filed wrongly is deleted with its token.
             #expect(place.count(.delete) == 1)
-            #expect(Set(notes.entries.keys) == [CheckpointNote.mayBeVisible] && place.sandbox.openUploads() == [])
+            #expect(Set(notes.entries.keys) == [CheckpointName.mayBeVisible] && place.sandbox.openUploads() == [])
             _ = try await place.deliver(path, order, notes)
             #expect(try place.library() == [content(3000)])
         }

@@ -56,21 +56,21 @@ struct JournalSealTests {
         let seal = try JournalSeal(keptIn: elsewhere)
         // AES-256-GCM of "the secret" with the nonce 0…11 and "token", a zero byte and nothing beside it.
         let sealed = "AAECAwQFBgcICQoLM2qzO7aAoWnoNZdZqXVNTES/tCmlSBUhEFI="
-        #expect(seal.opened(Keepsakes(["token": "sealed:" + sealed]))?.all == ["token": "the secret"])
-        #expect(seal.opened(Keepsakes(["other": "sealed:" + sealed])) == nil)
+        #expect(seal.opened(ProofSecrets(["token": "sealed:" + sealed]))?.all == ["token": "the secret"])
+        #expect(seal.opened(ProofSecrets(["other": "sealed:" + sealed])) == nil)
         for index in [0, 12, 37] {
             var bytes = try #require(Data(base64Encoded: sealed))
             bytes[index] ^= 1
-            #expect(seal.opened(Keepsakes(["token": "sealed:" + bytes.base64EncodedString()])) == nil)
+            #expect(seal.opened(ProofSecrets(["token": "sealed:" + bytes.base64EncodedString()])) == nil)
         }
         for count in [0, 12, 27] {
             let short = try #require(Data(base64Encoded: sealed)).prefix(count)
-            #expect(seal.opened(Keepsakes(["token": "sealed:" + short.base64EncodedString()])) == nil)
+            #expect(seal.opened(ProofSecrets(["token": "sealed:" + short.base64EncodedString()])) == nil)
         }
     }
 
     @Test func `the URLs of parts are sealed; without the key the upload can be dropped, not gone on with`() throws {
-        let notes = ["upload": try upload(), "part:1": JSON.note(of: UploadRecord.ProvedPart(etag: "e"))]
+        let notes = ["upload": try upload(), "part:1": JSON.note(of: UploadRecord.VerifiedPart(etag: "e"))]
         let closed = seal.closed(notes)
         #expect(holdsCanary(notes) && !holdsCanary(closed))
         #expect(seal.opened(closed) == notes)
@@ -114,7 +114,7 @@ struct JournalSealTests {
         for notes in [["upload": signed, "completing": []], ["upload": Array("tus-id".utf8), "offset": [0x37]], [:]] {
             #expect(seal.closed(notes) == notes)
         }
-        let keepsakes = Keepsakes(["delete_token": "old"])
+        let keepsakes = ProofSecrets(["delete_token": "old"])
         #expect(seal.opened(keepsakes) == keepsakes)
     }
 
@@ -132,7 +132,7 @@ struct JournalSealTests {
     }
 
     @Test func `keepsakes are sealed, and none is left where the key is another`() throws {
-        let keepsakes = Keepsakes(["delete_token": Self.canary, "status_nonce": "ü"])
+        let keepsakes = ProofSecrets(["delete_token": Self.canary, "status_nonce": "ü"])
         let closed = seal.closed(keepsakes)
         #expect(closed.all.keys.sorted() == ["delete_token", "status_nonce"])
         #expect(!closed.all.values.contains { $0.contains(Self.canary) })

@@ -38,7 +38,7 @@ import Testing
     @Test func `the digests of a file are those of the vectors`() async throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("one\n".utf8, to: "a")
-        let digests = try await Fingerprint.digests(
+        let digests = try await SourceDigests.digests(
             [.xxh64, .sha1, .md5], of: try SourceFile(opening: path), on: BlockingPool(name: "test", threads: 1))
         #expect(
             Set(digests.map(\.description)) == [

@@ -20,11 +20,11 @@ extension Place {
     }
 
     /// As the storage that is delivered to before has proved it.
-    func stored(_ order: DeliveryOrder) -> Upstream {
+    func stored(_ order: DeliveryOrder) -> UpstreamDelivery {
         let sum = order.key.utf8.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) }
         let proof = Proof(
             key: order.key, size: order.source.size, method: .md5Parts, url: "https://store.example/\(sum)")
-        return Upstream(destination: "store", path: "source.glb", mediaType: order.mediaType, proof: proof)
+        return UpstreamDelivery(destination: "store", path: "source.glb", mediaType: order.mediaType, proof: proof)
     }
 
     /// By the key in `product.json`, which is written last: the checksum of the video that the results were made from.
@@ -176,7 +176,7 @@ final class Notes: Sendable {
 
     /// As the journal leaves them when the delivery has failed and what it left was cleared away.
     func fail() {
-        state.withLock { state in state.entries = state.entries.filter { $0.key == CheckpointNote.mayBeVisible } }
+        state.withLock { state in state.entries = state.entries.filter { $0.key == CheckpointName.mayBeVisible } }
     }
 
     /// The names in each put, in their order.

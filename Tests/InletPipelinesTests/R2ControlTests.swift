@@ -221,7 +221,7 @@ import Testing
             try FileManager.default.removeItem(atPath: path.string)
             var entries = notes.entries
             // Without it the store was never asked.
-            if !isComposed { entries[CheckpointNote.mayBeVisible] = nil }
+            if !isComposed { entries[CheckpointName.mayBeVisible] = nil }
             let ended = try await place.pipeline.conclude(path, order, Notes(entries).attempt())
             if case .delivered(let proof) = ended {
                 #expect(isComposed && proof.method == .md5Parts)
@@ -236,7 +236,7 @@ import Testing
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
             expectError(try await place.failure(path, order, notes.attempt()), code: .uploadGone)
-            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+            #expect(notes.entries.keys.sorted() == [CheckpointName.mayBeVisible])
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(try place.visible() == [order.key: content(Self.whole)])
         }
@@ -247,7 +247,7 @@ import Testing
             let (path, order) = try place.file(Self.whole)
             let notes = Notes()
             expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .uploadGone)
-            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+            #expect(notes.entries.keys.sorted() == [CheckpointName.mayBeVisible])
             _ = try await place.deliver(path, order, notes.attempt()).get()
         }
     }

@@ -173,10 +173,10 @@ import Testing
     @Test func `that something may be visible is remembered over every later upload`() async throws {
         try await withPlace(.r2("v1")) { place in
             let (path, order) = try place.file(2 * Self.part)
-            let notes = Notes([CheckpointNote.mayBeVisible: []])
+            let notes = Notes([CheckpointName.mayBeVisible: []])
             place.sandbox?.faults.add(Fault(.status(404), at: .part, part: 2, times: nil))
             #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
-            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+            #expect(notes.entries.keys.sorted() == [CheckpointName.mayBeVisible])
         }
     }
 
@@ -377,7 +377,7 @@ import Testing
             let notes = Notes()
             #expect(try await place.failure(path, order, notes.attempt()) != nil)
             #expect(try place.visible() == [order.key: content(1000)])
-            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+            #expect(notes.entries.keys.sorted() == [CheckpointName.mayBeVisible])
         }
     }
 

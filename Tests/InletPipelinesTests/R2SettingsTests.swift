@@ -228,21 +228,21 @@ import Testing
         if status == 503 { #expect(error.verdict == .outage(after: .seconds(7))) }
     }
 
-    // MARK: - ETagJudge
+    // MARK: - ETagVerifier
 
     @Test func `the judge wants the same foreign tag twice before it speaks of the store`() throws {
         let md5 = Checksum.md5([1, 2, 3])
         let right = md5.hex
-        let table: [([String], [ETagJudge.Judgement])] = [
+        let table: [([String], [ETagVerifier.Outcome])] = [
             (["\"\(right)\""], [.proved]), (["W/\"\(right.uppercased())\""], [.proved]), ([right], [.proved]),
             (["\"a\"", right], [.sendAgain, .proved]), (["a", "\"A\""], [.sendAgain, .notMD5]),
             (["a", "b"], [.sendAgain, .corrupted]), (["\(right)-1", "\(right)-1"], [.sendAgain, .notMD5]),
         ]
         for (tags, wanted) in table {
-            var judge = ETagJudge()
+            var judge = ETagVerifier()
             #expect(tags.map { judge.judge($0, against: md5) } == wanted, "\(tags)")
         }
-        var trusting = ETagJudge()
+        var trusting = ETagVerifier()
         #expect(trusting.judge("anything", against: nil) == .proved)
     }
 
@@ -277,10 +277,10 @@ import Testing
         let urls = (1...plan.count).map { "https://r2.example/k?partNumber=\($0)&X-Amz-Signature=ü\"\\" }
         let upload = OpenUpload(id: "id/\(seed)+=", key: "k ü/\n", partURLs: urls)
         var notes = [UploadRecord.openingName: UploadRecord(upload: upload, plan: plan).openingNote]
-        var proved: [Int: UploadRecord.ProvedPart] = [:]
+        var proved: [Int: UploadRecord.VerifiedPart] = [:]
         for number in 1...plan.count where Bool.random(using: &generator) {
             let md5 = Bool.random(using: &generator) ? Checksum.md5([UInt8(number & 255)]).hex : nil
-            proved[number] = UploadRecord.ProvedPart(etag: "\"\(number)\"", md5: md5)
+            proved[number] = UploadRecord.VerifiedPart(etag: "\"\(number)\"", md5: md5)
             notes[UploadRecord.partName(number)] = proved[number].map { JSON.note(of: $0) }
         }
         let record = try #require(UploadRecord(notes, fileSize: size))

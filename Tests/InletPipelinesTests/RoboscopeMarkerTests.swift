@@ -426,13 +426,13 @@ struct RoboscopeMarkerRuleTests {
     }
 
     @Test func `of equal copies the oldest stays, and what differs is nobody's copy`() {
-        func copy(_ id: String, _ time: Int64?, _ corners: String = "c") -> MarkerImport.Copy {
+        func copy(_ id: String, _ time: Int64?, _ corners: String = "c") -> MarkerUpload.Copy {
             (id, time.map { WallTime(milliseconds: $0) }, corners)
         }
-        #expect(MarkerImport.extras([copy("a", 1)]) == [])
-        #expect(MarkerImport.extras([copy("a", 5), copy("b", 1), copy("c", 9)]) == ["a", "c"])
-        #expect(MarkerImport.extras([copy("b", 1), copy("a", 1)]) == ["b"])
-        #expect(MarkerImport.extras([copy("a", nil), copy("b", 2)]) == ["a"])
-        #expect(MarkerImport.extras([copy("a", 1), copy("b", 2, "moved"), copy("c", 3)]) == ["c"])
+        #expect(MarkerUpload.extras([copy("a", 1)]) == [])
+        #expect(MarkerUpload.extras([copy("a", 5), copy("b", 1), copy("c", 9)]) == ["a", "c"])
+        #expect(MarkerUpload.extras([copy("b", 1), copy("a", 1)]) == ["b"])
+        #expect(MarkerUpload.extras([copy("a", nil), copy("b", 2)]) == ["a"])
+        #expect(MarkerUpload.extras([copy("a", 1), copy("b", 2, "moved"), copy("c", 3)]) == ["c"])
     }
 }

@@ -42,7 +42,8 @@ final class RoboscopePlace: Sendable {
         let proofs = (url.map { [(name, $0)] } ?? []) + companions
         order.upstream = proofs.map { path, url in
             let proof = Proof(key: "k/\(path)", size: 5, method: .md5Parts, url: url)
-            return Upstream(destination: "spiral", path: path, mediaType: "application/octet-stream", proof: proof)
+            return UpstreamDelivery(
+                destination: "spiral", path: path, mediaType: "application/octet-stream", proof: proof)
         }
         return order
     }

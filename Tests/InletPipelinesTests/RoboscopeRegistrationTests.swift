@@ -82,7 +82,7 @@ import Testing
             #expect(try place.space("atrium").modelGLBURL == "u:1")
             #expect(place.count(.createSpace) == 1 && place.count(.updateSpace) == 1)
             #expect(proof.details?["previous_model_glb_url"] == nil)
-            #expect(notes.entries[CheckpointNote.mayBeVisible] != nil)
+            #expect(notes.entries[CheckpointName.mayBeVisible] != nil)
         }
     }
 
@@ -279,7 +279,7 @@ struct RoboscopeTableTests {
             id: 1, destination: "spaces", key: "k", mediaType: "x/y", fields: [:],
             source: FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1), path: path, root: "/r")
         order.upstream = upstream.map { path, url in
-            Upstream(
+            UpstreamDelivery(
                 destination: "spiral", path: path, mediaType: "x/y",
                 proof: Proof(key: "k", size: 1, method: .size, url: url))
         }
@@ -339,14 +339,14 @@ struct RoboscopeTableTests {
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
         response.sentCredentials = SentCredentials(
             HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
-        let error = RoboscopeAnswer.error(response, "creating")
+        let error = RoboscopeResponse.error(response, "creating")
         #expect(error.verdict == verdict && error.code == code)
         #expect(!error.reason.contains("canary"))
     }
 
     @Test func `a list is bare or in an object, and nothing else`() throws {
         func list(_ text: String) throws -> Int {
-            try RoboscopeAnswer.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
+            try RoboscopeResponse.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
         }
         #expect(try list("[]") == 0)
         #expect(try list(#"[{"id":"a"},{"id":"b"}]"#) == 2)

@@ -360,7 +360,7 @@ import Testing
 
 /// The reader of S3's answers: strict, bounded, and never confused by what a stranger sends.
 @Suite struct S3XMLTests {
-    private static func read(_ text: String) throws(XMLReader.Fault) -> XMLAnswer {
+    private static func read(_ text: String) throws(XMLReader.Fault) -> XMLElement {
         try XMLReader.read(Array(text.utf8))
     }
 

@@ -181,7 +181,7 @@ import Testing
                 expectError(try await place.failure(path, order, notes.attempt()), .giveUp, code: .foreignETag)
                 #expect(place.count(.single) == 1)
                 #expect(try place.visible().keys.sorted() == [order.key])
-                #expect(notes.entries[CheckpointNote.mayBeVisible] != nil)
+                #expect(notes.entries[CheckpointName.mayBeVisible] != nil)
             }
         }
     }

@@ -245,7 +245,7 @@ import Testing
     @Test func `keys that were refused are read again from their file`() throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write("[default]\naws_access_key_id=A1\naws_secret_access_key=s".utf8, to: "c")
-        let keyring = Keyring(.file(file, profile: "default"))
+        let keyring = SignerCache(.file(file, profile: "default"))
         func accessKey(_ second: Int64) throws -> String {
             let time = WallTime(milliseconds: 1_795_240_800_000 + second * 1000)
             return try keyring.signer(at: time, region: "auto").credentials.accessKey.reveal()
@@ -284,16 +284,16 @@ import Testing
     // MARK: - The chosen key
 
     @Test func `versions count on from the key, and come back from their note`() throws {
-        let first = ChosenKey("a/b.tar.gz", [:])
+        let first = VersionedKey("a/b.tar.gz", [:])
         #expect(first.key == "a/b.tar.gz")
         #expect(first.notes.isEmpty)
         let third = try #require(first.next?.next)
         #expect(third.key == "a/b.tar_3.gz")
-        #expect(ChosenKey("a/b.tar.gz", third.notes) == third)
+        #expect(VersionedKey("a/b.tar.gz", third.notes) == third)
         for garbage in ["", "1", "0", "-3", "x", "99999999999999999999", "10001"] {
-            #expect(ChosenKey("k", [UploadRecord.chosenName: Array(garbage.utf8)]).key == "k", "\(garbage)")
+            #expect(VersionedKey("k", [UploadRecord.chosenName: Array(garbage.utf8)]).key == "k", "\(garbage)")
         }
-        #expect(ChosenKey("k", number: ChosenKey.mostVersions).next == nil)
+        #expect(VersionedKey("k", number: VersionedKey.mostVersions).next == nil)
     }
 
     // MARK: - Comparison
@@ -301,14 +301,14 @@ import Testing
     private static let size: Int64 = 12 << 20
     private static let md5 = "0123456789abcdef0123456789abcdef"
 
-    private static func comparison(_ verify: S3Settings.Verify = .md5) -> S3Comparison {
+    private static func comparison(_ verify: S3Settings.Verify = .md5) -> S3ObjectMatch {
         let order = DeliveryOrder(
             id: 1, destination: "d", key: "k", mediaType: "m", fields: [:],
             source: FileIdentity(size: size, modified: 5_000_000_001, changed: 0, inode: 1, device: 1))
-        return S3Comparison(order: order, plan: PartPlan(fileSize: size, configured: 5 << 20), verify: verify)
+        return S3ObjectMatch(order: order, plan: PartPlan(fileSize: size, configured: 5 << 20), verify: verify)
     }
 
-    static let clues: [(S3API.Found, String?, S3Comparison.Clue)] = [
+    static let clues: [(S3API.Found, String?, S3ObjectMatch.MetadataMatch)] = [
         (S3API.Found(size: size + 1, etag: "\(md5)-3", modified: "5.000000001"), "\(md5)-3", .different),
         (S3API.Found(size: size, etag: "\(md5)-3"), "\(md5)-3", .same),
         (S3API.Found(size: size, etag: "\(md5)-3"), "\(md5.reversed())-3".lowercased(), .different),
@@ -329,7 +329,7 @@ import Testing
     ]
 
     @Test(arguments: clues) func `a tag says same, different, or what to compute`(
-        _ found: S3API.Found, _ expected: String?, _ clue: S3Comparison.Clue
+        _ found: S3API.Found, _ expected: String?, _ clue: S3ObjectMatch.MetadataMatch
     ) {
         #expect(Self.comparison().clue(found, expectedETag: expected) == clue)
     }
@@ -348,8 +348,8 @@ import Testing
     @Test func `the list of parts names every part, its tag and its checksum`() {
         var record = UploadRecord(
             upload: OpenUpload(id: "u", key: "k"), plan: PartPlan(fileSize: (5 << 20) + 1, configured: 5 << 20))
-        record.parts[1] = UploadRecord.ProvedPart(etag: "\"a&<\"", md5: nil, checksum: Digest(.crc32c, [1, 2, 3, 4]))
-        record.parts[2] = UploadRecord.ProvedPart(etag: "b")
+        record.parts[1] = UploadRecord.VerifiedPart(etag: "\"a&<\"", md5: nil, checksum: Digest(.crc32c, [1, 2, 3, 4]))
+        record.parts[2] = UploadRecord.VerifiedPart(etag: "b")
         #expect(
             S3API.partList(record) == """
                 <CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\

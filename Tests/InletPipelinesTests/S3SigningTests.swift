@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test func `the requests of one second share what they are signed with`() throws {
-        let keyring = Keyring(
+        let keyring = SignerCache(
             .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))
         let time = WallTime(milliseconds: 1_795_240_800_000)
         let first = try keyring.signer(at: time, region: "auto")
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func `the key for a day is kept, and made anew for the next`() throws {
-        let keyring = Keyring(
+        let keyring = SignerCache(
             .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))
         let today = WallTime(milliseconds: 1_795_305_599_000)
         let scope = try keyring.signer(at: today, region: "auto").scope

@@ -311,7 +311,7 @@ struct NoteBytesTests {
         #expect(record.openingNote == notes["upload"])
         #expect(try UploadRecord.notes(of: #require(record.parts[1]), 1) == ["part:1": Self.bytes(part)])
         let confirmed = #"{"checksum":{"algorithm":"crc32c","bytes":[0,1,127,255]},"etag":"e"}"#
-        let other = UploadRecord.ProvedPart(etag: "e", checksum: Digest(.crc32c, [0, 1, 127, 255]))
+        let other = UploadRecord.VerifiedPart(etag: "e", checksum: Digest(.crc32c, [0, 1, 127, 255]))
         #expect(JSON.note(Self.bytes(confirmed)) == other && JSON.note(of: other) == Self.bytes(confirmed))
     }
 
@@ -331,9 +331,9 @@ struct NoteBytesTests {
 
     @Test func `a later version's members are passed over, and another kind of note is none`() {
         let later = #"{"etag":"e","later":{"a":[1]}}"#
-        #expect(JSON.note(Self.bytes(later)) == UploadRecord.ProvedPart(etag: "e"))
+        #expect(JSON.note(Self.bytes(later)) == UploadRecord.VerifiedPart(etag: "e"))
         for text in ["", "{", "[]", #"{"etag":1}"#, #"{"md5":"x"}"#] {
-            #expect(JSON.note(Self.bytes(text), as: UploadRecord.ProvedPart.self) == nil, "\(text)")
+            #expect(JSON.note(Self.bytes(text), as: UploadRecord.VerifiedPart.self) == nil, "\(text)")
         }
     }
 }

@@ -146,13 +146,13 @@ import Testing
         let words = request.split(separator: " ").map(String.init)
         let halves = words[1].split(separator: "?").map(String.init)
         let query = try #require(URIText.decodeQuery(halves.count > 1 ? halves[1] : ""))
-        let address = SignableRequest(method: words[0], path: halves[0], query: query, host: "h")
+        let address = DecodedRequest(method: words[0], path: halves[0], query: query, host: "h")
         let found = route.places(in: address, SandboxRouter<SpiralOperation>.components(address.path))
         #expect(found == places)
     }
 
     @Test func `a part has a number where its row is about one`() {
-        let address = SignableRequest(method: "PUT", path: "/a", query: [("partNumber", "3")], host: "h")
+        let address = DecodedRequest(method: "PUT", path: "/a", query: [("partNumber", "3")], host: "h")
         let row = { SandboxRoute<SpiralOperation>($0, .part) { _ in Response(status: .ok) } }
         #expect(row("PUT /{key...}?partNumber").part(of: address) == 3 && row("PUT /{key...}").part(of: address) == nil)
     }
@@ -164,7 +164,7 @@ import Testing
         let signer = RequestSigner(
             secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), accessKey: "AKIAIOSFODNN7EXAMPLE",
             region: "us-east-1")
-        let request = SignableRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
+        let request = DecodedRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
         let moment = WallTime(milliseconds: 1_369_353_600_000)
         let query = signer.presign(request, lifetime: 86_400, now: moment)
         #expect(query.hasSuffix("=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"))

@@ -61,7 +61,7 @@ import Testing
 
     @Test(arguments: published)
     func `a published example is verified, and none that differs from it`(_ example: Example) throws {
-        let request = SignableRequest(
+        let request = DecodedRequest(
             method: example.method, path: example.path, query: example.query, host: "examplebucket.s3.amazonaws.com")
         let fields = Self.fields(example)
         try Self.signer.verify(request, fields, sessionToken: nil, now: Self.moment)
@@ -126,7 +126,7 @@ import Testing
     @Test func `every field of x-amz must be signed`() throws {
         var fields = Self.fields(Self.published[0])
         fields["x-amz-copy-source"] = "/bucket/other"
-        let request = SignableRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
+        let request = DecodedRequest(method: "GET", path: "/test.txt", host: "examplebucket.s3.amazonaws.com")
         #expect {
             try Self.signer.verify(request, fields, sessionToken: nil, now: Self.moment)
         } throws: { error in
@@ -171,7 +171,7 @@ struct S3Client: Sendable {
         _ method: String, _ path: String, query: [(String, String)], payload: String, headers: [String: String]
     ) -> (url: String, fields: [String: String]) {
         let full = "/\(bucket)/\(path)"
-        let request = SignableRequest(
+        let request = DecodedRequest(
             method: method, path: full, query: query.map { (name: $0.0, value: $0.1) }, host: "127.0.0.1:\(http.port)")
         let stamp = SigningTime(now)
         var fields = headers.merging(["x-amz-date": stamp.text, "x-amz-content-sha256": payload]) { $1 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Handles are used again, and nothing of a request with them.
 @Suite(.timeLimit(.minutes(4))) struct CurlHandlesTests {
-    private struct NoSink: AnswerSink {
+    private struct NoSink: ResponseSink {
         func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { false }
         func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {}
     }
@@ -19,7 +19,8 @@ import Testing
         let held = Seen<Submission>()
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
-                request: request, meter: nil, lane: nil, sink: sink ? NoSink() : nil, ticket: Ticket(), proxy: nil,
+                request: request, meter: nil, lane: nil, sink: sink ? NoSink() : nil, ticket: CancellationToken(),
+                proxy: nil,
                 continuation: continuation)
             held.append(submission)
             submission.fail(submission.cancellation)

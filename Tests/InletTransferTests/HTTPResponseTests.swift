@@ -49,7 +49,7 @@ extension String {
     fileprivate func trimming() -> String { String(drop(while: \.isWhitespace)) }
 }
 
-/// What servers say about an answer beside its body, against `AnswerBuffer`'s rules.
+/// What servers say about an answer beside its body, against `ResponseBuffer`'s rules.
 @Suite(.timeLimit(.minutes(4))) struct AnswerHeadTests {
     /// What a GET gets from a server that says `words` and then waits.
     private func answer(_ words: String...) async throws -> Result<HTTPResponse, TransferError> {

@@ -108,7 +108,7 @@ import Testing
 
     // MARK: - Over the wire
 
-    private final class Nothing: AnswerSink {
+    private final class Nothing: ResponseSink {
         func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { true }
         func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {}
     }

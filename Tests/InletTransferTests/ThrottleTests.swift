@@ -340,7 +340,7 @@ private final class SimulatedLoop {
     typealias Instant = ContinuousClock.Instant
 
     private struct Request {
-        let turn: ThrottlePlace
+        let turn: ThrottledRequest
         let destination: String
         let isReading: Bool
         var left: Int64
@@ -372,12 +372,12 @@ private final class SimulatedLoop {
     func add(_ length: Int64, to destination: String, isReading: Bool = true) async throws -> Int {
         let body = [UInt8](repeating: 0, count: Int(min(length, BandwidthShare.smallBody + 1)))
         let url = try HTTPURL("http://127.0.0.1:1/", rules: .configured(allowHTTP: false))
-        var turn: ThrottlePlace?
+        var turn: ThrottledRequest?
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
                 request: HTTPRequest("PUT", url, body: .bytes(body)), meter: nil, lane: throttle.lane(destination),
-                sink: nil, ticket: Ticket(), proxy: nil, continuation: continuation)
-            turn = ThrottlePlace(submission) {}
+                sink: nil, ticket: CancellationToken(), proxy: nil, continuation: continuation)
+            turn = ThrottledRequest(submission) {}
             submission.fail(submission.cancellation)
         }
         count += 1

@@ -36,7 +36,7 @@ struct ManifestInteropTests {
             let content = name == "empty" ? Data() : Bucket.content(1000 * index + 1, seed: UInt64(index))
             let path = try directory.write(content, to: FilePath("R").pushing(FilePath(name)))
             let source = try SourceFile(opening: path)
-            let digests = try await Fingerprint.digests([algorithm], of: source, on: pool)
+            let digests = try await SourceDigests.digests([algorithm], of: source, on: pool)
             entries.append(
                 ManifestContent.Entry(
                     path: FilePath(name), size: source.opened.size, modified: source.opened.modified,

@@ -8,16 +8,16 @@ extension Journal {
     /// What the journal refuses is offered again every second, until the task is cancelled.
     /// - Returns: nil when nothing is due within the given room.
     package func withClaim<Result: Sendable>(
-        _ lane: Lane, rooms: [ClaimRoom], clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
-        _ body: (Claim) async throws -> (Settlement, Result)
+        _ lane: Lane, rooms: [ClaimCapacity], clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
+        _ body: (Claim) async throws -> (ClaimOutcome, Result)
     ) async throws -> (SettledFile, Result)? {
         guard let claim = try await claims(lane, rooms: rooms, most: 1, at: clock()).first else { return nil }
-        let settlement: Settlement
+        let settlement: ClaimOutcome
         let result: Result
         do {
             (settlement, result) = try await body(claim)
         } catch {
-            let back = Settlement.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
+            let back = ClaimOutcome.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
             // The error at hand is the one that is told; a claim that cannot go back is left to the next start.
             _ = try? await settle(EndedClaim(claim, back), lane, ending, clock)
             throw error
@@ -39,10 +39,10 @@ extension Journal {
     }
 
     /// Claims what is due in `lane`, room by room, until there are `most`. - Returns: in the order in which they were due.
-    package func claims(_ lane: Lane, rooms: [ClaimRoom], most: Int, at now: WallTime) async throws -> [Claim] {
+    package func claims(_ lane: Lane, rooms: [ClaimCapacity], most: Int, at now: WallTime) async throws -> [Claim] {
         var claims: [Claim] = []
         for room in rooms where claims.count < most {
-            let wish = ClaimWish(lane: lane, room: room, most: most - claims.count)
+            let wish = ClaimRequest(lane: lane, room: room, most: most - claims.count)
             claims += try await exchange([], for: wish, at: now).claims
         }
         return claims.sorted {
@@ -52,10 +52,10 @@ extension Journal {
     }
 
     /// When the next delivery in `lane` is due that `rooms` have a place for.
-    package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws -> WallTime? {
+    package func nextDue(_ lane: Lane, rooms: [ClaimCapacity]) async throws -> WallTime? {
         var times: [WallTime] = []
         for room in rooms {
-            let wish = ClaimWish(lane: lane, room: room, most: 0)
+            let wish = ClaimRequest(lane: lane, room: room, most: 0)
             if let time = try await exchange([], for: wish, at: WallTime(milliseconds: 0)).nextDue {
                 times.append(time)
             }

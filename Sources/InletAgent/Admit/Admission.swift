@@ -61,7 +61,7 @@ struct Admission: Sendable {
     }
 
     /// What the journal remembers of files.
-    func recall(_ arrivals: [Arrival], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
+    func recall(_ arrivals: [CompleteFile], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
         if arrivals.isEmpty { return .success([]) }
         do throws(JournalError) {
             return .success(try await journal.recall(arrivals, tolerance: tolerance))
@@ -75,8 +75,9 @@ struct Admission: Sendable {
 
     /// What `routes` say of a file, with every fact that they ask for.
     func decide(
-        _ arrival: Arrival, by routes: RouteTable, at place: RootedPath, _ facts: inout Facts, _ hashing: Hashing
-    ) async throws -> RouteDecision {
+        _ arrival: CompleteFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
+        _ hashing: Hashing
+    ) async throws -> RoutingResult {
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
@@ -88,7 +89,7 @@ struct Admission: Sendable {
     /// Blocks for a look at the folder of a name that can be spelled in several ways.
     ///
     /// - Parameter arrival: the file as its routes see it.
-    func planned(_ arrival: Arrival, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
+    func planned(_ arrival: CompleteFile, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
         let size = arrival.identity.size
         let storages = registry.storages(plan.destinations, path: arrival.path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
@@ -129,7 +130,7 @@ struct Admission: Sendable {
 
     private func admit(
         _ candidate: Candidate, _ companions: [FoundCompanion], _ why: AdmissionReason, _ hashing: Hashing,
-        _ facts: inout Facts
+        _ facts: inout FileProperties
     ) async throws -> AdmissionResult {
         let arrival = candidate.arrival
         try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
@@ -168,7 +169,7 @@ struct Admission: Sendable {
     }
 
     /// What was made of a file, each as a companion of it; nil while that is under way.
-    private func derived(of arrival: Arrival, _ facts: Facts) -> [FoundCompanion]? {
+    private func derived(of arrival: CompleteFile, _ facts: FileProperties) -> [FoundCompanion]? {
         guard let deriver else { return [] }
         let rules = routes.derivations(of: arrival, facts: facts)
         if rules.isEmpty { return [] }
@@ -225,7 +226,7 @@ struct Admission: Sendable {
         deriver.close(file.arrival.path, kept: kept)
     }
 
-    private func companion(of companion: Companion, _ arrival: Arrival) -> CompanionAdmission {
+    private func companion(of companion: Companion, _ arrival: CompleteFile) -> CompanionAdmission {
         let ending = FileName(arrival.path).plainExtension
         return CompanionAdmission(
             arrival, companion, category: MediaType.category(byExtension: ending),
@@ -235,7 +236,7 @@ struct Admission: Sendable {
 
     /// Of a companion whose file is in the journal.
     private func admitLate(
-        _ arrival: Arrival, _ companion: Companion, _ main: Int64
+        _ arrival: CompleteFile, _ companion: Companion, _ main: Int64
     ) async -> AdmissionResult.Outcome {
         let companion = self.companion(of: companion, arrival)
         do throws(JournalError) {

@@ -18,7 +18,8 @@ struct Hashing: Sendable {
     static let budget: Int64 = 16 << 20
 
     /// Adds what must be known of a file before it is known which route takes it: nothing, nearly always.
-    func learnFirst(of arrival: Arrival, by routes: RouteTable, at path: RootedPath, _ facts: inout Facts) async throws
+    func learnFirst(of arrival: CompleteFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties)
+        async throws
     {
         if facts.mediaType != nil { return }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
@@ -31,14 +32,14 @@ struct Hashing: Sendable {
     }
 
     /// Adds those of `wanted` that the file itself tells.
-    func learn(_ wanted: Set<Fact>, of path: RootedPath, _ facts: inout Facts) async throws {
+    func learn(_ wanted: Set<FileProperty>, of path: RootedPath, _ facts: inout FileProperties) async throws {
         let missing = facts.missing(of: wanted)
         if missing.contains(.mediaType) { facts.mediaType = try await mediaType(path) }
         if missing.contains(.captured) { facts.captured = try await captured(path) }
         let algorithms = Set(missing.compactMap(\.algorithm))
         if algorithms.isEmpty { return }
         facts.add(
-            try await Fingerprint.digests(
+            try await SourceDigests.digests(
                 algorithms, of: try SourceFile(opening: path), on: pool, progress: progress))
     }
 
@@ -56,7 +57,7 @@ struct Hashing: Sendable {
     }
 }
 
-extension Arrival {
+extension CompleteFile {
     /// What a person should know of a file beside which there is one whose name nobody can tell from its own: the same text in
     /// another Unicode normal form. nil for nearly all, which costs nothing for ASCII names; blocks for a look at the folder
     /// otherwise.

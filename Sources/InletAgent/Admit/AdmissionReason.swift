@@ -31,9 +31,9 @@ struct AdmissionReason: Sendable {
     }
 
     /// The file as its row has it.
-    func row(of arrival: Arrival) -> Arrival {
+    func row(of arrival: CompleteFile) -> CompleteFile {
         if !isAsked { return arrival }
-        return Arrival(root: "", path: arrival.root.pushing(arrival.path), identity: arrival.identity)
+        return CompleteFile(root: "", path: arrival.root.pushing(arrival.path), identity: arrival.identity)
     }
 }
 
@@ -46,12 +46,12 @@ struct Candidate: Sendable {
         case late(Companion, main: Int64)
     }
 
-    var arrival: Arrival
+    var arrival: CompleteFile
     var role: Role
     /// Of its folder.
     var rule: SourceRule
     /// What was read of it before, when the journal did not take it.
-    var facts = Facts()
+    var facts = FileProperties()
 }
 
 /// What came of a file that was to be admitted.
@@ -78,12 +78,12 @@ struct AdmissionResult: Sendable {
         }
     }
 
-    var arrival: Arrival
+    var arrival: CompleteFile
     var outcome: Outcome
     /// Its companions that the journal has now.
     var companions: [FilePath] = []
     /// What was read of it, for the next time where it comes back.
-    var facts = Facts()
+    var facts = FileProperties()
 }
 
 /// A folder that is delivered as one, and into which a file was taken.

@@ -7,7 +7,7 @@ internal import SystemPackage
 /// asked for them, adoption and renames, companions, writer probe; then, once the loop has judged them complete, admission. A
 /// known file is never opened.
 struct AdmissionStage: Sendable {
-    enum Considered: Sendable {
+    enum EvaluationResult: Sendable {
         /// To be judged by the settler.
         case look(Settler.Look)
         /// There is nothing to do.
@@ -23,7 +23,7 @@ struct AdmissionStage: Sendable {
     let hashing: Hashing
     /// When the root was first watched.
     let firstSeen: WallTime
-    var inspector: Inspector
+    var inspector: FileChecker
     let companions: CompanionRule
     var renames = Renames()
     /// With `existing: adopt`.
@@ -35,15 +35,15 @@ struct AdmissionStage: Sendable {
     private var roles: [FilePath: Candidate.Role] = [:]
     private var wakes: [(companion: FilePath, main: FilePath)] = []
     /// What was read of files that the journal did not take yet.
-    private var learned: [FilePath: (identity: FileIdentity, facts: Facts)] = [:]
+    private var learned: [FilePath: (identity: FileIdentity, facts: FileProperties)] = [:]
     private static let mostLearned = 1000
 
     /// Of a removable volume, reset with each listing.
     var awaited = AwaitedFiles()
     /// Files whose marker is not there yet: only to say so once.
-    private var unmarked = IgnoreTally()
+    private var unmarked = IgnoreCounts()
     /// Units that could not be closed, because something of them cannot be read: only to say so once.
-    var untold = IgnoreTally()
+    var untold = IgnoreCounts()
 
     /// - Parameters:
     ///   - firstSeen: when the root was.
@@ -57,7 +57,7 @@ struct AdmissionStage: Sendable {
         let (root, heartbeat) = (settings.path, admission.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
         self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
-        inspector = Inspector(settings, volume, admission, skipBefore: skipBefore)
+        inspector = FileChecker(settings, volume, admission, skipBefore: skipBefore)
         companions = CompanionRule(routes: admission.routes, settle: settings.settle, skipBefore: skipBefore)
         if adopts { adopter = AdoptionCheck(admission.registry) }
     }
@@ -73,8 +73,8 @@ struct AdmissionStage: Sendable {
     ///
     /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
     mutating func consider(
-        _ looks: Inspector.Looks, _ answer: Result<[KnownFile], JournalError>
-    ) async -> [(FilePath, Considered)] {
+        _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], JournalError>
+    ) async -> [(FilePath, EvaluationResult)] {
         defer { inspector.endTurn() }
         roles = [:]
         let arrivals = looks.arrivals
@@ -86,7 +86,7 @@ struct AdmissionStage: Sendable {
                 $1 == .new && renames.origins(of: $0.path).isEmpty && looks.refused[$0.path] == nil
             }.map(\.0))
         var hashed: Int64 = 0
-        var considered: [FilePath: Considered] = [:]
+        var considered: [FilePath: EvaluationResult] = [:]
         for (arrival, known) in zip(arrivals, known) {
             considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
         }
@@ -106,11 +106,11 @@ struct AdmissionStage: Sendable {
     ///   - hashed: the bytes read in this turn.
     /// - Returns: nil for a new file that goes its way.
     private mutating func consider(
-        _ arrival: Arrival, _ known: KnownFile, _ looks: Inspector.Looks, _ ending: Adoption?,
+        _ arrival: CompleteFile, _ known: KnownFile, _ looks: FileChecker.Looks, _ ending: Adoption?,
         _ hashed: inout Int64
-    ) async -> Considered? {
+    ) async -> EvaluationResult? {
         switch known {
-        case .known: return Considered.known
+        case .known: return EvaluationResult.known
         case .new where inspector.isRefused(arrival.path, looks): return .known
         case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
         case .new where admission.deriver?.isUnderWay(arrival) == true:
@@ -130,8 +130,8 @@ struct AdmissionStage: Sendable {
 
     /// A file of which the journal knows nothing under its path, but may under one that it had before.
     private mutating func considerRenamed(
-        _ arrival: Arrival, _ origins: [FilePath], _ hashed: inout Int64
-    ) async -> Considered? {
+        _ arrival: CompleteFile, _ origins: [FilePath], _ hashed: inout Int64
+    ) async -> EvaluationResult? {
         do {
             let outcome = try await follow(arrival, from: origins)
             if outcome != .new { hashed += arrival.identity.size }
@@ -150,8 +150,8 @@ struct AdmissionStage: Sendable {
     ///
     /// - Returns: nil when it is another one.
     private mutating func considerTouched(
-        _ arrival: Arrival, _ file: FileRow, _ looks: Inspector.Looks
-    ) async -> Considered? {
+        _ arrival: CompleteFile, _ file: FileRow, _ looks: FileChecker.Looks
+    ) async -> EvaluationResult? {
         do {
             if file.hasChecksum {
                 guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
@@ -176,7 +176,8 @@ struct AdmissionStage: Sendable {
 
     // MARK: - What is new, among its companions
 
-    private mutating func consider(_ arrival: Arrival, _ status: Result<CompanionStatus, any Error>) async -> Considered
+    private mutating func consider(_ arrival: CompleteFile, _ status: Result<CompanionStatus, any Error>) async
+        -> EvaluationResult
     {
         let path = arrival.path
         do {
@@ -214,7 +215,7 @@ struct AdmissionStage: Sendable {
         }
     }
 
-    private mutating func wait(_ path: FilePath, for main: FilePath, _ wait: Duration) -> Considered {
+    private mutating func wait(_ path: FilePath, for main: FilePath, _ wait: Duration) -> EvaluationResult {
         wakes.append((path, main))
         return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
     }
@@ -236,9 +237,9 @@ struct AdmissionStage: Sendable {
 
     /// The settler says that the file is complete.
     mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
-        let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
+        let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
         inspector.refused.forget(path)
-        let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? Facts()
+        let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
         return Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts)
     }
 
@@ -247,7 +248,7 @@ struct AdmissionStage: Sendable {
     mutating func remember(_ result: AdmissionResult) {
         var facts = result.facts
         facts.add(Sidecar())
-        if !result.outcome.comesBack || facts == Facts() {
+        if !result.outcome.comesBack || facts == FileProperties() {
             if !learned.isEmpty { learned[result.arrival.path] = nil }
         } else {
             if learned.count >= Self.mostLearned { learned = [:] }

@@ -19,7 +19,7 @@ enum Adoption: Sendable, Equatable {
     case unanswered(wait: Duration, why: String)
 
     /// nil for a file that is admitted as new.
-    var considered: AdmissionStage.Considered? {
+    var considered: AdmissionStage.EvaluationResult? {
         switch self {
         case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
         case .later: .look(.later("waiting for what is known of it"))
@@ -44,7 +44,7 @@ extension AdmissionStage {
     /// What became of those of `arrivals` that are old enough; nothing for the others. Asks destinations, blocks on the disk.
     ///
     /// - Parameter arrivals: new to the journal.
-    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adoption] {
+    mutating func adopt(_ arrivals: [CompleteFile]) async -> [FilePath: Adoption] {
         guard adopter != nil else { return [:] }
         let old = arrivals.filter { isOld($0.identity) }
         if old.isEmpty { return [:] }
@@ -68,10 +68,10 @@ extension AdmissionStage {
         return adopted.files > 0 ? adopted : nil
     }
 
-    private mutating func decide(_ arrivals: [Arrival], by routes: RouteTable) async -> [FilePath: Adoption] {
+    private mutating func decide(_ arrivals: [CompleteFile], by routes: RouteTable) async -> [FilePath: Adoption] {
         do {
-            var companions: [(Arrival, Belonging)] = []
-            var mains: [Arrival] = []
+            var companions: [(CompleteFile, CompanionMatch)] = []
+            var mains: [CompleteFile] = []
             for arrival in arrivals {
                 if let belonging = try routes.belonging(of: arrival) {
                     companions.append((arrival, belonging))
@@ -96,10 +96,10 @@ extension AdmissionStage {
     // MARK: - Files that stand for themselves
 
     private mutating func adoptMains(
-        _ arrivals: [Arrival], by routes: RouteTable
+        _ arrivals: [CompleteFile], by routes: RouteTable
     ) async throws -> [FilePath: Adoption] {
         var endings: [FilePath: Adoption] = [:]
-        var planned: [(arrival: Arrival, plan: Plan)] = []
+        var planned: [(arrival: CompleteFile, plan: Plan)] = []
         var hashed: Int64 = 0
         for arrival in arrivals {
             if let unanswered = unanswered(arrival, routes) {
@@ -131,7 +131,7 @@ extension AdmissionStage {
     }
 
     /// Before anything is read of a file of which no destination would be asked now.
-    private func unanswered(_ arrival: Arrival, _ routes: RouteTable) -> Adoption? {
+    private func unanswered(_ arrival: CompleteFile, _ routes: RouteTable) -> Adoption? {
         guard settings.adoptCheck else { return nil }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
         let silent = candidates.map { adopter?.silent($0.to, at: .now) }
@@ -145,9 +145,9 @@ extension AdmissionStage {
 
     /// - Returns: those that the destinations have.
     private mutating func ask(
-        _ files: [(arrival: Arrival, plan: Plan)], _ endings: inout [FilePath: Adoption]
-    ) async -> [(arrival: Arrival, plan: Plan)] {
-        var asked: [(arrival: Arrival, plan: Plan)] = []
+        _ files: [(arrival: CompleteFile, plan: Plan)], _ endings: inout [FilePath: Adoption]
+    ) async -> [(arrival: CompleteFile, plan: Plan)] {
+        var asked: [(arrival: CompleteFile, plan: Plan)] = []
         for file in files {
             if let (name, wait) = adopter?.silent(file.plan.destinations, at: .now) {
                 endings[file.arrival.path] = Self.unanswered(name, wait)
@@ -155,13 +155,13 @@ extension AdmissionStage {
                 asked.append(file)
             }
         }
-        let answers = await withTaskGroup(of: (Int, AdoptionCheck.Answer?).self) { [adopter] tasks in
+        let answers = await withTaskGroup(of: (Int, AdoptionCheck.AdoptionResult?).self) { [adopter] tasks in
             for (index, file) in asked.enumerated() {
                 tasks.addTask { (index, await adopter?.ask(file.arrival, file.plan)) }
             }
-            return await tasks.reduce(into: [Int: AdoptionCheck.Answer]()) { $0[$1.0] = $1.1 }
+            return await tasks.reduce(into: [Int: AdoptionCheck.AdoptionResult]()) { $0[$1.0] = $1.1 }
         }
-        var there: [(arrival: Arrival, plan: Plan)] = []
+        var there: [(arrival: CompleteFile, plan: Plan)] = []
         for (index, (arrival, plan)) in asked.enumerated() {
             switch answers[index] {
             case .there:
@@ -188,7 +188,7 @@ extension AdmissionStage {
         return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
     }
 
-    private func ending(of outcome: FileAdoption.Outcome, _ arrival: Arrival) -> Adoption {
+    private func ending(of outcome: FileAdoption.Outcome, _ arrival: CompleteFile) -> Adoption {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known
@@ -198,10 +198,10 @@ extension AdmissionStage {
         }
     }
 
-    private func plan(_ arrival: Arrival, by routes: RouteTable) async -> (Plan?, Adoption) {
+    private func plan(_ arrival: CompleteFile, by routes: RouteTable) async -> (Plan?, Adoption) {
         let path = root.pushing(arrival.path)
         do {
-            var facts = Facts()
+            var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
             let decision = try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
             guard case .plan(let plan) = decision else { return (nil, .unmatched) }
@@ -216,7 +216,7 @@ extension AdmissionStage {
         }
     }
 
-    private func tell(_ arrival: Arrival, _ reason: String) {
+    private func tell(_ arrival: CompleteFile, _ reason: String) {
         admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
     }
 
@@ -226,14 +226,14 @@ extension AdmissionStage {
     ///
     /// - Parameter main: what has just become of that, where it was among them.
     private mutating func adopt(
-        _ arrival: Arrival, _ belonging: Belonging, _ main: Adoption?, _ routes: RouteTable
+        _ arrival: CompleteFile, _ belonging: CompanionMatch, _ main: Adoption?, _ routes: RouteTable
     ) async throws -> Adoption {
         var fate = main
         if fate == nil || fate == .known {
             if let row = try await admission.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
                 fate = try await admission.journal.isAdopted(row.id) ? .adopted : .send
             } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
-                let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
+                let file = CompleteFile(root: root, path: belonging.main, identity: identity, volume: volume)
                 fate = try await adoptMains([file], by: routes)[belonging.main]
             } else {
                 fate = .send
@@ -248,7 +248,7 @@ extension AdmissionStage {
 
 /// Asks destinations whether they have what is to be adopted (`adopt_check`), and leaves those alone that do not answer.
 struct AdoptionCheck: Sendable {
-    enum Answer: Sendable, Equatable {
+    enum AdoptionResult: Sendable, Equatable {
         /// Every destination that can be asked has it.
         case there
         /// One has not, or has something else; why.
@@ -264,7 +264,7 @@ struct AdoptionCheck: Sendable {
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
     /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
-    func ask(_ arrival: Arrival, _ plan: Plan) async -> Answer {
+    func ask(_ arrival: CompleteFile, _ plan: Plan) async -> AdoptionResult {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
             guard let verifier = verifier(name) else { continue }

@@ -12,10 +12,10 @@ extension AdmissionStage {
     ///
     /// - Returns: of each, in their order, what it is, or why that cannot be told now.
     mutating func findCompanions(
-        of arrivals: [Arrival], at now: WallTime
+        of arrivals: [CompleteFile], at now: WallTime
     ) async -> [Result<CompanionStatus, any Error>] {
         let around = arrivals.map { companions.around($0) }
-        var facts = CompanionFacts()
+        var facts = CompanionContext()
         var failures: [FilePath: SystemError] = [:]
         look(around.flatMap(\.disk), &facts, &failures)
         var failure: JournalError?
@@ -45,7 +45,7 @@ extension AdmissionStage {
     /// Whether somebody writes to what may go with a file now. It is looked at once more after that: a writer that closed between
     /// the first look and the probe has left another file.
     mutating func probeCompanions(
-        of arrival: Arrival, _ facts: inout CompanionFacts, at now: WallTime
+        of arrival: CompleteFile, _ facts: inout CompanionContext, at now: WallTime
     ) throws(SystemError) {
         for file in companions.probed(for: arrival, facts, at: now) {
             facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
@@ -55,7 +55,7 @@ extension AdmissionStage {
     }
 
     private mutating func look(
-        _ paths: [FilePath], _ facts: inout CompanionFacts, _ failures: inout [FilePath: SystemError]
+        _ paths: [FilePath], _ facts: inout CompanionContext, _ failures: inout [FilePath: SystemError]
     ) {
         // In their order: neighbours are in one folder.
         var seen: Set<FilePath> = []
@@ -63,7 +63,7 @@ extension AdmissionStage {
             do throws(SystemError) {
                 let found = try inspector.turn.look(path)
                 if let identity = found.identity, found.refusal(by: settings.sources) == nil {
-                    facts[path] = CompanionFacts.File(identity)
+                    facts[path] = CompanionContext.File(identity)
                 }
             } catch  where error.isUnnameable {
                 continue
@@ -73,12 +73,12 @@ extension AdmissionStage {
         }
     }
 
-    private func ask(_ paths: [FilePath], _ facts: inout CompanionFacts) async throws(JournalError) {
+    private func ask(_ paths: [FilePath], _ facts: inout CompanionContext) async throws(JournalError) {
         if paths.isEmpty { return }
         let files = paths.map { (path: $0, identity: facts[$0].identity) }
         let rows = try await journal.newest(root, files, volume: volume, tolerance: tolerance)
         for case (let path, (let row, let isKnown)?) in zip(paths, rows) {
-            facts[path].row = CompanionFacts.Row(
+            facts[path].row = CompanionContext.Row(
                 id: row.id, state: row.state, code: row.code, isFinished: row.finishedAt != nil, identity: row.identity)
             facts[path].isKnown = isKnown
         }
@@ -87,7 +87,7 @@ extension AdmissionStage {
 
 extension RouteTable {
     /// The file on the disk that the one of `arrival` goes with; nil for nearly every file. Blocks.
-    func belonging(of arrival: Arrival) throws(SystemError) -> Belonging? {
+    func belonging(of arrival: CompleteFile) throws(SystemError) -> CompanionMatch? {
         for belonging in belongings(of: arrival.path) {
             guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,
                 route(for: belonging.main, size: identity.size)?.name == belonging.route.name

@@ -11,16 +11,16 @@ final class Deriver: Sendable {
     private struct State: Sendable {
         /// What was made of each original; nil while that is not finished.
         var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
-        private var queue: [(arrival: Arrival, rules: [DeriveRule])] = []
+        private var queue: [(arrival: CompleteFile, rules: [DeriveRule])] = []
         private var next = 0
 
-        mutating func ask(_ arrival: Arrival, _ rules: [DeriveRule]) {
+        mutating func ask(_ arrival: CompleteFile, _ rules: [DeriveRule]) {
             entries[arrival.path] = (arrival.identity, nil)
             queue.append((arrival, rules))
         }
 
         /// The oldest request that somebody still waits for.
-        mutating func take() -> (arrival: Arrival, rules: [DeriveRule])? {
+        mutating func take() -> (arrival: CompleteFile, rules: [DeriveRule])? {
             while next < queue.count {
                 let request = queue[next]
                 next += 1
@@ -35,7 +35,7 @@ final class Deriver: Sendable {
             return nil
         }
 
-        func awaits(_ arrival: Arrival) -> Bool {
+        func awaits(_ arrival: CompleteFile) -> Bool {
             entries[arrival.path].map { $0.identity == arrival.identity && $0.made == nil } ?? false
         }
     }
@@ -61,7 +61,7 @@ final class Deriver: Sendable {
     /// What has been made of a file; asked for the first time, it begins.
     ///
     /// - Returns: nil while it is under way: look again when the root's mailbox says that it was derived.
-    func made(of arrival: Arrival, _ rules: [DeriveRule]) -> [FoundCompanion]? {
+    func made(of arrival: CompleteFile, _ rules: [DeriveRule]) -> [FoundCompanion]? {
         let (made, stale) = state.withLock { state -> ([FoundCompanion]?, [FoundCompanion]) in
             let known = state.entries[arrival.path]
             if let known, known.identity == arrival.identity { return (known.made, []) }
@@ -73,7 +73,7 @@ final class Deriver: Sendable {
         return made
     }
 
-    func isUnderWay(_ arrival: Arrival) -> Bool { state.withLock { $0.awaits(arrival) } }
+    func isUnderWay(_ arrival: CompleteFile) -> Bool { state.withLock { $0.awaits(arrival) } }
 
     /// The original is in the journal, or never will be: what is not in `kept` is removed.
     func close(_ original: FilePath, kept: Set<FilePath>) {
@@ -118,7 +118,7 @@ final class Deriver: Sendable {
     }
 
     /// While it was made the original may have become another one, or have been given up.
-    private func finish(_ arrival: Arrival, _ made: [FoundCompanion]) {
+    private func finish(_ arrival: CompleteFile, _ made: [FoundCompanion]) {
         let isWanted = state.withLock { state in
             guard state.awaits(arrival) else { return false }
             state.entries[arrival.path]?.made = made
@@ -128,7 +128,7 @@ final class Deriver: Sendable {
         mailbox.put { $0.derived.append(arrival.path) }
     }
 
-    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> FoundCompanion? {
+    private func make(_ rule: DeriveRule, of arrival: CompleteFile) async -> FoundCompanion? {
         let path = mailbox.root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
@@ -188,8 +188,8 @@ struct DerivingRun: Sendable {
     private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// - Returns: the file, in `folder` and on the disk.
-    func run(on pool: BlockingPool) async throws -> Arrival {
-        guard let word = rule.command.first, let program = ProgramSearch.find(word) else {
+    func run(on pool: BlockingPool) async throws -> CompleteFile {
+        guard let word = rule.command.first, let program = ProgramFinder.find(word) else {
             throw Refusal("there is no program '\(rule.command.first ?? "")'")
         }
         // A program that outlived a process of ours may still write: not where this one does.
@@ -220,7 +220,7 @@ struct DerivingRun: Sendable {
 
     private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
         [
-            ("PATH", Array(ProgramSearch.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
+            ("PATH", Array(ProgramFinder.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
             (ChildVariable.language.rawValue, Array("C.UTF-8".utf8)),
             // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
             (ChildVariable.blockUntrusted.rawValue, Array("1".utf8)),
@@ -233,7 +233,7 @@ struct DerivingRun: Sendable {
         }
     }
 
-    private func take(_ output: FilePath) throws -> Arrival {
+    private func take(_ output: FilePath) throws -> CompleteFile {
         try requireSource()
         guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
             throw Refusal("the program made no file")
@@ -247,7 +247,7 @@ struct DerivingRun: Sendable {
         guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
             throw Refusal("the file that was made is gone")
         }
-        return Arrival(root: folder, path: name, identity: made)
+        return CompleteFile(root: folder, path: name, identity: made)
     }
 
 }

@@ -17,9 +17,9 @@ extension AdmissionStage {
     /// - Parameters:
     ///   - arrival: new to the journal, by its path.
     ///   - origins: the paths that it had before.
-    func follow(_ arrival: Arrival, from origins: [FilePath]) async throws -> RenameOutcome {
+    func follow(_ arrival: CompleteFile, from origins: [FilePath]) async throws -> RenameOutcome {
         guard let renamed = try await known(arrival, origins) else { return .new }
-        var facts = Facts()
+        var facts = FileProperties()
         try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
         let route = admission.routes.route(
             for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
@@ -42,7 +42,7 @@ extension AdmissionStage {
     }
 
     /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
-    private func known(_ arrival: Arrival, _ origins: [FilePath]) async throws -> RenamedFile? {
+    private func known(_ arrival: CompleteFile, _ origins: [FilePath]) async throws -> RenamedFile? {
         for old in origins {
             guard let renamed = try await admission.journal.renamed(from: old, to: arrival) else { continue }
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
@@ -54,7 +54,7 @@ extension AdmissionStage {
     private func hasContent(of file: FileRow, at path: RootedPath) async throws -> Bool {
         guard let content = file.content else { return true }
         let source = try SourceFile(opening: path)
-        return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+        return try await SourceDigests.matches(content, source, on: hashing.pool, progress: hashing.progress)
     }
 }
 

@@ -52,13 +52,13 @@ package struct DryRun {
     private let routes: RouteTable
     private let destinations: [String: Destination]
     private let hashing: Hashing
-    private var journal: JournalGlance?
+    private var journal: ReadOnlyJournal?
 
     /// Looked at together, so that the journal is asked once for all of them.
     private static let batch = 256
 
     /// - Parameter journal: nil where there is none yet.
-    package init(_ routes: [Route], _ destinations: [Destination], journal: JournalGlance?, on pool: BlockingPool) {
+    package init(_ routes: [Route], _ destinations: [Destination], journal: ReadOnlyJournal?, on pool: BlockingPool) {
         self.routes = RouteTable(routes)
         self.destinations = destinations.reduce(into: [:]) { $0[$1.name] = $1 }
         self.journal = journal
@@ -68,7 +68,7 @@ package struct DryRun {
     /// Lists a watched folder, or those of a pattern, and hands out what is found as it is found. Blocks.
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
-        for root in RootInspection.folders(of: pattern) {
+        for root in RootCheck.folders(of: pattern) {
             let found: VolumePlace
             do {
                 found = try VolumePlace(of: root, pattern)
@@ -89,7 +89,7 @@ package struct DryRun {
         let ignore = IgnoreList(user: watch.ignore)
         var listing = Listing(root: root, isRecursive: watch.recursive)
         listing.add("")
-        var arrivals: [Arrival] = []
+        var arrivals: [CompleteFile] = []
         func note(_ path: FilePath, _ verdict: Verdict) throws {
             try take(Finding(path: root.pushing(path), size: 0, verdict: verdict))
         }
@@ -99,7 +99,7 @@ package struct DryRun {
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
                 if let identity = FileLook.file(at: RootedPath(root, path)) {
-                    arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+                    arrivals.append(CompleteFile(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)
             case .passedOver(let folder, let error), .trouble(let folder, let error):
@@ -122,7 +122,7 @@ package struct DryRun {
     }
 
     private mutating func judge(
-        _ arrivals: [Arrival], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
+        _ arrivals: [CompleteFile], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
     ) async throws -> [Finding] {
         let known = try journal?.recall(arrivals, tolerance: tolerance)
         var findings: [Finding] = []
@@ -149,13 +149,13 @@ package struct DryRun {
 
     // MARK: - What the routes say of a file, and what has to be read for it
 
-    private func decide(_ arrival: Arrival, _ finding: inout Finding) async {
+    private func decide(_ arrival: CompleteFile, _ finding: inout Finding) async {
         do {
             if let belonging = try routes.belonging(of: arrival) {
                 finding.verdict = .along(main: arrival.root.pushing(belonging.main))
                 return
             }
-            var facts = Facts()
+            var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
             finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { !$0.isMatch }
             guard
@@ -180,7 +180,7 @@ package struct DryRun {
         }
     }
 
-    private func verdict(_ arrival: Arrival, _ first: Facts) async throws -> Verdict {
+    private func verdict(_ arrival: CompleteFile, _ first: FileProperties) async throws -> Verdict {
         var facts = first
         // A number for {seq} is only given out when a file is admitted.
         facts.sequence = 0
@@ -196,7 +196,7 @@ package struct DryRun {
     }
 
     /// The marker that the file waits for.
-    private func missingMarker(of arrival: Arrival, _ route: Route) throws(SystemError) -> FilePath? {
+    private func missingMarker(of arrival: CompleteFile, _ route: Route) throws(SystemError) -> FilePath? {
         guard route.wantsMarker else { return nil }
         for companion in route.companions(of: arrival.path) where companion.kind == .marker {
             let marker = RootedPath(arrival.root, companion.path)
@@ -208,7 +208,7 @@ package struct DryRun {
 
 /// What the routes would do with a file, by its name and size alone: nothing of it is read, and what only reading could tell
 /// is assumed and said. Pure.
-package struct RouteTrial: Sendable {
+package struct RouteDryRun: Sendable {
     package enum Outcome: Sendable {
         case plan(Plan, DeliverySteps)
         case rejected(route: String, reason: String)
@@ -239,7 +239,7 @@ package struct RouteTrial: Sendable {
                     : "the file is not there: the time now was assumed")
         }
         if let size { arrival.identity.size = size }
-        var facts = Facts()
+        var facts = FileProperties()
         var decision = table.plan(arrival, facts: facts, at: now)
         // Each fact is asked for once.
         while case .needs(let wanted) = decision {
@@ -261,7 +261,7 @@ package struct RouteTrial: Sendable {
     }
 
     /// - Returns: what was assumed.
-    private static func assume(_ fact: Fact, of path: FilePath, in facts: inout Facts) -> String {
+    private static func assume(_ fact: FileProperty, of path: FilePath, in facts: inout FileProperties) -> String {
         switch fact {
         case .sha256:
             facts.sha256 = Digest(.sha256, [UInt8](repeating: 0, count: 32))
@@ -322,8 +322,8 @@ package struct RoutePlace: Sendable {
     /// As the routes see it.
     ///
     /// - Parameter identity: of the file, where it is there; otherwise it is taken as an empty one of now.
-    package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> Arrival {
-        Arrival(
+    package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> CompleteFile {
+        CompleteFile(
             root: root ?? "", path: relative,
             identity: identity
                 ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
@@ -372,7 +372,7 @@ struct SourcePlace: Sendable, Equatable {
     }
 }
 
-extension Arrival {
+extension CompleteFile {
     /// How it is found on the disk.
     var place: RootedPath { RootedPath(root, path) }
 }

@@ -24,19 +24,19 @@ struct SendService: Sendable {
 
     /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
-    func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
+    func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendResult] {
         await withTaskExecutorPreference(reading) { await sendByRoutes(paths, to: destination, again: again) }
     }
 
-    private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
+    private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendResult] {
         if let destination, registry[destination] == nil {
             return paths.map { _ in .refused(Self.unknown(destination, registry.names)) }
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
         let size = admission.routes.isByName ? why.group : 1
         let groups = paths.groups(of: size)
-        return await withTaskGroup(of: (Int, [SendAnswer]).self) { tasks in
-            var answers = [[SendAnswer]](repeating: [], count: groups.count)
+        return await withTaskGroup(of: (Int, [SendResult]).self) { tasks in
+            var answers = [[SendResult]](repeating: [], count: groups.count)
             for (number, group) in groups.enumerated() {
                 if number >= Self.abreast, let (ended, some) = await tasks.next() { answers[ended] = some }
                 tasks.addTask { (number, await take(group, destination, again)) }
@@ -46,7 +46,7 @@ struct SendService: Sendable {
         }
     }
 
-    private func take(_ paths: [FilePath], _ destination: String?, _ again: Bool) async -> [SendAnswer] {
+    private func take(_ paths: [FilePath], _ destination: String?, _ again: Bool) async -> [SendResult] {
         var looks: [Result<FileAdmission, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
         let asked = why.routes(admission.routes)
@@ -71,11 +71,11 @@ struct SendService: Sendable {
             if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
-            let arrival = Arrival(
+            let arrival = CompleteFile(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
             // Whoever names a file with all of its path may have it found behind links, as with any program.
             let (hashing, file) = (Hashing(pool: reading), RootedPath("", path))
-            var facts = Facts()
+            var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: admission.routes, at: file, &facts)
             let routes = destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? asked
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
@@ -98,14 +98,14 @@ struct SendService: Sendable {
     }
 
     /// - Returns: what came of each, in their order.
-    private func queue(_ files: [FileAdmission], _ again: Bool) async -> [SendAnswer] {
+    private func queue(_ files: [FileAdmission], _ again: Bool) async -> [SendResult] {
         let known: [Job?]
         do {
             known = try await journal.lastSent(files.map { ($0.arrival.path, $0.steps.destinations) })
         } catch {
             return files.map { _ in .refused("\(error)") }
         }
-        var answers = [SendAnswer?](repeating: nil, count: files.count)
+        var answers = [SendResult?](repeating: nil, count: files.count)
         var new: [(place: Int, file: FileAdmission)] = []
         for (place, (file, last)) in zip(files, known).enumerated() {
             let identity = file.arrival.identity
@@ -124,7 +124,7 @@ struct SendService: Sendable {
     }
 
     /// For a file that the journal knows as it is. - Returns: nil when it is to be sent as a new one.
-    private func goOn(_ last: Job, _ identity: FileIdentity, _ again: Bool) async -> SendAnswer? {
+    private func goOn(_ last: Job, _ identity: FileIdentity, _ again: Bool) async -> SendResult? {
         let file = last.file
         do {
             if [.failed, .expired, .cancelled, .gone].contains(file.state) { try await retry(file.id) }
@@ -158,7 +158,7 @@ struct SendService: Sendable {
         return "\(job.file.fullPath.display): already delivered to \(places.joined(separator: ", ")); --again sends it"
     }
 
-    private static func answer(_ result: AdmissionResult) -> SendAnswer {
+    private static func answer(_ result: AdmissionResult) -> SendResult {
         switch result.outcome {
         case .journal(.admitted(let id)), .journal(.known(let id)), .journal(.duplicate(let id, _)): .queued(job: id)
         case .journal, .unmatched, .gone, .unreadable, .later:

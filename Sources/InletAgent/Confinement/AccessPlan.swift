@@ -31,7 +31,7 @@ package struct AccessPlan: Sendable {
     }
 
     /// Why confining the agent would keep it from its work.
-    package enum Obstacle: Error, Sendable, Equatable, CustomStringConvertible {
+    package enum AccessConflict: Error, Sendable, Equatable, CustomStringConvertible {
         /// Neither the folder nor one above it is there.
         case missing(FilePath)
         /// What is mounted there may be mounted anew, and would then be closed to the agent.
@@ -109,7 +109,7 @@ package struct AccessPlan: Sendable {
         let elsewhere = [watch.archiveDirectory, watch.quarantineDirectory].filter(\.isAbsolute)
         let lock = Need(path: top.pushing(WatchLock.folder), kind: .own, mayWrite: true)
         return [Need(path: top, kind: .coming, mayWrite: mayWrite)]
-            + (RootHold.isLocked(watch) && !mayWrite ? [lock] : [])
+            + (RootOwnership.isLocked(watch) && !mayWrite ? [lock] : [])
             + elsewhere.map { Need(path: $0, kind: .coming, mayWrite: true) }
     }
 }
@@ -134,7 +134,7 @@ extension Settings {
 }
 
 /// The file system as far as rules depend on it.
-package struct AccessGround: Sendable {
+package struct FileSystemLayout: Sendable {
     var mounts: MountTable
     /// Where something is meant to be mounted, as fstab(5) says, now or later.
     var planned: [FilePath] = []
@@ -147,8 +147,8 @@ package struct AccessGround: Sendable {
     }
 
     /// This machine's. Blocks.
-    package static func current() throws(SystemError) -> AccessGround {
-        AccessGround(mounts: try MountTable.current(), planned: MountTable.plannedPoints()) { $0.realPath }
+    package static func current() throws(SystemError) -> FileSystemLayout {
+        FileSystemLayout(mounts: try MountTable.current(), planned: MountTable.plannedPoints()) { $0.realPath }
     }
 }
 
@@ -166,7 +166,7 @@ extension AccessPlan {
     private static let written: [FilePath] = ["/dev/null"]
 
     /// The rules by which an agent can do its work, also with folders that come later.
-    package func rules(on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+    package func rules(on ground: FileSystemLayout) throws(AccessConflict) -> [AccessRule] {
         var rules: [AccessRule] = []
         for need in needs {
             rules += try places(of: need, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
@@ -181,7 +181,7 @@ extension AccessPlan {
     }
 
     /// The first place that this needs and `rules` do not allow; nil when there is none.
-    package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
+    package func beyond(_ rules: [AccessRule], on ground: FileSystemLayout) -> FilePath? {
         needs.first { need in
             if need.kind == .former || need.kind == .own { return false }
             let places = need.isFile ? Self.folders(of: need.path, on: ground) : [need.path]
@@ -200,7 +200,7 @@ extension AccessPlan {
 
     /// The list of former folders lies where the agent writes: what it says opens no place that holds the agent's own files,
     /// or the system's, nor one below the system's.
-    private func isModest(_ real: FilePath, on ground: AccessGround) -> Bool {
+    private func isModest(_ real: FilePath, on ground: FileSystemLayout) -> Bool {
         let steered = needs.filter { $0.isFile || $0.kind == .folder }.map(\.path)
         let programs = commands.flatMap(\.words).filter { $0.hasPrefix("/") }.map { FilePath($0) }
         let own = (steered + programs).compactMap { ground.resolve($0) }
@@ -209,7 +209,7 @@ extension AccessPlan {
             && !system.contains { $0.isWithin(real) || real.isWithin($0) }
     }
 
-    private func places(of need: Need, on ground: AccessGround) throws(Obstacle) -> [FilePath] {
+    private func places(of need: Need, on ground: FileSystemLayout) throws(AccessConflict) -> [FilePath] {
         if need.isFile { return Self.folders(of: need.path, on: ground) }
         if need.kind == .former {
             guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
@@ -239,7 +239,7 @@ extension AccessPlan {
     }
 
     /// The path, or the nearest folder above it that is there, without symlinks.
-    private static func nearest(_ path: FilePath, on ground: AccessGround) -> FilePath {
+    private static func nearest(_ path: FilePath, on ground: FileSystemLayout) -> FilePath {
         var path = path
         while path != "/", !path.isEmpty {
             if let real = ground.resolve(path) { return real }
@@ -249,7 +249,7 @@ extension AccessPlan {
     }
 
     /// The folders in which a file and what it leads to can be replaced; the file itself where that folder is `/`.
-    private static func folders(of file: FilePath, on ground: AccessGround) -> [FilePath] {
+    private static func folders(of file: FilePath, on ground: FileSystemLayout) -> [FilePath] {
         let real = ground.resolve(file)
         let named = ground.resolve(file.removingLastComponent())
         return [named, real?.removingLastComponent()].compactMap { folder in

@@ -36,7 +36,7 @@ struct DeliveryAttempt: Sendable {
         (self.claim, self.stage, ref) = (claim, stage, AgentEvent.JobRef(claim.file, claim.delivery))
     }
 
-    func run() async -> (Settlement, DeliveryReport) {
+    func run() async -> (ClaimOutcome, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }
         guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {
             return failed(
@@ -87,7 +87,7 @@ struct DeliveryAttempt: Sendable {
         for note in notes.keys {
             switch note {
             case "upload": Failpoint.uploadCreated.reached()
-            case CheckpointNote.mayBeVisible: Failpoint.beforeComplete.reached()
+            case CheckpointName.mayBeVisible: Failpoint.beforeComplete.reached()
             case _ where note == "offset" || note.hasPrefix("part:"): Failpoint.partUploaded.reached()
             default: break
             }
@@ -172,7 +172,7 @@ struct DeliveryAttempt: Sendable {
     // MARK: - How it ends
 
     /// The same content went there before.
-    private func duplicate(of original: Original) -> (Settlement, DeliveryReport) {
+    private func duplicate(of original: Original) -> (ClaimOutcome, DeliveryReport) {
         let event = AgentEvent.jobDuplicate(
             job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
             sameAs: original.job)
@@ -182,7 +182,7 @@ struct DeliveryAttempt: Sendable {
     /// - Parameter destination: as it was when the attempt began; another configuration may hold by now.
     private func delivered(
         _ proof: Proof, at destination: Destination, since start: ContinuousClock.Instant
-    ) -> (Settlement, DeliveryReport) {
+    ) -> (ClaimOutcome, DeliveryReport) {
         var proof = proof
         proof.address = destination.address
         Failpoint.afterComplete.reached()
@@ -194,7 +194,7 @@ struct DeliveryAttempt: Sendable {
     }
 
     /// The destination works on it: how far that is, is remembered for `status`, and said now and then.
-    private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (Settlement, DeliveryReport) {
+    private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (ClaimOutcome, DeliveryReport) {
         if let step = attempt.progress, shared.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
         }
@@ -212,7 +212,7 @@ struct DeliveryAttempt: Sendable {
 
     /// A limit of 0 has ended the attempt, which does not count: another has its place, and it goes on where it was once the
     /// limit allows it.
-    private func sentBack() -> (Settlement, DeliveryReport) {
+    private func sentBack() -> (ClaimOutcome, DeliveryReport) {
         let error = DeliveryError(.cancelled, .heldByLimit, "was sent back while a limit of bandwidth was 0")
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: error.reason),
@@ -220,7 +220,8 @@ struct DeliveryAttempt: Sendable {
         )
     }
 
-    private func failed(_ error: DeliveryError, _ presence: SourcePresence = .asSaid) -> (Settlement, DeliveryReport) {
+    private func failed(_ error: DeliveryError, _ presence: SourcePresence = .asSaid) -> (ClaimOutcome, DeliveryReport)
+    {
         let now = WallTime.now
         let attempt = FailedAttempt(
             file: file.id, number: delivery.attempts, policy: file.policy.retry,
@@ -245,11 +246,11 @@ struct DeliveryAttempt: Sendable {
     }
 }
 
-extension FailureDecision {
+extension FailureAction {
     /// What the journal is told of it, and what is done then.
     func outcome(
         _ ref: AgentEvent.JobRef, _ file: FileRow, attempt: Int, at now: WallTime
-    ) -> (Settlement, DeliveryReport) {
+    ) -> (ClaimOutcome, DeliveryReport) {
         switch end {
         case .again(let wait, let countsAttempt):
             return (
@@ -288,7 +289,7 @@ extension DeliveryAttempt {
     /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
     func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
         guard
-            case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
+            case .unclear = SourceStatus(source.opened, since: file.identity, ignoringChangeTime: false),
             file.hasChecksum
         else { return false }
         return try await file.hasContent(source, Hashing(pool: stage.pool))
@@ -328,7 +329,7 @@ extension DeliveryAttempt {
     }
 
     private func isAsAdmitted(_ source: SourceFile) async throws(DeliveryError) -> Bool {
-        switch SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false) {
+        switch SourceStatus(source.opened, since: file.identity, ignoringChangeTime: false) {
         case .same: return true
         case .changed: return false
         case .unclear:
@@ -348,10 +349,10 @@ extension FileRow {
     /// Whether `source` has the content that was admitted, or proved, by the checksum that is known of that.
     func hasContent(_ source: SourceFile, _ hashing: Hashing) async throws(DeliveryError) -> Bool {
         if let content {
-            return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+            return try await SourceDigests.matches(content, source, on: hashing.pool, progress: hashing.progress)
         }
         let known = Set(digests)
-        let found = try await Fingerprint.digests(
+        let found = try await SourceDigests.digests(
             Set(known.map(\.algorithm)), of: source, on: hashing.pool, progress: hashing.progress)
         return !known.isEmpty && Set(found) == known
     }
@@ -388,7 +389,7 @@ extension Shared {
 
 /// Counts what is delivered, and now and then gives back the code that only the first deliveries needed: after 8 files or
 /// parts, 64, 512 and so on, so that it costs nothing in the long run.
-package final class WarmUp: Sendable {
+package final class MemoryTrimmer: Sendable {
     private let count = Atomic<Int>(0)
 
     package init() {}

@@ -16,7 +16,7 @@ struct DeliveryLane: Sendable {
     private static let journalPause = Duration.seconds(2)
 
     private var shared: Shared { stage.shared }
-    private var none: ClaimWish { .none(id.lane) }
+    private var none: ClaimRequest { .none(id.lane) }
 
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { shared.lanes.with(id, body) }
 
@@ -26,7 +26,7 @@ struct DeliveryLane: Sendable {
         // From here on `raiseDeliverable` is kept for it, also while it has not waited yet.
         _ = shared.signals[.deliverable(id)]
         await withDiscardingTaskGroup { group in
-            var patience = JournalPatience()
+            var patience = JournalBackoff()
             while true {
                 shared.health.heartbeat.beat(.workers)
                 let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
@@ -37,7 +37,7 @@ struct DeliveryLane: Sendable {
                     let (open, refused) = slots { ($0.open, $0.refused.count) }
                     let isGone = room == nil && shared.destinations[id.destination] == nil
                     if isLast || open == 0 && (isStopping || isGone) { return }
-                    if refused == 0 { patience = JournalPatience() }
+                    if refused == 0 { patience = JournalBackoff() }
                     if !isStopping || open > refused {
                         if !turn.hasMore {
                             await shared.signals[.deliverable(id)].wait(until: nextLook(turn.nextDue))
@@ -110,7 +110,7 @@ struct DeliveryLane: Sendable {
     ///
     /// - Returns: whether all places were taken, so that there may be more, and else when more is due; nil when the journal took
     ///   nothing: what had ended is then kept for the next time.
-    private func exchange(_ room: ClaimRoom?) async -> (hasMore: Bool, nextDue: WallTime?)? {
+    private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
         let uptime = shared.destinations.runningUptime(of: id.destination)
         var (ended, places) = slots { slots in
@@ -126,7 +126,7 @@ struct DeliveryLane: Sendable {
         var wish = none
         if var room {
             room.limits = room.limits.mapValues(most)
-            wish = ClaimWish(lane: id.lane, room: room, most: places)
+            wish = ClaimRequest(lane: id.lane, room: room, most: places)
         }
         let exchange: Exchange?
         do throws(JournalError) {
@@ -141,7 +141,7 @@ struct DeliveryLane: Sendable {
     }
 
     /// One end that the journal refuses must keep neither the others from their proofs nor the lane from its work.
-    private func exchangeSingly(_ ended: [Ended], _ wish: ClaimWish, _ error: JournalError) async -> Exchange? {
+    private func exchangeSingly(_ ended: [Ended], _ wish: ClaimRequest, _ error: JournalError) async -> Exchange? {
         let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
         // Where it is refused too, the first refusal is told below.
         let exchange = ended.isEmpty ? nil : try? await commit([], wish)
@@ -155,7 +155,7 @@ struct DeliveryLane: Sendable {
     }
 
     /// Writes it down, and then tells those who have to do with it.
-    private func commit(_ ended: [Ended], _ wish: ClaimWish) async throws(JournalError) -> Exchange {
+    private func commit(_ ended: [Ended], _ wish: ClaimRequest) async throws(JournalError) -> Exchange {
         if !ended.isEmpty { Failpoint.settling.reached() }
         let exchange = try await shared.journal.exchange(
             ended.map { EndedClaim($0.claim, $0.settlement) }, for: wish, ending: Receipt.atOnce, at: .now)
@@ -280,7 +280,7 @@ extension DeliveryLane {
 
 /// How long the journal is left alone that did not take what has ended: longer and longer while the agent runs. One that is
 /// asked to stop asks a few times more, and leaves the rest to the next start.
-struct JournalPatience: Sendable {
+struct JournalBackoff: Sendable {
     private var refusals = 0
     private var lastTries = 3
 

@@ -20,7 +20,7 @@ final class DeliveryStage: Service {
     /// Deliveries that an earlier process began: their first attempt in this one is told as resumed.
     let resumable: Mutex<Set<Int64>>
     let faults = Mutex(LocalFaults())
-    let warmUp = WarmUp()
+    let warmUp = MemoryTrimmer()
     private let running = Mutex<Set<LaneID>>([])
 
     /// - Parameters:
@@ -90,7 +90,7 @@ final class DeliveryStage: Service {
     /// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer,
     /// or reads back what it has sent, goes on to its end. Sleeps while no limit is 0.
     private func endHeld() async {
-        var clock = ShutClock(patience: holdPatience)
+        var clock = ZeroLimitClock(patience: holdPatience)
         await shared.signals[.limit].loop {
             let now = ContinuousClock.now
             let busy = clock.due(shared.destinations.shut, at: now).filter { shared.transfers.sendBack(heldAt: $0) }
@@ -108,7 +108,7 @@ final class DeliveryStage: Service {
 
 /// Files that were touched while they were on their way, and of which nothing tells whether they are still what is being sent:
 /// they are looked at again when a delivery of theirs ends, which may leave a checksum to compare with.
-final class KeptLooks: Sendable {
+final class DeferredChecks: Sendable {
     /// Many times what is on its way at one moment.
     private static let most = 100_000
     private let files = Mutex<Set<Int64>>([])

@@ -57,7 +57,7 @@ package final class DestinationRegistry: Sendable {
     /// The room for the deliveries of a destination; nil while it is down or paused, or gone; of one without credits, for what it
     /// has begun. On trial it gets one in each lane: a film that takes an hour must not keep a picture from proving that it is
     /// back.
-    package func room(of name: String) -> ClaimRoom? {
+    package func room(of name: String) -> ClaimCapacity? {
         let now = clock.instant()
         return entries.withLock { entries in
             guard let entry = entries[name], entry.goesOn else { return nil }
@@ -67,7 +67,7 @@ package final class DestinationRegistry: Sendable {
                 .big: min(destination.maxInFlight ?? workers, workers),
             ]
             if entry.breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
-            return ClaimRoom(
+            return ClaimCapacity(
                 destination: name, limits: limits, isForBegunOnly: !entry.isOpen, uptime: entry.uptime(at: now))
         }
     }

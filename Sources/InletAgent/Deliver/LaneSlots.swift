@@ -15,7 +15,7 @@ struct LaneSlots: Sendable {
 
     struct Ended: Sendable {
         let claim: Claim
-        let settlement: Settlement
+        let settlement: ClaimOutcome
         /// nil for what was never begun.
         let report: DeliveryReport?
         /// Why the journal refuses it, as it was said last.
@@ -31,7 +31,7 @@ struct LaneSlots: Sendable {
 
         /// Back to its place in the queue, untried.
         static func back(_ claim: Claim) -> Ended {
-            let settlement = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+            let settlement = ClaimOutcome.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
             return Ended(claim: claim, settlement: settlement, report: nil)
         }
     }

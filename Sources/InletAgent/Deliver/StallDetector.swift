@@ -136,7 +136,7 @@ final class TransferPool: Sendable {
 }
 
 /// Since when the limits of destinations are 0. Decides when to look at what runs there.
-struct ShutClock: Sendable {
+struct ZeroLimitClock: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     let patience: Duration

@@ -21,11 +21,11 @@ struct Disposal: Sendable {
         case looksForSecondName(DisposalName)
         case chooses, comparesTarget, notesMove, moves, copies, removes, synchronizes
         case looksAtOwnInstead
-        case looksForCopy(SourceStanding)
-        case comparesOwnCopy(SourceStanding, isKnown: Bool)
+        case looksForCopy(SourceStatus)
+        case comparesOwnCopy(SourceStatus, isKnown: Bool)
         /// Whether a changed file has its own name.
         case looksForTarget(isChanged: Bool)
-        case asksRoot(Absence)
+        case asksRoot(MissingSource)
         case lends(isSame: Bool)
         case givesBack(any Error)
         case putsBack(DisposalStep)
@@ -34,7 +34,7 @@ struct Disposal: Sendable {
     }
 
     /// What is concluded of a file that is not where it was, once it is sure that its disk is there.
-    private enum Absence { case gone, done, unreadable }
+    private enum MissingSource { case gone, done, unreadable }
 
     private static let awayPause = Duration.seconds(60)
     private static let soon = Duration.seconds(1)
@@ -66,17 +66,17 @@ struct Disposal: Sendable {
     }
 
     /// - Parameter seen: what came of the step that was returned last; `begun` at first.
-    mutating func next(_ seen: DisposalFact, at now: WallTime) -> DisposalStep {
+    mutating func next(_ seen: DisposalStepResult, at now: WallTime) -> DisposalStep {
         let before = state
         guard let step = step(seen, now) else {
-            return .fail(DisposalMisstep(state: "\(before)", seen: "\(seen)"))
+            return .fail(DisposalStateError(state: "\(before)", seen: "\(seen)"))
         }
         if let copyFailure, step.forgetsIntent { return .fail(copyFailure) }
         return step
     }
 
     /// nil where the state knows nothing to do with such an answer.
-    private mutating func step(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func step(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
         case .begins: return begin(now)
@@ -118,11 +118,11 @@ struct Disposal: Sendable {
 
     // MARK: - Under its own name
 
-    private mutating func underOwnName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func underOwnName(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.looksAtOwn, .found(let found)):
             identity = found
-            switch SourceJudgement(found, of: file) {
+            switch SourceMatch(found, of: file) {
             case .same: return proveLinks()
             case .unread: return go(.comparesOwn, .compare(.own, found))
             case .changed: return Self.superseded
@@ -177,7 +177,7 @@ struct Disposal: Sendable {
         return intent.map { go(.intends, .begin($0)) }
     }
 
-    private mutating func onTheWay(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func onTheWay(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         guard let begun = intent else { return nil }
         switch (state, seen) {
         case (.prepares, .done): return intend()
@@ -209,15 +209,15 @@ struct Disposal: Sendable {
 
     private mutating func lookAtHidden() -> DisposalStep? { look(.looksAtHidden) }
 
-    private func judgementOfHidden(_ found: FileIdentity) -> SourceJudgement {
-        SourceJudgement(found, of: file, isRenamed: true, ours: intent?.changed)
+    private func judgementOfHidden(_ found: FileIdentity) -> SourceMatch {
+        SourceMatch(found, of: file, isRenamed: true, ours: intent?.changed)
     }
 
     private mutating func look(_ state: State) -> DisposalStep? {
         intent.map { go(state, .look(.hidden, $0.privateFile)) }
     }
 
-    private mutating func underPrivateName(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func underPrivateName(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.clearsCopy, .done): return lookAtHidden()
         // It was not renamed, or all was done; or its disk is not there.
@@ -273,7 +273,7 @@ struct Disposal: Sendable {
         return wanted.map { go(.chooses, .chooseTarget($0, number: number)) }
     }
 
-    private mutating func out(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func out(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.chooses, .free(let target, let copy)):
             intent?.target = target.bytes
@@ -307,7 +307,7 @@ struct Disposal: Sendable {
 
     // MARK: - Under neither name
 
-    private mutating func elsewhere(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func elsewhere(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.searches, .found): return putBack(anew(now))
         case (.searches(let rest), .missing): return search(rest)
@@ -347,7 +347,7 @@ struct Disposal: Sendable {
     /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
     private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep? {
         identity = found
-        let standing = SourceStanding(found, since: file.identity, ignoringChangeTime: true)
+        let standing = SourceStatus(found, since: file.identity, ignoringChangeTime: true)
         if standing == .changed { return withoutFile(isChanged: true) }
         if wasMoving, let wanted { return go(.looksForCopy(standing), .look(.target, wanted)) }
         return startOver()
@@ -361,7 +361,7 @@ struct Disposal: Sendable {
     /// Edited before it was hidden or after it got its name back, or another file: either way it is to be looked at.
     private mutating func changedInstead() -> DisposalStep? { take([.synchronize, Self.superseded]) }
 
-    private mutating func conclude(_ absence: Absence) -> DisposalStep? {
+    private mutating func conclude(_ absence: MissingSource) -> DisposalStep? {
         switch absence {
         case .gone:
             let gone = DisposalStep.end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
@@ -383,7 +383,7 @@ struct Disposal: Sendable {
 
     private mutating func putBack(_ ending: DisposalStep) -> DisposalStep { go(.putsBack(ending), .putBack) }
 
-    private mutating func back(_ seen: DisposalFact, _ now: WallTime) -> DisposalStep? {
+    private mutating func back(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         // What may have been edited keeps the numbers of what was delivered, and is judged by them.
         case (.lends(isSame: true), .found(let found)):

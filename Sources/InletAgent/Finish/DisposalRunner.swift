@@ -4,7 +4,7 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
-/// What is done next about one source whose deliveries have ended. What was found and done comes back as a `DisposalFact`, an
+/// What is done next about one source whose deliveries have ended. What was found and done comes back as a `DisposalStepResult`, an
 /// error too: it never stands for "nothing is there" or "nothing to do".
 enum DisposalStep: Sendable {
     /// Opens the folder and looks at the name in it; what is done with that name later is done in this folder.
@@ -55,7 +55,7 @@ enum DisposalStep: Sendable {
 enum DisposalName: Sendable { case own, hidden, target }
 
 /// What came of a step.
-enum DisposalFact: Sendable {
+enum DisposalStepResult: Sendable {
     enum Content: Sendable { case same, another, moving }
     /// `unknown` is told in a moment: nobody has looked yet, or it came back since it was looked for.
     enum Root: Sendable { case here, away, unknown }
@@ -90,7 +90,7 @@ extension DisposalStep {
 }
 
 /// A step was answered by a fact that is none of its own, or is none that can be done.
-struct DisposalMisstep: Error, CustomStringConvertible {
+struct DisposalStateError: Error, CustomStringConvertible {
     let state: String
     let seen: String
 
@@ -126,7 +126,7 @@ struct DisposalRunner: Sendable {
 
     /// Until the file is done with, or must wait. - Throws: why neither can be said; it is tried again later.
     mutating func run() async throws -> DisposalEnd {
-        var seen = DisposalFact.begun
+        var seen = DisposalStepResult.begun
         while true {
             switch disposal.next(seen, at: .now) {
             case .end(let disposition, let state, let place): return .done(disposition, state: state, place: place)
@@ -138,7 +138,7 @@ struct DisposalRunner: Sendable {
     }
 
     /// What came of a step. Blocks.
-    mutating func take(_ step: DisposalStep) async -> DisposalFact {
+    mutating func take(_ step: DisposalStep) async -> DisposalStepResult {
         do {
             return switch step {
             case .look(let name, let path): try look(name, path)
@@ -157,7 +157,7 @@ struct DisposalRunner: Sendable {
     }
 
     /// Of the steps that change names.
-    private mutating func change(_ step: DisposalStep) throws -> DisposalFact {
+    private mutating func change(_ step: DisposalStep) throws -> DisposalStepResult {
         switch step {
         case .makeWritable(let path): try open(path, making: 0o755).folder.requireWritable()
         case .hide(let identity, let path): return try hide(identity, as: path)
@@ -175,14 +175,14 @@ struct DisposalRunner: Sendable {
             let own = try own(making: 0o755)
             names[.own] = own
             return .put(try open(.hidden).renameNumbered(to: own).path)
-        default: throw DisposalMisstep(state: "\(step)", seen: "nothing to be done")
+        default: throw DisposalStateError(state: "\(step)", seen: "nothing to be done")
         }
         return .done
     }
 
     // MARK: - Looking
 
-    private mutating func look(_ name: DisposalName, _ path: FilePath) throws(SystemError) -> DisposalFact {
+    private mutating func look(_ name: DisposalName, _ path: FilePath) throws(SystemError) -> DisposalStepResult {
         // What was hidden in an open folder is looked at in that.
         if name != .hidden || names[name]?.path != path { names[name] = try find(path) }
         return try names[name]?.look().identity.map { .found($0) } ?? .missing
@@ -203,13 +203,13 @@ struct DisposalRunner: Sendable {
     }
 
     /// What was looked at, or made, before.
-    private func open(_ name: DisposalName) throws(DisposalMisstep) -> OpenName {
-        guard let open = names[name] else { throw DisposalMisstep(state: "\(name)", seen: "no look at it") }
+    private func open(_ name: DisposalName) throws(DisposalStateError) -> OpenName {
+        guard let open = names[name] else { throw DisposalStateError(state: "\(name)", seen: "no look at it") }
         return open
     }
 
     /// Read while somebody is at it, it says nothing.
-    private func compare(_ name: OpenName, _ identity: FileIdentity) async throws -> DisposalFact.Content {
+    private func compare(_ name: OpenName, _ identity: FileIdentity) async throws -> DisposalStepResult.Content {
         guard try await file.hasContent(try name.source(), Hashing(pool: hashing)) else { return .another }
         return try name.look().identity == identity ? .same : .moving
     }
@@ -219,14 +219,14 @@ struct DisposalRunner: Sendable {
     private func areLinksProved() async throws -> Bool {
         for link in job.deliveries.compactMap(\.proof) where link.isOfAnother {
             guard let content = link.content,
-                try await Fingerprint.matches(content, try open(.own).source(), on: hashing)
+                try await SourceDigests.matches(content, try open(.own).source(), on: hashing)
             else { return false }
         }
         return true
     }
 
     /// A folder that was not there is not one without files, also where it has come back since.
-    private func askRoot() throws(SystemError) -> DisposalFact.Root {
+    private func askRoot() throws(SystemError) -> DisposalStepResult.Root {
         if roots.isAway(file) { return roots.isUnknown(file.root) ? .unknown : .away }
         guard !places.root.isEmpty else { return .here }
         do throws(SystemError) {
@@ -240,27 +240,27 @@ struct DisposalRunner: Sendable {
 
     // MARK: - Journaling
 
-    private func begin(_ intent: FinishIntent) async throws -> DisposalFact {
+    private func begin(_ intent: FinishIntent) async throws -> DisposalStepResult {
         Failpoint.intending.reached()
         if let other = try await journal.beginFinish(file, try intent.note) { return .needed(by: other) }
         Failpoint.intentWritten.reached()
         return .done
     }
 
-    private func note(_ intent: FinishIntent?) async throws -> DisposalFact {
+    private func note(_ intent: FinishIntent?) async throws -> DisposalStepResult {
         try await journal.intend(file.id, try intent?.note)
         if intent?.isMoving == true { Failpoint.moveNoted.reached() }
         return .done
     }
 
-    private func remember(_ identity: FileIdentity) async throws -> DisposalFact {
+    private func remember(_ identity: FileIdentity) async throws -> DisposalStepResult {
         try await journal.refresh([(id: file.id, identity: identity)])
         return .done
     }
 
     // MARK: - Names
 
-    private mutating func hide(_ identity: FileIdentity, as path: FilePath) throws -> DisposalFact {
+    private mutating func hide(_ identity: FileIdentity, as path: FilePath) throws -> DisposalStepResult {
         let own = try open(.own)
         // In the folder that is open, where it is to stay in that.
         let isBeside = path.removingLastComponent() == own.folder.path
@@ -283,7 +283,7 @@ struct DisposalRunner: Sendable {
         return try open(file.fullPath, making: mode)
     }
 
-    private mutating func giveBack(_ identity: FileIdentity) throws -> DisposalFact {
+    private mutating func giveBack(_ identity: FileIdentity) throws -> DisposalStepResult {
         let hidden = try open(.hidden)
         let own = try own()
         names[.own] = own
@@ -296,7 +296,7 @@ struct DisposalRunner: Sendable {
         return .found(now)
     }
 
-    private mutating func chooseTarget(_ path: FilePath, _ number: Int) throws(SystemError) -> DisposalFact {
+    private mutating func chooseTarget(_ path: FilePath, _ number: Int) throws(SystemError) -> DisposalStepResult {
         let (name, copy): (OpenName, OpenName)
         if number > 1, let wanted {
             (name, copy) = wanted
@@ -323,7 +323,7 @@ struct DisposalRunner: Sendable {
     }
 
     private func copy(_ identity: FileIdentity) throws {
-        guard let copy = wanted?.copy else { throw DisposalMisstep(state: "copy", seen: "no name for it") }
+        guard let copy = wanted?.copy else { throw DisposalStateError(state: "copy", seen: "no name for it") }
         try open(.hidden).copy(identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }

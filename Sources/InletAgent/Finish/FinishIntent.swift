@@ -27,7 +27,7 @@ enum FinishAction: String, Sendable, Equatable, Codable {
 }
 
 /// How a source stands to what was delivered, as far as its numbers tell.
-enum SourceStanding: Sendable, Equatable {
+enum SourceStatus: Sendable, Equatable {
     case same
     /// Its size or mtime is another one, and so is its content.
     case changed
@@ -52,7 +52,7 @@ extension FileIdentity {
 }
 
 /// Whether a source is what was delivered. Where only ctime, device or inode differ, content decides.
-enum SourceJudgement: Sendable, Equatable {
+enum SourceMatch: Sendable, Equatable {
     case same, changed
     /// Touched, and nothing tells whether its content is another one.
     case doubtful
@@ -64,7 +64,7 @@ enum SourceJudgement: Sendable, Equatable {
         var proved = file.identity
         if let ours { proved.changed = ours }
         let isUnknown = isRenamed && ours == nil
-        switch SourceStanding(now, since: proved, ignoringChangeTime: isUnknown) {
+        switch SourceStatus(now, since: proved, ignoringChangeTime: isUnknown) {
         // After a crash nothing tells whether it was edited since it has its private name.
         case .same: self = isUnknown && file.hasChecksum ? .unread : .same
         case .changed: self = .changed

@@ -139,7 +139,7 @@ extension OpenName {
     /// Compares the source with the copy as the disk holds it.
     private func holds(_ source: SourceFile) throws -> Bool {
         var reader = try UncachedReader.open(name, in: folder)
-        let comparison = Comparison(source)
+        let comparison = CopyVerifier(source)
         while try reader.next({ comparison.add($0) }) {
             if Task.isCancelled { throw CancellationError() }
         }
@@ -148,7 +148,7 @@ extension OpenName {
 }
 
 /// Holds chunks of a copy, as the disk gives them back, against the source.
-private final class Comparison {
+private final class CopyVerifier {
     private let source: SourceFile
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     private var offset: Int64 = 0

@@ -158,7 +158,7 @@ final class ReceiptFiles: Sendable {
     }
 
     /// Why a receipt is not beside its file.
-    private enum Elsewhere: Error, CustomStringConvertible {
+    private enum ReceiptFallbackReason: Error, CustomStringConvertible {
         case sourceIsGone
         case inTheWay(String)
 
@@ -172,7 +172,7 @@ final class ReceiptFiles: Sendable {
 
     /// Once for each watched folder, and once more where its sources go by themselves.
     private func tell(_ file: FileRow, _ error: any Error) {
-        let isGone = if case .sourceIsGone = error as? Elsewhere { true } else { false }
+        let isGone = if case .sourceIsGone = error as? ReceiptFallbackReason { true } else { false }
         guard told.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
         log.emit(.receiptElsewhere(root: file.root, folder: folder, reason: "\(error)"))
     }
@@ -182,18 +182,22 @@ final class ReceiptFiles: Sendable {
     private func writeBeside(_ end: End, _ now: WallTime) throws -> Receipt {
         let file = end.job.file
         guard let place = end.place, end.state != .superseded, end.state != .gone else {
-            throw Elsewhere.sourceIsGone
+            throw ReceiptFallbackReason.sourceIsGone
         }
-        guard end.mayWrite else { throw Elsewhere.inTheWay("nothing is written to removable volumes (volume_writes)") }
+        guard end.mayWrite else {
+            throw ReceiptFallbackReason.inTheWay("nothing is written to removable volumes (volume_writes)")
+        }
         guard let name = ReceiptName.beside(place)?.lastComponent else {
-            throw Elsewhere.inTheWay("the file's name is too long")
+            throw ReceiptFallbackReason.inTheWay("the file's name is too long")
         }
         let source = try open(place, of: file)
-        guard try source.look().identity?.isKnown(as: file.identity) == true else { throw Elsewhere.sourceIsGone }
+        guard try source.look().identity?.isKnown(as: file.identity) == true else {
+            throw ReceiptFallbackReason.sourceIsGone
+        }
         let beside = source.beside(name)
         switch try beside.look() {
         case .missing, .regular: break
-        default: throw Elsewhere.inTheWay("\(beside.path.display) is there, and is no regular file")
+        default: throw ReceiptFallbackReason.inTheWay("\(beside.path.display) is there, and is no regular file")
         }
         let receipt = receipt(end, now, beside.path, nil)
         try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)
@@ -207,8 +211,8 @@ final class ReceiptFiles: Sendable {
         do {
             return try OpenName(place, below: file.root)
         } catch {
-            if error.isLinked { throw Elsewhere.inTheWay("\(error)") }
-            if error.isMissing { throw Elsewhere.sourceIsGone }
+            if error.isLinked { throw ReceiptFallbackReason.inTheWay("\(error)") }
+            if error.isMissing { throw ReceiptFallbackReason.sourceIsGone }
             throw error
         }
     }

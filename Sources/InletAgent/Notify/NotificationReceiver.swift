@@ -15,7 +15,7 @@ package struct NotificationReceiver: Sendable {
     private static let programTries = 5
 
     /// Those of a configuration. Programs have a thread each, so that one that hangs holds nobody else up.
-    static func all(_ settings: [NotifySettings], _ outlets: Outlets) -> [NotificationReceiver] {
+    static func all(_ settings: [NotifySettings], _ outlets: NotificationClients) -> [NotificationReceiver] {
         let pool = BlockingPool(name: "hook", threads: settings.count)
         return settings.map { NotificationReceiver($0, webhook: outlets.webhooks[$0.name], pool: pool) }
     }
@@ -27,10 +27,10 @@ package struct NotificationReceiver: Sendable {
 
     /// Sends a test notification, once.
     package func test(at now: WallTime) async -> NoticeOutcome {
-        await send(.test(settings.name, host: ProcessSetup.hostName, at: now), NotificationDetails(), at: now)
+        await send(.test(settings.name, host: ProcessSetup.hostName, at: now), NotificationEnvironment(), at: now)
     }
 
-    func send(_ text: NotificationText, _ details: NotificationDetails, at now: WallTime) async -> NoticeOutcome {
+    func send(_ text: NotificationText, _ details: NotificationEnvironment, at now: WallTime) async -> NoticeOutcome {
         switch settings.receiver {
         case .webhook:
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }

@@ -8,15 +8,15 @@ internal import Synchronization
 /// Sends notifications. A reload replaces the receivers: sending to the old ones is cancelled, and what is not sent yet waits in
 /// the journal for the new ones.
 final class NotificationStage: Service {
-    private let notifier: Replaceable<Notifier>
-    private let restarts: ServiceRestarts
+    private let notifier: Replaceable<NotificationSender>
+    private let restarts: ServiceSupervisor
 
-    init(_ notifier: Notifier, _ restarts: ServiceRestarts) {
+    init(_ notifier: NotificationSender, _ restarts: ServiceSupervisor) {
         (self.notifier, self.restarts) = (Replaceable(notifier), restarts)
     }
 
     /// By one at a time.
-    func replace(by next: Notifier) {
+    func replace(by next: NotificationSender) {
         notifier.current.close()
         next.listen()
         notifier.replace(by: next)
@@ -33,7 +33,7 @@ final class NotificationStage: Service {
 
 /// Sends the receivers of `notify:` what the outbox holds for each: in order, one at a time, none held up by another. What could not
 /// be sent stays in the journal; without receivers there is nothing to do.
-struct Notifier: Service {
+struct NotificationSender: Service {
     private let journal: Journal
     private let receivers: [NotificationReceiver]
     private let queue: NotificationQueue
@@ -152,23 +152,23 @@ struct Notifier: Service {
     }
 
     /// The notification with its whole content; nil when it is no longer true.
-    private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationDetails)? {
+    private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationEnvironment)? {
         switch notice.event {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
-            return (notice, job.map { NotificationDetails($0) } ?? NotificationDetails())
+            return (notice, job.map { NotificationEnvironment($0) } ?? NotificationEnvironment())
         case .destinationDown, .destinationUp, .volumeDone, .rootPaused:
-            return (notice, NotificationDetails(notice.event, notice.payload))
+            return (notice, NotificationEnvironment(notice.event, notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NotificationText.mostFiles)
-            else { return notice.payload.isEmpty ? nil : (notice, NotificationDetails()) }
+            else { return notice.payload.isEmpty ? nil : (notice, NotificationEnvironment()) }
             var notice = notice
             if notice.payload.isEmpty {
                 notice.payload = NotificationText.batch(batch, jobs)
                 try await journal.keepPayload(notice.payload, of: notice.id)
             }
-            return (notice, NotificationDetails(batch))
+            return (notice, NotificationEnvironment(batch))
         }
     }
 }

@@ -160,7 +160,7 @@ extension FileState {
 }
 
 /// What a program finds in its environment, without reading JSON. Paths are bytes, as they are on the disk.
-struct NotificationDetails: Sendable, Equatable {
+struct NotificationEnvironment: Sendable, Equatable {
     var path: [UInt8]?
     var state: String?
     var route: String?
@@ -193,7 +193,7 @@ struct NotificationDetails: Sendable, Equatable {
     ///   else.
     init(_ event: NoticeEvent, _ payload: [UInt8]) {
         // Without it the program is told less, and what it reads says all.
-        guard let said = JSON.note(payload, as: Said.self) else { return }
+        guard let said = JSON.note(payload, as: PayloadFields.self) else { return }
         (path, state) = (said.path.map { Array($0.utf8) }, event == .volumeDone ? "done" : said.state)
         switch event {
         case .volumeDone: volume = said.name
@@ -202,7 +202,7 @@ struct NotificationDetails: Sendable, Equatable {
         }
     }
 
-    private struct Said: Decodable {
+    private struct PayloadFields: Decodable {
         var name: String?
         var path: String?
         var state: String?
@@ -210,7 +210,7 @@ struct NotificationDetails: Sendable, Equatable {
 
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
     func environment(_ event: String) -> [(name: String, value: [UInt8])] {
-        let places: [(String, String?)] = [("PATH", ProgramSearch.path), ("HOME", ProcessSetup.homeDirectory?.string)]
+        let places: [(String, String?)] = [("PATH", ProgramFinder.path), ("HOME", ProcessSetup.homeDirectory?.string)]
         let own: [(ChildVariable, String?)] = [
             (.language, ProcessSetup.environment("LANG") ?? "C.UTF-8"), (.event, event), (.state, state),
             (.route, route), (.key, key), (.url, url), (.destination, destination), (.volume, volume),

@@ -10,10 +10,10 @@ internal import SystemPackage
 package final class JournalHealth: Sendable {
     /// Who uses the journal: `queue` stands for all that write what is admitted and delivered. Each reports for itself: that one
     /// can use it tells nothing about what another needs.
-    package enum Asker: Sendable { case queue, finisher, sweeper, watch }
+    package enum JournalUser: Sendable { case queue, finisher, sweeper, watch }
 
     /// Why each of them cannot use it.
-    private let failing = Mutex<[Asker: String]>([:])
+    private let failing = Mutex<[JournalUser: String]>([:])
     private let log: EventLog
 
     package init(log: EventLog) { self.log = log }
@@ -23,7 +23,7 @@ package final class JournalHealth: Sendable {
     /// Why it fails, as the log has it; nil when it does not. That it was displaced comes first: all else may follow of it.
     package var reason: String? { failing.withLock { $0[.watch] ?? $0.values.min() } }
 
-    package func fails(_ error: JournalError, for asker: Asker = .queue) {
+    package func fails(_ error: JournalError, for asker: JournalUser = .queue) {
         let isNew = failing.withLock { failing in
             defer { failing[asker] = error.description }
             // That it was displaced is said also where others have failed before.
@@ -34,7 +34,7 @@ package final class JournalHealth: Sendable {
             error.isFull ? .journalFull(reason: error.description) : .journalFailing(reason: error.description))
     }
 
-    package func works(for asker: Asker = .queue) {
+    package func works(for asker: JournalUser = .queue) {
         let isOver = failing.withLock { failing in failing.removeValue(forKey: asker) != nil && failing.isEmpty }
         if isOver { log.emit(.journalRecovered) }
     }
@@ -101,7 +101,7 @@ final class Heartbeat: Sendable {
 
 /// Runs parts of the agent that have no end of their own. One that ends unasked is an incident: it is said, shown until the
 /// part has run for a while again, and the part begins anew after a pause.
-final class ServiceRestarts: Sendable {
+final class ServiceSupervisor: Sendable {
     /// Why each has ended, and when it began anew; nil while that is waited for.
     private let entries = Mutex<[String: (reason: String, since: ContinuousClock.Instant?)]>([:])
     private let log: EventLog
@@ -177,7 +177,7 @@ struct Watchdog: Service {
         manager.stopping()
     }
 
-    private func watch(_ notify: ServiceNotify, every interval: Duration) async {
+    private func watch(_ notify: SystemdSocket, every interval: Duration) async {
         let heartbeat = shared.health.heartbeat
         var last: [Heartbeat.Part: Int] = [:]
         _ = heartbeat.haveAllPassed(since: &last)
@@ -203,10 +203,10 @@ final class SystemdNotifier: Sendable {
     }
 
     /// nil: nobody listens.
-    let notify: ServiceNotify?
+    let notify: SystemdSocket?
     private let phase = Mutex(Phase.starting)
 
-    init(_ notify: ServiceNotify?) { self.notify = notify }
+    init(_ notify: SystemdSocket?) { self.notify = notify }
 
     func ready() { change(from: [.starting], to: .ready) { $0.send("READY=1") } }
     func reloading() { change(from: [.ready], to: .reloading) { $0.reloading() } }
@@ -214,7 +214,7 @@ final class SystemdNotifier: Sendable {
     func stopping() { change(from: [.starting, .ready, .reloading], to: .stopping) { $0.send("STOPPING=1") } }
 
     /// Sent while the phase is held, so that what two say at a time comes in the order of the phases; sending does not block.
-    private func change(from: Set<Phase>, to next: Phase, _ tell: (ServiceNotify) -> Void) {
+    private func change(from: Set<Phase>, to next: Phase, _ tell: (SystemdSocket) -> Void) {
         phase.withLock { phase in
             guard from.contains(phase) else { return }
             phase = next

@@ -23,7 +23,7 @@ package final class Reload: Service {
         let bandwidth: BandwidthControl
         let notifications: NotificationStage
         let scheduler: Scheduler
-        let tally: MetricsTally
+        let tally: MetricsCollector
     }
 
     private let shared: Shared
@@ -48,7 +48,7 @@ package final class Reload: Service {
     /// Publishes the configuration for those who ask.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
-        shared.settings.show(ShownConfig(file: config.file, text: text, loadedAt: .now))
+        shared.settings.show(RunningConfig(file: config.file, text: text, loadedAt: .now))
     }
 
     /// A destination with the secrets that stand behind the same text now: all else of the file is for a reload. Blocks.
@@ -118,14 +118,14 @@ package final class Reload: Service {
     }
 
     private func attempt() async -> ReloadOutcome {
-        let trial: ReloadTrial
+        let trial: PreparedReload
         do throws(ConfigErrors) {
             trial = try await pool.run { [source] () throws(ConfigErrors) in try source.read() }
         } catch {
             return .refused(error.list.map { ConfigFault($0) })
         }
         let running = state.withLock(\.config)
-        let changes = ConfigComparison.changes(from: running, to: trial.config, types: source.types)
+        let changes = ConfigDiff.changes(from: running, to: trial.config, types: source.types)
         let next = trial.config.taking(over: running)
         do {
             // Opened first, and where that may take its time: it is used only when all else is sure.
@@ -153,10 +153,10 @@ package final class Reload: Service {
     /// - Returns: how many deliveries wait for destinations that are gone.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
     private func swap(
-        to settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Setup?
+        to settings: Settings, _ trial: PreparedReload, _ scope: ReloadScope, _ output: EventLog.Setup?
     ) async throws -> Int {
         let old = shared.settings.settings
-        let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
+        let plan = WatchChanges(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try parts.roots.prepare(plan)
         let former = FormerRoots(stateDirectory: old.stateDirectory)
         let left = try await pool.run { () throws(SystemError) in
@@ -193,7 +193,9 @@ package final class Reload: Service {
         return parked
     }
 
-    private func replace(_ notifier: Notifier?, _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) {
+    private func replace(
+        _ notifier: NotificationSender?, _ settings: Settings, _ trial: PreparedReload, _ scope: ReloadScope
+    ) {
         if let notifier { parts.notifications.replace(by: notifier) }
         let scheduler = parts.scheduler
         if scope.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
@@ -228,7 +230,7 @@ package final class Reload: Service {
         do throws(JournalError) {
             return try await journal.setDestinations(Array(names), at: .now).parked
         } catch {
-            // `StrayParking` asks the journal again.
+            // `RemovedDestinationStage` asks the journal again.
             registry.hasStrays()
             return 0
         }
@@ -239,11 +241,11 @@ package final class Reload: Service {
     /// - Parameter receivers: those who are told from now on; nil = the same as before.
     private func register(
         _ changed: [Destination], _ receivers: [NotificationReceiver]?
-    ) async throws(JournalError) -> Notifier? {
+    ) async throws(JournalError) -> NotificationSender? {
         try await journal.setAddresses(Destination.addresses(changed))
         guard let receivers else { return nil }
         do throws(JournalError) {
-            return try await Notifier(receivers, journal: journal, log: shared.log, listens: false)
+            return try await NotificationSender(receivers, journal: journal, log: shared.log, listens: false)
         } catch {
             try await journal.setAddresses(Destination.addresses(changed.compactMap { registry[$0.name] }))
             throw error
@@ -274,7 +276,7 @@ private struct ReloadScope {
 }
 
 /// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
-struct StrayParking: Service {
+struct RemovedDestinationStage: Service {
     let shared: Shared
 
     private static let pause = Duration.seconds(30)
@@ -307,19 +309,21 @@ package protocol ReloadSource: Sendable {
     /// Those with which it is read.
     var types: [DestinationType] { get }
     /// Reads it as it is now, and tries all of it, with no effect on what runs.
-    func read() throws(ConfigErrors) -> ReloadTrial
+    func read() throws(ConfigErrors) -> PreparedReload
     /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another than that
     /// of `held`, or cannot be read.
     func renew(_ name: String, _ held: LoadedConfig) -> Destination?
 }
 
 /// A configuration that could be used, with what was made of it.
-package struct ReloadTrial: Sendable {
+package struct PreparedReload: Sendable {
     package var config: LoadedConfig
     package var destinations: [Destination]
-    package var outlets: Outlets
+    package var outlets: NotificationClients
 
-    package init(config: LoadedConfig, destinations: [Destination], outlets: Outlets = Outlets()) {
+    package init(
+        config: LoadedConfig, destinations: [Destination], outlets: NotificationClients = NotificationClients()
+    ) {
         (self.config, self.destinations, self.outlets) = (config, destinations, outlets)
     }
 }
@@ -353,7 +357,7 @@ package struct ConfigFault: Codable, Sendable, Equatable {
 }
 
 /// The configuration of a running agent, as it may be shown.
-package struct ShownConfig: Sendable, Equatable {
+package struct RunningConfig: Sendable, Equatable {
     package var file: FilePath
     /// As `inlet config show` prints it.
     package var text: String

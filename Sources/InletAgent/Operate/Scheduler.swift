@@ -42,21 +42,21 @@ final class Replaceable<Value: Sendable>: Sendable {
 
 /// Does what is to be done every so often. A reload replaces jobs.
 final class Scheduler: Service {
-    enum Slot: Hashable, Sendable, CaseIterable {
+    enum ScheduledTask: Hashable, Sendable, CaseIterable {
         case backup
         case history
         case ping
         case keepAlive
     }
 
-    private let jobs: [Slot: Replaceable<(any ScheduledJob)?>]
+    private let jobs: [ScheduledTask: Replaceable<(any ScheduledJob)?>]
 
-    init(_ jobs: [Slot: (any ScheduledJob)?]) {
-        self.jobs = Dictionary(uniqueKeysWithValues: Slot.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
+    init(_ jobs: [ScheduledTask: (any ScheduledJob)?]) {
+        self.jobs = Dictionary(uniqueKeysWithValues: ScheduledTask.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
     }
 
     /// - Parameter ping: who is told that the agent is well; nil = nobody.
-    convenience init(_ shared: Shared, ping: DeadManPing?) {
+    convenience init(_ shared: Shared, ping: HealthPing?) {
         let settings = shared.settings.settings
         self.init([
             .backup: BackupJob(shared.journal, settings.journalBackup, shared.log),
@@ -66,7 +66,7 @@ final class Scheduler: Service {
     }
 
     /// - Parameter job: nil where nothing is to be done.
-    func replace(_ slot: Slot, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
+    func replace(_ slot: ScheduledTask, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -157,7 +157,7 @@ struct HistoryPruner: ScheduledJob {
 /// what it is given. Somebody who hears nothing for a while knows that something is wrong.
 struct Pinger: ScheduledJob {
     private let shared: Shared
-    private let ping: DeadManPing
+    private let ping: HealthPing
     private let interval: Duration
     /// How long a loop may be busy with one thing.
     private let patience: Duration
@@ -174,7 +174,7 @@ struct Pinger: ScheduledJob {
     private static let firstPause = Duration.seconds(10)
 
     /// nil where nobody listens.
-    init?(_ shared: Shared, _ ping: DeadManPing?, _ settings: PingSettings?, patience: Duration = .seconds(300)) {
+    init?(_ shared: Shared, _ ping: HealthPing?, _ settings: PingSettings?, patience: Duration = .seconds(300)) {
         guard let ping else { return nil }
         (self.shared, self.ping, self.patience) = (shared, ping, patience)
         interval = settings?.interval ?? .seconds(300)
@@ -194,7 +194,7 @@ struct Pinger: ScheduledJob {
         return interval
     }
 
-    private mutating func state() async -> DeadManPing.Signal {
+    private mutating func state() async -> HealthPing.Signal {
         if shared.health.journal.isFailing { return .fail("the journal cannot be written") }
         guard await shared.journal.answers else { return .fail("the journal cannot be read") }
         shared.health.heartbeat.beat(.journal)
@@ -204,7 +204,7 @@ struct Pinger: ScheduledJob {
     }
 
     /// Sends a ping; one that fails is not sent again.
-    private mutating func tell(_ signal: DeadManPing.Signal) async {
+    private mutating func tell(_ signal: HealthPing.Signal) async {
         if signal != .success, knowsOnlySuccess { return }
         switch await ping.send(signal) {
         case .taken: hasFailed = false

@@ -28,7 +28,7 @@ struct FanotifyMounts: ~Copyable {
     // MARK: - Marks
 
     /// What is decided of a folder.
-    enum Coverage: Equatable {
+    enum MarkStatus: Equatable {
         case marked
         case unmarked
         /// It is the first of its mount, which is marked from now on.
@@ -41,7 +41,7 @@ struct FanotifyMounts: ~Copyable {
 
     /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
     /// the folder is not there.
-    mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> Coverage {
+    mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> MarkStatus {
         let number = try folder.itself { (path) throws(SystemError) in try MountTable.number(of: path) }
         // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
         if let mount = mounts[number], mount.directory != directory, directory.isWithin(mount.directory) {
@@ -60,7 +60,7 @@ struct FanotifyMounts: ~Copyable {
 
     private mutating func judge(
         _ directory: FilePath, _ folder: Folder, _ number: UInt64
-    ) throws(SystemError) -> Coverage {
+    ) throws(SystemError) -> MarkStatus {
         mounts[number] = (directory, nil)
         do throws(SystemError) {
             let kind = try folder.itself { (path) throws(SystemError) in try FileSystemKind.of(path) }
@@ -128,7 +128,7 @@ struct FanotifyMounts: ~Copyable {
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
-        var turn = Turn(folders: FolderCache(root))
+        var turn = ReadContext(folders: FolderCache(root))
         for record in try fanotify.read() {
             if record.isOverflow || record.place == nil {
                 isLost = true
@@ -155,14 +155,14 @@ struct FanotifyMounts: ~Copyable {
     }
 
     /// What is opened for the records that are read together, and closed after them.
-    private struct Turn: ~Copyable {
+    private struct ReadContext: ~Copyable {
         var folders: FolderCache
         /// Of the mount with that number, and where the kernel says that it begins.
         var mount: (number: UInt64, beginning: FilePath)?
         var reader: HandleReader?
     }
 
-    private mutating func translate(_ record: FanotifyRecord, _ turn: inout Turn) throws(SystemError) -> [News] {
+    private mutating func translate(_ record: FanotifyRecord, _ turn: inout ReadContext) throws(SystemError) -> [News] {
         var news: [News] = []
         for (place, part) in record.parts(cookie: lastCookie) {
             guard let folder = try self.place(of: place.directory, &turn),
@@ -187,7 +187,7 @@ struct FanotifyMounts: ~Copyable {
     }
 
     /// As `HandlePlaces` has it.
-    private mutating func place(of handle: FileHandle, _ turn: inout Turn) throws(SystemError) -> FilePath? {
+    private mutating func place(of handle: FileHandle, _ turn: inout ReadContext) throws(SystemError) -> FilePath? {
         if let known = places[handle] { return known }
         guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
             return nil
@@ -267,7 +267,7 @@ extension FanotifyMounts {
     }
 }
 
-extension RootInspection {
+extension RootCheck {
     /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. It is tried, as by this user
     /// now. A root that is not there has nothing against it but what all have.
     package static func fanotifyRefusal(_ watch: WatchSettings) -> String? {

@@ -261,7 +261,7 @@ extension RootLoop {
         log.emit(
             .watchAdded(
                 root: settings.path, directories: watch.directories,
-                writerCheck: RootInspection.writerCheck(settings.path)))
+                writerCheck: RootCheck.writerCheck(settings.path)))
     }
 
     /// A folder that cannot be listed now. One that is there is listed again until it can be, which is said once.
@@ -312,7 +312,7 @@ extension RootLoop {
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest. What must
     /// be read is admitted before the events are read again: what is in flight must not be renamed or removed meanwhile.
     private mutating func judge(
-        _ looked: Inspector.Looks, _ known: Result<[KnownFile], JournalError>
+        _ looked: FileChecker.Looks, _ known: Result<[KnownFile], JournalError>
     ) async -> [FileAdmission] {
         if losesPassing() { return [] }
         let considered = await stage.consider(looked, known)

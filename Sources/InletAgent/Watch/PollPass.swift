@@ -27,7 +27,8 @@ struct PollPass: ~Copyable {
 
     /// The folder that is being listed. `isComparing`: only to see whether the names are those of the last time.
     private typealias ListedFolder = (
-        directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool, names: PollBook.NameSum
+        directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool,
+        names: PollState.NameSum
     )
 
     /// Files that settle for hours must not hold up the next pass.
@@ -36,9 +37,9 @@ struct PollPass: ~Copyable {
     private let isRecursive: Bool
     private let least: Duration
     /// The polled folders. One that `leave`s is watched otherwise from now on, and looked at once more.
-    var book = PollBook()
+    var book = PollState()
     /// What was seen of the times of the mounts at these places.
-    private var times: [FilePath: PollBook.Times] = [:]
+    private var times: [FilePath: PollState.Times] = [:]
     /// Folders whose trouble was said.
     private var troubled: Set<FilePath> = []
     private var phase = Phase.resting
@@ -87,7 +88,7 @@ struct PollPass: ~Copyable {
             if hasMore, since.duration(to: now) < Self.longestDrain { return }
             phase = .resting
             lastPass = began
-            next = book.isEmpty ? nil : now.advanced(by: PollBook.pause(after: cost, least: least))
+            next = book.isEmpty ? nil : now.advanced(by: PollState.pause(after: cost, least: least))
         }
     }
 
@@ -138,7 +139,7 @@ struct PollPass: ~Copyable {
     ) throws(SystemError) {
         book.begin(directory, modified: modified, at: start)
         stream = try turn.folder(directory).list()
-        listing = (directory, modified, start, isComparing, PollBook.NameSum())
+        listing = (directory, modified, start, isComparing, PollState.NameSum())
     }
 
     private mutating func ended(
@@ -162,7 +163,7 @@ struct PollPass: ~Copyable {
 
     /// What was seen of a file system outweighs what is said of its type. What folders below show says nothing of the one that
     /// the mount is at: it may be the top of a FAT disk.
-    private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchStrategy)) -> PollBook.Times {
+    private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchStrategy)) -> PollState.Times {
         switch (way.way.times, times[way.place]) {
         case (.whenSeen, .always) where directory == way.place: .whenSeen
         case (.never, _), (_, .never): .never

@@ -29,11 +29,11 @@ struct RootLoop: ~Copyable {
     var stage: AdmissionStage
     var pressure = QueuePressure()
     /// What is asked of the removable volume of the root, and was said last, without what is no news by itself.
-    var volume: (said: VolumeReport?, question: VolumeQuestion, earlier: EarlierFiles)
+    var volume: (said: VolumeReport?, question: VolumeReportTimer, earlier: VolumeDeliveryCheck)
     /// When the status was shown, and what is remembered for it.
     var lastShown: ContinuousClock.Instant?
-    var holders = FileHolders()
-    var unsettled: UnsettledWatch
+    var holders = WriterLookup()
+    var unsettled: SettleWarnings
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
@@ -47,8 +47,8 @@ struct RootLoop: ~Copyable {
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
-        unsettled = UnsettledWatch(after: settings.unsettledAfter)
-        volume = (nil, VolumeQuestion(), EarlierFiles(before: .now, shared.destinations))
+        unsettled = SettleWarnings(after: settings.unsettledAfter)
+        volume = (nil, VolumeReportTimer(), VolumeDeliveryCheck(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
     }
@@ -175,7 +175,7 @@ struct RootLoop: ~Copyable {
         let isBusy = watch.lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
         if isBusy, since.duration(to: .now) < Self.longestUnlocked {
             lockCheck = (.now.advanced(by: Self.lockPause), since)
-        } else if RootHold.isLocked(settings) {
+        } else if RootOwnership.isLocked(settings) {
             loseRoot("the folder of its lock (.inlet) was removed")
         }
     }

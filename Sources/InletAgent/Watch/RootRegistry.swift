@@ -84,7 +84,7 @@ final class RootRegistry: Sendable {
     private static func isGone(_ file: FileRow) -> Bool {
         guard let identity = FileLook.folder(at: file.root) else { return true }
         // Where others' symlinks lead is not the root, and its files have not gone from there.
-        if RootInspection.isBehindLink(file.root) { return true }
+        if RootCheck.isBehindLink(file.root) { return true }
         guard isEmpty(file.root) else { return false }
         return identity.device != file.identity.device || FileSystemKind.known(of: file.root)?.isNetwork == true
     }

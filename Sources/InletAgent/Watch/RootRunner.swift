@@ -15,7 +15,7 @@ final class RootRunner: Sendable {
     private let hashing = BlockingPool(name: "hash", threads: 1)
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: VolumePlace?
-    private let hold: RootHold
+    private let hold: RootOwnership
 
     private var log: EventLog { shared.log }
     private var journal: Journal { shared.journal }
@@ -30,7 +30,7 @@ final class RootRunner: Sendable {
         _ settings: WatchSettings, _ shared: Shared, _ places: Settler.Places, passing: VolumePlace? = nil
     ) throws(SystemError) {
         (self.settings, self.shared, self.places, self.passing) = (settings, shared, places, passing)
-        hold = RootHold(settings, stateDirectory: shared.settings.settings.stateDirectory)
+        hold = RootOwnership(settings, stateDirectory: shared.settings.settings.stateDirectory)
         mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
     }
 
@@ -63,14 +63,14 @@ final class RootRunner: Sendable {
         var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
             shared.health.heartbeat.beat(.intake(settings.path))
-            guard RootInspection.isThere(settings.path) else {
+            guard RootCheck.isThere(settings.path) else {
                 if isPassing { return }
                 shared.roots.set(nil, settings.path)
-                let state = RootInspection.state(settings.path)
+                let state = RootCheck.state(settings.path)
                 if state != absence {
                     absence = state
                     mailbox.publish(RootStatus(root: settings.path, state: state))
-                    log.emit(.watchLost(root: settings.path, reason: RootInspection.reason(settings.path)))
+                    log.emit(.watchLost(root: settings.path, reason: RootCheck.reason(settings.path)))
                 }
                 mailbox.waker.rest(until: .now.advanced(by: Self.missingPause))
                 continue
@@ -109,7 +109,7 @@ final class RootRunner: Sendable {
     }
 
     /// Whether the folder may be watched; where another agent does, that is said once and waited for.
-    private func standsBy(_ last: inout String?) -> RootHold.Outcome {
+    private func standsBy(_ last: inout String?) -> RootOwnership.Outcome {
         let outcome = hold.take()
         guard case .standBy(let holder) = outcome else {
             last = nil
@@ -122,7 +122,9 @@ final class RootRunner: Sendable {
         return outcome
     }
 
-    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: shared.roots) }
+    private var caution: RootIdentityCheck {
+        RootIdentityCheck(root: settings.path, journal: journal, roots: shared.roots)
+    }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted. Its key is no path: those are absolute.
     private func firstSeen() async throws(JournalError) -> WallTime {

@@ -47,7 +47,7 @@ package struct RootStatus: Sendable {
         /// What it waits for besides that and its quiet time.
         package var why: String?
         /// The writer, where `/proc` shows it.
-        package var holder: OpenWriters.Holder?
+        package var holder: OpenWriters.WriterProcess?
         /// How long it has waited; nil for what stands for many files.
         package var waiting: Duration?
     }
@@ -108,12 +108,12 @@ extension RootLoop {
     }
 }
 
-extension OpenWriters.Holder {
+extension OpenWriters.WriterProcess {
     /// Behind `open for writing`.
     var words: String { (isMapping ? ": mapped by " : " by ") + text }
 }
 
-extension RootInspection {
+extension RootCheck {
     /// Whether the kernel can tell us of writers in a root, in words for people: `on`, or `off: why`. Leases need ownership of the
     /// file or CAP_LEASE, and a local file system.
     package static func writerCheck(_ root: FilePath) -> String {
@@ -129,8 +129,8 @@ extension RootInspection {
 }
 
 /// Who holds the files that wait for their writers, for people: asked seldom, because a look at all processes is not free.
-struct FileHolders {
-    private var holders: [FilePath: OpenWriters.Holder] = [:]
+struct WriterLookup {
+    private var holders: [FilePath: OpenWriters.WriterProcess] = [:]
     private var next: ContinuousClock.Instant?
 
     /// Before a writer that is just finishing is looked for.
@@ -141,7 +141,7 @@ struct FileHolders {
     /// Those of `waiting`, paths below `root`, of which a writer is known. Blocks now and then.
     mutating func holders(
         of waiting: [Settler.Waiting], below root: FilePath, at now: ContinuousClock.Instant
-    ) -> [FilePath: OpenWriters.Holder] {
+    ) -> [FilePath: OpenWriters.WriterProcess] {
         let busy = waiting.filter { $0.isBusy && $0.since.duration(to: now) >= Self.patience }.map(\.path)
         if busy.isEmpty {
             holders = [:]
@@ -163,7 +163,7 @@ struct FileHolders {
 }
 
 /// Whether others can have Inlet send what it may read and they may not, by a hard link in a watched folder.
-extension RootInspection {
+extension RootCheck {
     /// What is to be said of a watched folder; nil where its rule, the kernel or its permissions see to it.
     ///
     /// - Parameters:

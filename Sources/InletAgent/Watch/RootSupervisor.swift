@@ -20,7 +20,7 @@ final class RootSupervisor: Service {
 
     init(_ shared: Shared, _ places: Settler.Places) throws(SystemError) {
         (self.shared, self.places) = (shared, places)
-        let plan = IntakePlan(from: [], to: shared.settings.watch, isRouted: false)
+        let plan = WatchChanges(from: [], to: shared.settings.watch, isRouted: false)
         begin(try prepare(plan), plan)
     }
 
@@ -44,7 +44,7 @@ final class RootSupervisor: Service {
     /// Makes what `plan` begins, before anything is changed.
     ///
     /// - Throws: when the system gives no descriptors.
-    func prepare(_ plan: IntakePlan) throws(SystemError) -> [WatchedEntry] {
+    func prepare(_ plan: WatchChanges) throws(SystemError) -> [WatchedEntry] {
         let entries = state.withLock { $0.entries }
         return try plan.begins.map { (root) throws(SystemError) in
             let last = entries.first { $0.settings.path == root.path }
@@ -54,7 +54,7 @@ final class RootSupervisor: Service {
 
     /// Ends what `plan` ends. What they have admitted goes on; what has settled only in memory is found again by whoever
     /// watches the folder next. - Returns: once they have ended, or in a while.
-    func end(_ plan: IntakePlan) async {
+    func end(_ plan: WatchChanges) async {
         func isLeaving(_ entry: WatchedEntry) -> Bool { plan.ends.contains(entry.settings.path) }
         let leaving = state.withLock { state in
             // Nobody runs those any more that are new, and nobody is to wait for them.
@@ -78,7 +78,7 @@ final class RootSupervisor: Service {
     }
 
     /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
-    func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
+    func begin(_ entries: [WatchedEntry], _ plan: WatchChanges) {
         for case let runner? in entries.map(\.runner) {
             shared.roots.set(.unknown, runner.settings.path)
             shared.roots.enter(runner.mailbox)
@@ -115,7 +115,7 @@ final class WatchedEntry: Sendable {
         }
     }
 
-    func run(_ restarts: ServiceRestarts) async {
+    func run(_ restarts: ServiceSupervisor) async {
         defer { ended.set() }
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -133,7 +133,7 @@ final class WatchedEntry: Sendable {
 }
 
 /// What a new configuration changes about the folders that are watched. Decides; `RootSupervisor` does it.
-struct IntakePlan: Sendable {
+struct WatchChanges: Sendable {
     /// Folders and patterns that are watched no more, or no more as they were.
     var ends: [FilePath] = []
     /// Those that are watched from now on, or in another way.

@@ -46,7 +46,7 @@ struct RootWatch: ~Copyable {
     /// To be called once, before the first listing.
     mutating func begin() {
         guard settings.mode == .fanotify else { return }
-        guard settings.recursive else { return say("", .inotify, RootInspection.oneFolder) }
+        guard settings.recursive else { return say("", .inotify, RootCheck.oneFolder) }
         do throws(SystemError) {
             fanotify = try FanotifyMounts(root: settings.path, ignore: ignore)
         } catch {
@@ -282,7 +282,7 @@ struct RootWatch: ~Copyable {
     mutating func beginPass() -> String? {
         if isRootPolled {
             // Nothing tells whether somebody emptied it, or a server has lost its disk.
-            let isEmpty = RootCaution.isEmpty(settings.path)
+            let isEmpty = RootIdentityCheck.isEmpty(settings.path)
             if isEmpty, wasFilled { return "empty at once" }
             wasFilled = !isEmpty
         }

@@ -81,7 +81,7 @@ extension RootLoop {
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
     /// The units that a file is in, also when the file brought nothing new: closing a unit that is not open is harmless.
-    func joined(_ arrival: Arrival) -> [JoinedUnit] {
+    func joined(_ arrival: CompleteFile) -> [JoinedUnit] {
         guard admission.routes.hasUnits else { return [] }
         return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
@@ -112,7 +112,7 @@ extension AdmissionStage {
     /// Closes the unit, if its marker is there where it needs one: everything that `routes` took of it is sent.
     mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
         do {
-            var marker: Arrival?
+            var marker: CompleteFile?
             if completion == .marker {
                 guard let found = try await self.marker(of: unit) else { return .unmarked }
                 if WriterProbe.probe(found.place) == .busy { return .later }
@@ -152,10 +152,10 @@ extension AdmissionStage {
     }
 
     /// The unit's marker; nil while there is none, or only one of files that went before.
-    private func marker(of unit: FilePath) async throws -> Arrival? {
+    private func marker(of unit: FilePath) async throws -> CompleteFile? {
         let path = unit.appending(Completion.folderMarker)
         guard let identity = try inspector.taken(at: path) else { return nil }
-        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
+        let marker = CompleteFile(root: root, path: path, identity: identity, volume: volume)
         return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
 

@@ -97,7 +97,7 @@ struct VolumePlace: Sendable {
 }
 
 /// What is done when a removable volume comes and goes: what waits of it is found where it is now, and goes on.
-struct VolumeArrivals: Sendable {
+struct VolumeMountHandler: Sendable {
     let shared: Shared
 
     /// Files looked at between two transactions.

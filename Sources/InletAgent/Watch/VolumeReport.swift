@@ -49,7 +49,7 @@ package struct VolumeReport: Sendable, Equatable {
 
     /// Counts a file that the journal knows, by what is there now.
     mutating func add(
-        _ file: VolumeFile, _ look: Result<FileLook, any Error>, _ earlier: EarlierFiles, _ tolerance: Int64
+        _ file: VolumeFile, _ look: Result<FileLook, any Error>, _ earlier: VolumeDeliveryCheck, _ tolerance: Int64
     ) {
         switch look {
         case .failure: unread += 1
@@ -125,7 +125,7 @@ struct VolumeCount: Equatable {
 
 /// When it is asked how a removable volume stands. That counts all its files, on the journal's one connection: not before
 /// something may have changed since the last answer, and no more often than once a second.
-struct VolumeQuestion {
+struct VolumeReportTimer {
     static let pause = Duration.seconds(1)
 
     private var isOpen = true
@@ -241,8 +241,8 @@ extension RootLoop {
 
 /// Asks destinations whether they still have what a removable volume brought them before it came this time: what the journal
 /// says of that may be long past. A few files at a time, because events wait meanwhile; each of them once.
-struct EarlierFiles: Sendable {
-    private enum Answer: Sendable {
+struct VolumeDeliveryCheck: Sendable {
+    private enum VolumeCheckResult: Sendable {
         case there, missing, cannotTell
         case silence(destination: String, reason: String)
     }
@@ -271,7 +271,7 @@ struct EarlierFiles: Sendable {
     func isMissing(_ file: VolumeFile) -> Bool { file.deliveredAt < before && missing.contains(file.path) }
 
     /// Asks no destination for a moment.
-    mutating func putOff() { due = max(due, .now.advanced(by: VolumeQuestion.pause)) }
+    mutating func putOff() { due = max(due, .now.advanced(by: VolumeReportTimer.pause)) }
 
     /// Asks for the next files. - Returns: what is to be said of a destination that gives no answer: it is asked again.
     mutating func ask(
@@ -290,7 +290,7 @@ struct EarlierFiles: Sendable {
         }
         turn.close()
         let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)
-        let answers = await withTaskGroup(of: (FilePath, Answer).self) { [check] tasks in
+        let answers = await withTaskGroup(of: (FilePath, VolumeCheckResult).self) { [check] tasks in
             for job in jobs { tasks.addTask { (job.file.path, await Self.ask(job, proofs, check.registry)) } }
             return await tasks.reduce(into: []) { $0.append($1) }
         }
@@ -314,11 +314,11 @@ struct EarlierFiles: Sendable {
     }
 
     /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
-    private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> Answer {
+    private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> VolumeCheckResult {
         let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
         let wanted = min(proofs ?? brought.count, brought.count)
         var (there, unknown) = (0, 0)
-        var silence: Answer?
+        var silence: VolumeCheckResult?
         for delivery in brought where there < wanted {
             switch await ask(delivery, job.file.digests, registry[delivery.destination]) {
             case .there: there += 1
@@ -332,7 +332,9 @@ struct EarlierFiles: Sendable {
         return silence ?? .missing
     }
 
-    private static func ask(_ delivery: DeliveryRow, _ digests: [Digest], _ destination: Destination?) async -> Answer {
+    private static func ask(_ delivery: DeliveryRow, _ digests: [Digest], _ destination: Destination?) async
+        -> VolumeCheckResult
+    {
         guard let proof = delivery.proof, proof.method != .carried,
             let verifier = destination?.pipeline as? any DeliveryVerifying,
             proof.method != .adopted || verifier.findsByKey

@@ -154,7 +154,7 @@ final class VolumeRoots: Sendable {
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
-            let arrivals = VolumeArrivals(shared: shared)
+            let arrivals = VolumeMountHandler(shared: shared)
             try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
             // Before it takes the routes that hold: from then on it can be renewed.
@@ -260,7 +260,7 @@ struct FoundRoots {
     func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.isWithin($0) } }
 }
 
-extension RootInspection {
+extension RootCheck {
     /// The folders that a pattern stands for, and that are there now, in order. Blocks.
     package static func folders(of pattern: RootPattern) -> [FilePath] {
         FoundRoots(pattern).roots.keys.sorted { $0.string < $1.string }

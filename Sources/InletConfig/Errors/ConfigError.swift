@@ -53,7 +53,7 @@ struct ErrorReport: Sendable {
         redactor = Redactor(Array(filledIn))
     }
 
-    func error(_ problem: Problem) -> ConfigError {
+    func error(_ problem: ConfigIssue) -> ConfigError {
         let place = source.clamped(problem.position)
         let line = source.lines[place.line - 1]
         var limit = mask.limit(ofLine: place.line)
@@ -68,7 +68,7 @@ struct ErrorReport: Sendable {
     }
 
     /// The errors for `problems` in the file's order; each is told once.
-    func errors(_ problems: [Problem]) -> ConfigErrors {
+    func errors(_ problems: [ConfigIssue]) -> ConfigErrors {
         var list: [ConfigError] = []
         for problem in problems.sorted(by: Self.precedes) {
             let error = error(problem)
@@ -77,14 +77,14 @@ struct ErrorReport: Sendable {
         return ConfigErrors(list: list)
     }
 
-    private static func precedes(_ left: Problem, _ right: Problem) -> Bool {
+    private static func precedes(_ left: ConfigIssue, _ right: ConfigIssue) -> Bool {
         (left.position.line, left.position.column, left.message)
             < (right.position.line, right.position.column, right.message)
     }
 }
 
 /// What is wrong at one place, before it is joined with the file's name and text.
-struct Problem: Error, Sendable, Equatable {
+struct ConfigIssue: Error, Sendable, Equatable {
     var position: SourcePosition
     var message: String
     /// The line's text behind the key is not shown, because it may hold a credential under a mistyped name.

@@ -16,7 +16,7 @@ struct ValueReader {
     let types: [DestinationType]
     let interpolation: Interpolation
     let source: SourceText
-    var problems: [Problem] = []
+    var problems: [ConfigIssue] = []
     /// The values that were read as secrets.
     var secrets: [YAMLNode] = []
     /// What `${…}` stood for. Somebody may have put a credential where none belongs.
@@ -28,7 +28,7 @@ struct ValueReader {
     var files: [(path: FilePath, trust: FileTrust, position: SourcePosition)] = []
 
     mutating func report(_ position: SourcePosition, _ message: String) {
-        problems.append(Problem(position, message))
+        problems.append(ConfigIssue(position, message))
     }
 
     /// Reads `node` as a mapping of `keys`. `label` names it in errors; the top level has an empty one.
@@ -72,7 +72,7 @@ struct ValueReader {
             ?? "known keys: \(names.joined(separator: ", "))"
         let mayBeSecret = keys.contains { $0.kind.isSecret }
         problems.append(
-            Problem(
+            ConfigIssue(
                 entry.keyPosition, "unknown key \(name)\(Self.place(label)); \(hint)", hidesValue: mayBeSecret))
     }
 

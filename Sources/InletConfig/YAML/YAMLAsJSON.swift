@@ -13,7 +13,7 @@ package struct YAMLAsJSON {
     /// - Throws: what is wrong first, with its place; nothing of it is known beyond that.
     package static func convert(_ bytes: [UInt8], file: FilePath) throws(ConfigError) -> [UInt8] {
         var writer = YAMLAsJSON()
-        do throws(Problem) {
+        do throws(ConfigIssue) {
             return try writer.convert(SourceText.withoutMark(bytes))
         } catch {
             let place = error.position
@@ -22,7 +22,7 @@ package struct YAMLAsJSON {
         }
     }
 
-    private mutating func convert(_ bytes: [UInt8]) throws(Problem) -> [UInt8] {
+    private mutating func convert(_ bytes: [UInt8]) throws(ConfigIssue) -> [UInt8] {
         let events = try YAMLEvents(bytes)
         guard let first = try events.begin() else { return Array("null".utf8) }
         try value(first, events, depth: 1)
@@ -30,7 +30,7 @@ package struct YAMLAsJSON {
         return json
     }
 
-    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents, depth: Int) throws(Problem) {
+    private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents, depth: Int) throws(ConfigIssue) {
         try YAMLDocument.check(depth: depth, at: event.start)
         if let refusal = event.refusals("here").first { throw refusal }
         switch event.kind {
@@ -38,11 +38,11 @@ package struct YAMLAsJSON {
         case .scalar(let text, _): json += JSONString.quote(text).utf8
         case .sequenceStart: try list(events, depth)
         case .mappingStart: try mapping(events, depth)
-        default: throw Problem(event.start, "this cannot be read as YAML")
+        default: throw ConfigIssue(event.start, "this cannot be read as YAML")
         }
     }
 
-    private mutating func list(_ events: YAMLEvents, _ depth: Int) throws(Problem) {
+    private mutating func list(_ events: YAMLEvents, _ depth: Int) throws(ConfigIssue) {
         json.append(UInt8(ascii: "["))
         var isFirst = true
         while true {
@@ -55,7 +55,7 @@ package struct YAMLAsJSON {
         json.append(UInt8(ascii: "]"))
     }
 
-    private mutating func mapping(_ events: YAMLEvents, _ depth: Int) throws(Problem) {
+    private mutating func mapping(_ events: YAMLEvents, _ depth: Int) throws(ConfigIssue) {
         json.append(UInt8(ascii: "{"))
         var lines: [String: Int] = [:]
         while true {
@@ -63,11 +63,13 @@ package struct YAMLAsJSON {
             if case .mappingEnd = key.kind { break }
             if let refusal = key.refusals("here").first { throw refusal }
             guard case .scalar(let name, let style) = key.kind else {
-                throw Problem(key.start, "a key must be a plain word")
+                throw ConfigIssue(key.start, "a key must be a plain word")
             }
-            if name == "<<", style == .plain { throw Problem(key.start, "merge keys ('<<') are not supported here") }
+            if name == "<<", style == .plain {
+                throw ConfigIssue(key.start, "merge keys ('<<') are not supported here")
+            }
             if let line = lines[name] {
-                throw Problem(key.start, "key \(Quotation.of(name)) is given twice; it is already on line \(line)")
+                throw ConfigIssue(key.start, "key \(Quotation.of(name)) is given twice; it is already on line \(line)")
             }
             if !lines.isEmpty { json.append(UInt8(ascii: ",")) }
             lines[name] = key.start.line

@@ -15,14 +15,14 @@ struct YAMLDocument {
     private var nodes = 0
 
     /// The root of the only document in `bytes`, which have no byte order mark.
-    static func parse(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
+    static func parse(_ bytes: [UInt8]) throws(ConfigIssue) -> YAMLNode {
         var document = YAMLDocument(events: try YAMLEvents(bytes))
         return try document.read()
     }
 
     private init(events: YAMLEvents) { self.events = events }
 
-    private mutating func read() throws(Problem) -> YAMLNode {
+    private mutating func read() throws(ConfigIssue) -> YAMLNode {
         guard let first = try events.begin() else { throw Self.empty }
         let root = try node(from: first, depth: 1)
         try events.end("a configuration is one document")
@@ -30,13 +30,13 @@ struct YAMLDocument {
         return root
     }
 
-    private static let empty = Problem(
+    private static let empty = ConfigIssue(
         .start, "the file is empty; `inlet init` writes one to start from")
 
     /// The node that `event` begins; its anchor can be used only behind its end.
-    private mutating func node(from event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
+    private mutating func node(from event: YAMLEvent, depth: Int) throws(ConfigIssue) -> YAMLNode {
         try Self.check(depth: depth, at: event.start)
-        if event.tag != nil { throw Problem(event.start, YAMLEvent.tagRefusal) }
+        if event.tag != nil { throw ConfigIssue(event.start, YAMLEvent.tagRefusal) }
         if let anchor = event.anchor { openAnchors.insert(anchor) }
         let node = try content(of: event, depth: depth)
         if let anchor = event.anchor {
@@ -46,7 +46,7 @@ struct YAMLDocument {
         return node
     }
 
-    private mutating func content(of event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
+    private mutating func content(of event: YAMLEvent, depth: Int) throws(ConfigIssue) -> YAMLNode {
         switch event.kind {
         case .scalar(let text, let style):
             try count(1, at: event.start)
@@ -61,11 +61,11 @@ struct YAMLDocument {
         case .mappingStart:
             return try mapping(at: event.start, depth: depth)
         default:
-            throw Problem(event.start, "this cannot be read as YAML")
+            throw ConfigIssue(event.start, "this cannot be read as YAML")
         }
     }
 
-    private mutating func sequence(at start: SourcePosition, depth: Int) throws(Problem) -> YAMLNode {
+    private mutating func sequence(at start: SourcePosition, depth: Int) throws(ConfigIssue) -> YAMLNode {
         try count(1, at: start)
         var items: [YAMLNode] = []
         while true {
@@ -78,7 +78,7 @@ struct YAMLDocument {
         }
     }
 
-    private mutating func mapping(at start: SourcePosition, depth: Int) throws(Problem) -> YAMLNode {
+    private mutating func mapping(at start: SourcePosition, depth: Int) throws(ConfigIssue) -> YAMLNode {
         try count(1, at: start)
         var own: [YAMLNode.Entry] = []
         var lines: [String: Int] = [:]
@@ -94,14 +94,14 @@ struct YAMLDocument {
             }
             let key = try node(from: event, depth: depth + 1)
             guard case .scalar(let name, let style) = key.content else {
-                throw Problem(event.start, "a key must be a plain word, not \(key.kindName)")
+                throw ConfigIssue(event.start, "a key must be a plain word, not \(key.kindName)")
             }
             let value = try node(from: try events.next(), depth: depth + 1)
             if name == "<<", style == .plain {
                 merged += try Self.merged(value)
             } else if let line = lines[name] {
                 let shown = Quotation.of(name)
-                throw Problem(key.position, "key \(shown) is given twice; it is already on line \(line)")
+                throw ConfigIssue(key.position, "key \(shown) is given twice; it is already on line \(line)")
             } else {
                 lines[name] = key.position.line
                 own.append(YAMLNode.Entry(key: name, keyPosition: key.position, value: value))
@@ -110,12 +110,12 @@ struct YAMLDocument {
     }
 
     /// The entries of what stands behind `<<`.
-    private static func merged(_ value: YAMLNode) throws(Problem) -> [YAMLNode.Entry] {
+    private static func merged(_ value: YAMLNode) throws(ConfigIssue) -> [YAMLNode.Entry] {
         let sources = if case .sequence(let items) = value.content { items } else { [value] }
         var entries: [YAMLNode.Entry] = []
         for source in sources {
             guard case .mapping(let found) = source.content else {
-                throw Problem(
+                throw ConfigIssue(
                     source.position, "'<<' merges a mapping or a list of mappings, not \(source.kindName)")
             }
             entries += found
@@ -123,27 +123,27 @@ struct YAMLDocument {
         return entries
     }
 
-    static func check(depth: Int, at position: SourcePosition) throws(Problem) {
+    static func check(depth: Int, at position: SourcePosition) throws(ConfigIssue) {
         if depth > maximumDepth {
-            throw Problem(position, "values are nested deeper than \(maximumDepth) levels")
+            throw ConfigIssue(position, "values are nested deeper than \(maximumDepth) levels")
         }
     }
 
-    private mutating func alias(_ name: String, at position: SourcePosition) throws(Problem) -> YAMLNode {
-        if openAnchors.contains(name) { throw Problem(position, "this alias stands inside its own anchor") }
+    private mutating func alias(_ name: String, at position: SourcePosition) throws(ConfigIssue) -> YAMLNode {
+        if openAnchors.contains(name) { throw ConfigIssue(position, "this alias stands inside its own anchor") }
         guard let node = anchors[name] else {
             // The name is not shown: it may be a password that begins with an asterisk.
-            throw Problem(position, "no anchor of this name stands above; put text that begins with '*' in quotes")
+            throw ConfigIssue(position, "no anchor of this name stands above; put text that begins with '*' in quotes")
         }
         try count(node.size, at: position)
         return node
     }
 
     /// Keeps the bound before memory is spent: an alias counts as all the values behind its anchor.
-    private mutating func count(_ more: Int, at position: SourcePosition) throws(Problem) {
+    private mutating func count(_ more: Int, at position: SourcePosition) throws(ConfigIssue) {
         nodes += more
         if nodes > Self.maximumNodes {
-            throw Problem(position, "more than \(Self.maximumNodes) values, aliases counted; the file is too large")
+            throw ConfigIssue(position, "more than \(Self.maximumNodes) values, aliases counted; the file is too large")
         }
     }
 }

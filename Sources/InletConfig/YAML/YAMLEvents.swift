@@ -28,16 +28,16 @@ struct YAMLEvent {
     /// What is refused of data that somebody drops beside the agent: tags, anchors and aliases.
     ///
     /// - Parameter place: "here", "in a sidecar".
-    func refusals(_ place: String) -> [Problem] {
-        var found: [Problem] = []
-        if tag != nil { found.append(Problem(start, Self.tagRefusal)) }
+    func refusals(_ place: String) -> [ConfigIssue] {
+        var found: [ConfigIssue] = []
+        if tag != nil { found.append(ConfigIssue(start, Self.tagRefusal)) }
         if anchor != nil {
             found.append(
-                Problem(start, "anchors are not supported \(place); put text that begins with '&' in quotes"))
+                ConfigIssue(start, "anchors are not supported \(place); put text that begins with '&' in quotes"))
         }
         if case .alias = kind {
             found.append(
-                Problem(start, "aliases are not supported \(place); put text that begins with '*' in quotes"))
+                ConfigIssue(start, "aliases are not supported \(place); put text that begins with '*' in quotes"))
         }
         return found
     }
@@ -49,16 +49,16 @@ final class YAMLEvents {
     private let input: UnsafeMutableBufferPointer<UInt8>
 
     /// - Parameter bytes: without a byte order mark.
-    init(_ bytes: [UInt8]) throws(Problem) {
+    init(_ bytes: [UInt8]) throws(ConfigIssue) {
         if let offset = SourceText.firstInvalidOffset(in: bytes) {
             let place = SourceText.position(after: bytes.prefix(offset))
-            throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
+            throw ConfigIssue(place, "the text is not valid UTF-8 here; save the file as UTF-8")
         }
         // Not yet the member: once all members are set, a throw runs the deinit, which would free it again.
         let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
         guard yaml_parser_initialize(parser) == 1 else {
             parser.deallocate()
-            throw Problem(.start, "not enough memory to read the file")
+            throw ConfigIssue(.start, "not enough memory to read the file")
         }
         self.parser = parser
         input = .allocate(capacity: bytes.count)
@@ -74,7 +74,7 @@ final class YAMLEvents {
     }
 
     /// The first event of the document; nil where the text has none.
-    func begin() throws(Problem) -> YAMLEvent? {
+    func begin() throws(ConfigIssue) -> YAMLEvent? {
         _ = try next()
         guard case .documentStart = try next().kind else { return nil }
         return try next()
@@ -83,23 +83,23 @@ final class YAMLEvents {
     /// Makes sure that nothing follows the document, of which all has been read.
     ///
     /// - Parameter rule: what is wrong with more.
-    func end(_ rule: String) throws(Problem) {
+    func end(_ rule: String) throws(ConfigIssue) {
         _ = try next()
         let last = try next()
         guard case .streamEnd = last.kind else {
-            throw Problem(last.start, "a second document begins here; \(rule)")
+            throw ConfigIssue(last.start, "a second document begins here; \(rule)")
         }
     }
 
     /// The next event; not to be called after `.streamEnd` or a throw.
-    func next() throws(Problem) -> YAMLEvent {
+    func next() throws(ConfigIssue) -> YAMLEvent {
         var event = yaml_event_t()
         guard yaml_parser_parse(parser, &event) == 1 else { throw complaint() }
         defer { yaml_event_delete(&event) }
         let start = SourcePosition(event.start_mark)
         let end = SourcePosition(event.end_mark)
         let properties = Self.properties(of: event)
-        guard let kind = Self.kind(of: event) else { throw Problem(start, "this cannot be read as YAML") }
+        guard let kind = Self.kind(of: event) else { throw ConfigIssue(start, "this cannot be read as YAML") }
         return YAMLEvent(kind: kind, anchor: properties.anchor, tag: properties.tag, start: start, end: end)
     }
 
@@ -145,22 +145,22 @@ final class YAMLEvents {
     }
 
     /// libyaml's complaint in our words where ours help more.
-    private func complaint() -> Problem {
+    private func complaint() -> ConfigIssue {
         let problem = parser.pointee.problem.map { String(cString: $0) } ?? "this cannot be read as YAML"
         let context = parser.pointee.context.map { String(cString: $0) }
         if parser.pointee.error == YAML_READER_ERROR {
             let before = input.prefix(parser.pointee.problem_offset)
-            return Problem(SourceText.position(after: before), "\(problem); remove this character")
+            return ConfigIssue(SourceText.position(after: before), "\(problem); remove this character")
         }
         let place = SourcePosition(parser.pointee.problem_mark)
         if problem.contains("tab character") || character(at: parser.pointee.problem_mark) == UInt8(ascii: "\t") {
-            return Problem(place, "a tab cannot indent here; use spaces")
+            return ConfigIssue(place, "a tab cannot indent here; use spaces")
         }
         if context == "while scanning a quoted scalar", problem.hasSuffix("end of stream") {
-            return Problem(SourcePosition(parser.pointee.context_mark), "the quote that opens here is never closed")
+            return ConfigIssue(SourcePosition(parser.pointee.context_mark), "the quote that opens here is never closed")
         }
         let where_ = context.map { " \($0)" } ?? ""
-        return Problem(place, "this is not valid YAML: \(problem)\(where_)")
+        return ConfigIssue(place, "this is not valid YAML: \(problem)\(where_)")
     }
 
     /// The byte at a place libyaml complains about; its index counts characters.

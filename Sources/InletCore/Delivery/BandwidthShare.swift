@@ -10,7 +10,7 @@ package struct BandwidthFlow: Sendable, Hashable, Comparable {
 /// Shares out the bytes that may be sent: by all destinations together, and by each.
 ///
 /// A byte needs room under both limits. Whoever wants to send asks, and gets a piece or waits; who has sent its piece asks
-/// again. The pieces go in fair order (`FairOrder`) on three levels, and what one does not use the others get:
+/// again. The pieces go in fair order (`FairQueue`) on three levels, and what one does not use the others get:
 /// * destinations with bytes waiting get the same share of the limit for all;
 /// * in a destination small bodies together get the same as large ones together, so half while both wait;
 /// * in each of the two, requests get the same.
@@ -29,7 +29,7 @@ package struct BandwidthShare: Sendable {
     private var all: TokenBucket?
     private var lanes: [String: BandwidthLane] = [:]
     private var places: [BandwidthFlow: String] = [:]
-    private var order = FairOrder<String>()
+    private var order = FairQueue<String>()
     /// Whether there is nothing to give to those who wait, until then; nil = ever.
     private var isQuiet = false
     private var quietEnd: Instant?
@@ -129,14 +129,14 @@ struct BandwidthLane: Sendable {
 
     /// The requests of one kind.
     private struct Line: Sendable {
-        var order = FairOrder<BandwidthFlow>()
+        var order = FairQueue<BandwidthFlow>()
         /// Those who wait, with what is left of their bodies.
         var waiting: [BandwidthFlow: Int64] = [:]
     }
 
     /// nil = no limit of its own.
     var bucket: TokenBucket?
-    private var order = FairOrder<Kind>()
+    private var order = FairQueue<Kind>()
     private var lines: [Kind: Line] = [.small: Line(), .large: Line()]
     private var kinds: [BandwidthFlow: Kind] = [:]
     /// Given, and not asked for yet.
@@ -263,7 +263,7 @@ package struct TokenBucket: Sendable, Equatable {
 /// Each has a tag, the bytes it was given, and the least one is next. Who begins to wait does so at the tag of the one
 /// served last, so nobody saves up turns while away. Of any two who wait all the time, what they were given differs by no
 /// more than the two largest pieces.
-struct FairOrder<Key: Hashable & Comparable & Sendable>: Sendable {
+struct FairQueue<Key: Hashable & Comparable & Sendable>: Sendable {
     private var tags: [Key: Int64] = [:]
     /// The tag of the one served last.
     private var served: Int64 = 0

@@ -37,7 +37,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     private var doubtedAt: WallTime?
     /// How often in a row it has asked for time, with nothing delivered in between.
     private var slowings = 0
-    private var suspicion = FileSuspicion()
+    private var suspicion = OutageCauses()
     private var refusals = Refusals()
 
     /// - Parameter isProved: false where a probe shall come before the first delivery.
@@ -316,7 +316,7 @@ extension CircuitBreaker {
 /// Two files in a row with the same one: it is the destination's. A file is to blame for one only when it hears it again after
 /// the destination has shown that it is well, because another file was delivered, or a probe was good.
 package struct Refusals: Sendable, Equatable {
-    package enum Judgement: Sendable, Equatable {
+    package enum RefusalScope: Sendable, Equatable {
         /// The first of its kind: the destination is to be asked.
         case first
         /// Another file has just heard the same.
@@ -343,7 +343,7 @@ package struct Refusals: Sendable, Equatable {
     package init() {}
 
     /// Takes note of a refusal that would end `file`.
-    package mutating func judge(_ file: Int64, _ code: ErrorCode) -> Judgement {
+    package mutating func judge(_ file: Int64, _ code: ErrorCode) -> RefusalScope {
         if warned.contains(file) { return .files }
         wait(file)
         return isShared(file, code) ? .shared : .first
@@ -385,7 +385,7 @@ package struct Refusals: Sendable, Equatable {
 ///
 /// The first such answer is the destination's. When the same file gets one again, and in between either another file was
 /// delivered, or a probe was good and no other file got such an answer, then it is that file's.
-package struct FileSuspicion: Sendable, Equatable {
+package struct OutageCauses: Sendable, Equatable {
     private var files: Set<Int64> = []
     /// Another file was delivered since the last answer that was held against the destination.
     private var othersWereDelivered = false
@@ -422,5 +422,5 @@ package struct FileSuspicion: Sendable, Equatable {
     package mutating func probeSucceeded() { probed = last }
 
     /// The destination itself was away: what the files got says nothing about them.
-    package mutating func clear() { self = FileSuspicion() }
+    package mutating func clear() { self = OutageCauses() }
 }

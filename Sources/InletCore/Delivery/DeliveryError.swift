@@ -26,9 +26,9 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     /// A sentence for a person: what happened, and what to do about it where that is known. Holds no secrets.
     package var reason: String
     /// The answer that it is about; nil for what no server has said.
-    package var heard: Heard?
+    package var heard: StepFailure?
 
-    package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String, heard: Heard? = nil) {
+    package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String, heard: StepFailure? = nil) {
         self.verdict = verdict
         self.code = code
         self.reason = reason

@@ -18,13 +18,13 @@ package struct DeliveryOrder: Sendable, Equatable {
     package var root: FilePath
     /// What has been proved of the deliveries that this one waited for: the file's own in the storage first, then those of
     /// its companions there. A companion that could not be stored is missing.
-    package var upstream: [Upstream] = []
+    package var upstream: [UpstreamDelivery] = []
     /// The unit that the file belongs to; nil for a file that stands for itself.
     package var batch: OrderBatch?
 
     package init(
         id: Int64, destination: String, key: String, mediaType: String, fields: [String: String], source: FileIdentity,
-        path: FilePath = "", root: FilePath = "", upstream: [Upstream] = [], batch: OrderBatch? = nil
+        path: FilePath = "", root: FilePath = "", upstream: [UpstreamDelivery] = [], batch: OrderBatch? = nil
     ) {
         self.id = id
         self.destination = destination
@@ -40,7 +40,7 @@ package struct DeliveryOrder: Sendable, Equatable {
 }
 
 /// A delivery that had to be proved before another one of the same file could begin, with its proof.
-package struct Upstream: Sendable, Equatable {
+package struct UpstreamDelivery: Sendable, Equatable {
     package var destination: String
     /// The stored file below its root: the delivery's own source, or a companion of it.
     package var path: FilePath

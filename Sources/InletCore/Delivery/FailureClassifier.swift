@@ -54,7 +54,7 @@ package enum FailureClassifier {
 
     /// Whether the step may have been done that was answered so. What a service refuses in its own form it has not done; of
     /// what another answers in its place, and of a server that failed, nobody knows.
-    package static func mayBeDone(_ heard: Heard) -> Bool {
+    package static func mayBeDone(_ heard: StepFailure) -> Bool {
         switch heard.word {
         case .foreign: !(300..<400).contains(heard.status)
         case .passing: heard.status >= 500
@@ -76,11 +76,11 @@ package enum FailureClassifier {
         _ heard: DeliveryError, _ attempt: FailedAttempt, _ presence: SourcePresence = .asSaid,
         using random: inout some RandomNumberGenerator,
         breaker: (CircuitBreaker.Event, DeliveryError) -> CircuitBreaker.Action
-    ) -> FailureDecision {
+    ) -> FailureAction {
         var error = presence.corrected(heard)
         if let event = event(error, attempt) { error = weighed(error, attempt, breaker(event, error)) }
-        func again(_ wait: Duration, countsAttempt: Bool = false) -> FailureDecision {
-            FailureDecision(end: .again(after: wait, countsAttempt: countsAttempt), error: error)
+        func again(_ wait: Duration, countsAttempt: Bool = false) -> FailureAction {
+            FailureAction(end: .again(after: wait, countsAttempt: countsAttempt), error: error)
         }
         switch error.verdict {
         case .retry(let asked):
@@ -92,17 +92,17 @@ package enum FailureClassifier {
         // The breaker does the real waiting; what a server asks for is bounded here as it is there.
         case .outage(let asked): return again(min(max(asked ?? .zero, pause), longestAsked))
         case .credentials: return again(pause)
-        case .giveUp: return FailureDecision(end: .ended(.failed), error: error)
-        case .sourceGone: return FailureDecision(end: .ended(.gone), error: error)
-        case .sourceChanged: return FailureDecision(end: .ended(.superseded), error: error)
+        case .giveUp: return FailureAction(end: .ended(.failed), error: error)
+        case .sourceGone: return FailureAction(end: .ended(.gone), error: error)
+        case .sourceChanged: return FailureAction(end: .ended(.superseded), error: error)
         case .cancelled:
-            return attempt.isStopping ? again(.zero) : FailureDecision(end: .ended(.cancelled), error: error)
+            return attempt.isStopping ? again(.zero) : FailureAction(end: .ended(.cancelled), error: error)
         }
     }
 
-    private static func givenUp(_ error: DeliveryError, _ attempt: FailedAttempt) -> FailureDecision {
+    private static func givenUp(_ error: DeliveryError, _ attempt: FailedAttempt) -> FailureAction {
         let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
-        return FailureDecision(
+        return FailureAction(
             end: .ended(.failed),
             error: DeliveryError(.giveUp, error.code, "\(error.reason) (given up after \(spent))"))
     }
@@ -180,7 +180,7 @@ package struct FailedAttempt: Sendable {
 }
 
 /// What is done about an attempt that failed.
-package struct FailureDecision: Sendable, Equatable {
+package struct FailureAction: Sendable, Equatable {
     package enum End: Sendable, Equatable {
         case again(after: Duration, countsAttempt: Bool)
         case ended(DeliveryState)
@@ -258,7 +258,7 @@ extension DeliveryError {
 }
 
 /// What a step of a delivery heard that is no success, as its pipeline understands it.
-package struct Heard: Sendable, Equatable {
+package struct StepFailure: Sendable, Equatable {
     /// What the answer says, and in whose words.
     package enum Word: Sendable, Equatable, CaseIterable {
         /// Not in the service's own form: a host's or a proxy's page, a redirect, an answer that breaks off. It is the word of
@@ -286,7 +286,7 @@ package struct Heard: Sendable, Equatable {
     }
 
     /// An answer that had begun, and is not whole.
-    package static let broken = Heard(0, .foreign)
+    package static let broken = StepFailure(0, .foreign)
 
     /// What a status says where no words of the service are known for it.
     ///

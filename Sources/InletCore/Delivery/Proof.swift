@@ -39,7 +39,7 @@ package struct Proof: Sendable, Equatable, Codable {
     /// What else the destination said that is worth keeping (an id, a status, the head of its answer): for receipts.
     package var details: [String: String]?
     /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
-    package var keepsakes: Keepsakes?
+    package var keepsakes: ProofSecrets?
 
     /// Of what a destination says: it goes into the journal, receipts, lines and pages.
     package static let longestText = 2 << 10
@@ -48,7 +48,7 @@ package struct Proof: Sendable, Equatable, Codable {
     /// cut.
     package init(
         key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil,
-        details: [String: String]? = nil, keepsakes: Keepsakes? = nil
+        details: [String: String]? = nil, keepsakes: ProofSecrets? = nil
     ) {
         self.key = key
         self.size = size
@@ -84,7 +84,7 @@ extension Proof {
 }
 
 /// Texts by name that are written into the journal and shown nowhere: it prints and reflects as `***`.
-package struct Keepsakes: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
+package struct ProofSecrets: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     private let texts: [String: String]
 
     package init(_ texts: [String: String]) { self.texts = texts }
@@ -122,7 +122,7 @@ package struct ContentHash: Sendable, Hashable, Codable {
 }
 
 /// Names of checkpoint notes that mean the same to every pipeline and to the journal.
-package enum CheckpointNote {
+package enum CheckpointName {
     /// Written before a request that may make something visible under the key, or after one whose answer was lost. As
     /// long as it is there, nobody else gets the key. Its value is the pipeline's own, and the only one that a delivery keeps
     /// for `queue retry` once it has failed and what it left was removed.
@@ -136,9 +136,9 @@ package protocol Sealing: Sendable {
     /// The notes that those were made of. What cannot be opened is left out, as if it had never been known; what was written
     /// before there were seals is as it was.
     func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]]
-    func closed(_ keepsakes: Keepsakes) -> Keepsakes
+    func closed(_ keepsakes: ProofSecrets) -> ProofSecrets
     /// nil when none of them can be opened.
-    func opened(_ keepsakes: Keepsakes) -> Keepsakes?
+    func opened(_ keepsakes: ProofSecrets) -> ProofSecrets?
 }
 
 extension Sealing {
@@ -161,6 +161,6 @@ package struct NoSeal: Sealing {
 
     package func closed(_ notes: [String: [UInt8]]) -> [String: [UInt8]] { notes }
     package func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]] { notes }
-    package func closed(_ keepsakes: Keepsakes) -> Keepsakes { keepsakes }
-    package func opened(_ keepsakes: Keepsakes) -> Keepsakes? { keepsakes }
+    package func closed(_ keepsakes: ProofSecrets) -> ProofSecrets { keepsakes }
+    package func opened(_ keepsakes: ProofSecrets) -> ProofSecrets? { keepsakes }
 }

@@ -69,7 +69,7 @@ package struct RefusedFiles: Sendable {
 }
 
 /// Counts files that no route takes, each once, by directory and extension; memory is bounded.
-package struct IgnoreTally: Sendable {
+package struct IgnoreCounts: Sendable {
     /// What one log line and one row of the status speak for.
     package struct Group: Hashable, Sendable {
         /// Relative to the root; empty for the root itself.

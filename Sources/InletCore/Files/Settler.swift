@@ -41,7 +41,7 @@ package struct Settler: Sendable {
     let settle: Duration
     let places: Places
     var entries: [FilePath: Entry] = [:]
-    private var queue: Heap<Turn> = []
+    private var queue: Heap<QueueEntry> = []
     private var turns: UInt64 = 0
     /// The last moment, by both clocks.
     private var lastMoment: (now: ContinuousClock.Instant, wall: WallTime)?
@@ -49,7 +49,7 @@ package struct Settler: Sendable {
     private var clockStep: ContinuousClock.Instant?
     /// Of `entries`, those that have no place.
     var stuck = 0
-    package var stuckFolders: StuckFolders
+    package var stuckFolders: IncompleteFolders
     /// Refused before, and complete at the looks of this turn.
     var returning: [FilePath: Entry] = [:]
 
@@ -57,7 +57,7 @@ package struct Settler: Sendable {
     package init(settle: Duration, places: Places = Places()) {
         self.settle = settle
         self.places = places
-        stuckFolders = StuckFolders(limit: places.folders)
+        stuckFolders = IncompleteFolders(limit: places.folders)
     }
 
     /// Notices that the wall clock was put forward: files that were written just before look old by it then. A machine without
@@ -228,7 +228,7 @@ package struct Settler: Sendable {
         turns += 1
         entry.turn = turns
         entry.turnDeadline = deadline
-        queue.insert(Turn(deadline: deadline, number: turns, path: path))
+        queue.insert(QueueEntry(deadline: deadline, number: turns, path: path))
     }
 
     /// Files that come and go at once leave turns behind; they must not pile up for the length of a long quiet time.
@@ -241,12 +241,12 @@ package struct Settler: Sendable {
 
 extension Settler {
     /// A path's place in the queue; stale when its entry has another number.
-    struct Turn: Comparable, Sendable {
+    struct QueueEntry: Comparable, Sendable {
         var deadline: ContinuousClock.Instant
         var number: UInt64
         var path: FilePath
 
-        static func < (left: Turn, right: Turn) -> Bool {
+        static func < (left: QueueEntry, right: QueueEntry) -> Bool {
             (left.deadline, left.number) < (right.deadline, right.number)
         }
     }
@@ -266,7 +266,7 @@ extension Settler {
         var changes = 0
         /// The sign of life that was counted last.
         var stirred: ContinuousClock.Instant
-        var hindrance: Hindrance?
+        var hindrance: SettleBlocker?
         /// It takes no place of those that may settle.
         var isStuck = false
         /// Its folder speaks for it.
@@ -403,7 +403,7 @@ extension Settler.Entry {
 }
 
 /// Finds files that have been incomplete for so long that a person should know why. Each is reported once; none is given up.
-package struct UnsettledWatch: Sendable {
+package struct SettleWarnings: Sendable {
     private let after: Duration
     private var told: Set<FilePath> = []
 

@@ -24,7 +24,7 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
     package var rfc3339: String {
         let day = milliseconds.flooredDivision(by: 86_400_000)
         let rest = milliseconds - day * 86_400_000
-        let date = CivilDate(daysSinceEpoch: day)
+        let date = CalendarDate(daysSinceEpoch: day)
         var text: [UInt8] = []
         text.reserveCapacity(24)
         Self.append(date.year, 4, "-", to: &text)
@@ -57,7 +57,7 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
 }
 
 /// A Gregorian date from and to a day number, by the era arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-struct CivilDate: Equatable {
+struct CalendarDate: Equatable {
     var year: Int64
     var month: Int
     var day: Int
@@ -148,7 +148,7 @@ extension WallTime {
         guard bytes[4] == dash, bytes[7] == dash, let year = number(bytes[0..<4]), let month = number(bytes[5..<7]),
             let day = number(bytes[8..<10])
         else { return nil }
-        return CivilDate(year: year, month: Int(month), day: Int(day))?.daysSinceEpoch
+        return CalendarDate(year: year, month: Int(month), day: Int(day))?.daysSinceEpoch
     }
 
     /// Seconds since midnight; 60 seconds are a leap second.
@@ -179,7 +179,7 @@ extension WallTime {
     ///
     /// - Parameter zone: an IANA name; nil = the system's.
     package func rfc3339(in zone: String?) -> String {
-        let offset = ZoneClock.local(self, zone: zone).offset
+        let offset = LocalClock.local(self, zone: zone).offset
         let wall = WallTime(milliseconds: milliseconds + offset * 1000).rfc3339.dropLast(5)
         func pad(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let minutes = abs(offset) / 60

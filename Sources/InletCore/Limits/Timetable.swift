@@ -35,7 +35,7 @@ package struct Timetable: Sendable, Equatable {
         Weekday.allCases.allSatisfy { day in slices(day).allSatisfy { $0.rate == 0 } }
     }
 
-    package static func knows(zone: String) -> Bool { ZoneClock.exists(zone) }
+    package static func knows(zone: String) -> Bool { LocalClock.exists(zone) }
 
     package func rate(at time: WallTime) -> Int64? {
         let entry = entry(at: time)
@@ -46,7 +46,7 @@ package struct Timetable: Sendable, Equatable {
     package func entry(at time: WallTime) -> Entry? {
         // Nobody needs to know the zone then: looking it up takes as long as much of the start.
         if entries.isEmpty { return nil }
-        let local = ZoneClock.local(time, zone: zone)
+        let local = LocalClock.local(time, zone: zone)
         return entries.first { $0.span.contains(local.day, minute: local.minute) }
     }
 
@@ -54,7 +54,7 @@ package struct Timetable: Sendable, Equatable {
     package func nextChange(after time: WallTime) -> WallTime? {
         if entries.isEmpty { return nil }
         let boundaries = Set(entries.flatMap { [$0.span.from, $0.span.to] })
-        return ZoneClock.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
+        return LocalClock.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
     }
 
     private func rate(_ local: LocalTime) -> Int64? { rate(local.day, minute: local.minute) }

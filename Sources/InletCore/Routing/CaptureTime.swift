@@ -20,7 +20,7 @@ package struct CaptureTime: Hashable, Sendable {
         year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int, millisecond: Int = 0,
         offset: Int64? = nil
     ) {
-        guard let date = CivilDate(year: Int64(year), month: month, day: day), (0...23).contains(hour),
+        guard let date = CalendarDate(year: Int64(year), month: month, day: day), (0...23).contains(hour),
             (0...59).contains(minute), (0...60).contains(second), (0...999).contains(millisecond),
             (-86_399...86_399).contains(offset ?? 0)
         else { return nil }
@@ -47,7 +47,7 @@ package struct CaptureTime: Hashable, Sendable {
     }
 }
 
-/// The answer to `Fact.captured`.
+/// The answer to `FileProperty.captured`.
 package enum Captured: Hashable, Sendable {
     /// `origin` names the field of the file, for people: `EXIF DateTimeOriginal`.
     case at(CaptureTime, origin: String)
@@ -55,7 +55,7 @@ package enum Captured: Hashable, Sendable {
     case unknown
 }
 
-extension ZoneClock {
+extension LocalClock {
     /// `time` on the wall clock of `zone`; a reading without an offset is taken as that zone's own, and so shows unchanged.
     static func local(_ time: CaptureTime, zone: String?) -> LocalTime {
         if let offset = time.offset {
@@ -71,7 +71,7 @@ extension ZoneClock {
 
 /// A moment taken apart on the wall clock of one zone, in the proleptic Gregorian calendar.
 struct LocalTime: Equatable {
-    var date: CivilDate
+    var date: CalendarDate
     /// 1 is Monday.
     var weekday: Int
     /// 1 is the first of January.
@@ -91,11 +91,11 @@ struct LocalTime: Equatable {
         let dayLength: Int64 = 86_400_000
         millisecondOfDay = (wall % dayLength + dayLength) % dayLength
         let day = (wall - millisecondOfDay) / dayLength
-        date = CivilDate(daysSinceEpoch: day)
+        date = CalendarDate(daysSinceEpoch: day)
         weekday = Self.weekday(day)
         dayOfYear = Self.dayOfYear(date)
         // A week belongs to the year of its Thursday.
-        let thursday = CivilDate(daysSinceEpoch: day + Int64(4 - weekday))
+        let thursday = CalendarDate(daysSinceEpoch: day + Int64(4 - weekday))
         weekYear = thursday.year
         week = (Self.dayOfYear(thursday) - 1) / 7 + 1
         self.offset = offset
@@ -104,7 +104,7 @@ struct LocalTime: Equatable {
     /// Day 0, 1970-01-01, was a Thursday.
     private static func weekday(_ day: Int64) -> Int { Int(((day + 3) % 7 + 7) % 7) + 1 }
 
-    private static func dayOfYear(_ date: CivilDate) -> Int {
+    private static func dayOfYear(_ date: CalendarDate) -> Int {
         let isLeap = date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0)
         let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][date.month - 1]
         return before + date.day + (isLeap && date.month > 2 ? 1 : 0)

@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// A companion that is there with its file.
-package typealias FoundCompanion = (companion: Companion, arrival: Arrival)
+package typealias FoundCompanion = (companion: Companion, arrival: CompleteFile)
 
 /// What a new file is among those that it belongs together with.
 package enum CompanionStatus: Sendable {
@@ -38,7 +38,7 @@ package enum CompanionStatus: Sendable {
 
 /// What is known of the files around new ones, by their paths below the root. A path that is not named here is one where nothing
 /// is, and of which the journal knows nothing.
-package struct CompanionFacts: Sendable {
+package struct CompanionContext: Sendable {
     /// The newest row of a path.
     package struct Row: Sendable {
         var id: Int64
@@ -96,7 +96,7 @@ package struct CompanionRule: Sendable {
     /// The paths of which something must be known to say what `arrival` is: nearly always none.
     ///
     /// - Returns: those to look at, and those to ask the journal about.
-    package func around(_ arrival: Arrival) -> (disk: [FilePath], journal: [FilePath]) {
+    package func around(_ arrival: CompleteFile) -> (disk: [FilePath], journal: [FilePath]) {
         var (disk, journal): ([FilePath], [FilePath]) = ([], [])
         for belonging in routes.belongings(of: arrival.path) {
             disk.append(belonging.main)
@@ -117,7 +117,7 @@ package struct CompanionRule: Sendable {
 
     /// The files that are to be probed for writers before `status` can be believed: those that are complete if nobody writes to
     /// them.
-    package func probed(for arrival: Arrival, _ facts: CompanionFacts, at now: WallTime) -> [Arrival] {
+    package func probed(for arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime) -> [CompleteFile] {
         switch status(of: arrival, facts, at: now) {
         case .main(let found, _, _), .marked(let found): found.map(\.arrival)
         case .corrected: [arrival]
@@ -128,7 +128,7 @@ package struct CompanionRule: Sendable {
     // MARK: - What it is
 
     /// - Parameter arrival: a file that is new to the journal.
-    package func status(of arrival: Arrival, _ facts: CompanionFacts, at now: WallTime) -> CompanionStatus {
+    package func status(of arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime) -> CompanionStatus {
         let belongings = routes.belongings(of: arrival.path)
         if let status = status(belongings, of: arrival, facts, at: now) { return status }
         let orphaned = belongings.map { quiet(arrival.path, $0.route) }.max()
@@ -141,7 +141,7 @@ package struct CompanionRule: Sendable {
     }
 
     /// The route that takes the file, if it has companions.
-    private func ownRoute(_ arrival: Arrival) -> Route? {
+    private func ownRoute(_ arrival: CompleteFile) -> Route? {
         routes.route(for: arrival.path, size: arrival.identity.size).flatMap { $0.hasCompanions ? $0 : nil }
     }
 
@@ -154,7 +154,7 @@ package struct CompanionRule: Sendable {
 
     /// nil when none of the files that it may belong to is, or was, there.
     private func status(
-        _ belongings: [Belonging], of arrival: Arrival, _ facts: CompanionFacts, at now: WallTime
+        _ belongings: [CompanionMatch], of arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime
     ) -> CompanionStatus? {
         var gone: CompanionStatus?
         for belonging in belongings {
@@ -181,7 +181,7 @@ package struct CompanionRule: Sendable {
     }
 
     /// Whether the file that a companion may belong to is there, and its route takes it.
-    private func isTaken(_ main: CompanionFacts.File, _ belonging: Belonging) -> Bool {
+    private func isTaken(_ main: CompanionContext.File, _ belonging: CompanionMatch) -> Bool {
         guard let identity = main.identity,
             routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
         else { return false }
@@ -189,7 +189,7 @@ package struct CompanionRule: Sendable {
     }
 
     /// Whether it is the metadata that its file would read: of `.yaml` and `.yml` the first counts.
-    private func isFirstMetadata(_ belonging: Belonging, _ facts: CompanionFacts) -> Bool {
+    private func isFirstMetadata(_ belonging: CompanionMatch, _ facts: CompanionContext) -> Bool {
         for candidate in belonging.route.companions(of: belonging.main) where candidate.kind == .metadata {
             if candidate.path == belonging.companion.path { return true }
             if facts[candidate.path].identity != nil { return false }
@@ -197,7 +197,7 @@ package struct CompanionRule: Sendable {
         return false
     }
 
-    private func isMarked(_ main: FilePath, _ route: Route, _ facts: CompanionFacts) -> Bool {
+    private func isMarked(_ main: FilePath, _ route: Route, _ facts: CompanionContext) -> Bool {
         for candidate in route.companions(of: main) where candidate.kind == .marker {
             if facts[candidate.path].identity != nil { return !isSpent(candidate.path, of: main, facts) }
         }
@@ -206,7 +206,7 @@ package struct CompanionRule: Sendable {
 
     /// Whether a marker has spoken for its file before. One that was kept, or not disposed of yet, says nothing of what the file
     /// is now, whatever became of what it was; unless the journal was told to forget that.
-    private func isSpent(_ path: FilePath, of main: FilePath, _ facts: CompanionFacts) -> Bool {
+    private func isSpent(_ path: FilePath, of main: FilePath, _ facts: CompanionContext) -> Bool {
         let marker = facts[path]
         guard facts[main].row != nil, let row = marker.row else { return false }
         return [.gone, .superseded].contains(row.state) ? row.identity == marker.identity : marker.isKnown
@@ -215,7 +215,7 @@ package struct CompanionRule: Sendable {
     // MARK: - As a main file
 
     private func status(
-        ofMain arrival: Arrival, _ route: Route, _ facts: CompanionFacts, at now: WallTime
+        ofMain arrival: CompleteFile, _ route: Route, _ facts: CompanionContext, at now: WallTime
     ) -> CompanionStatus {
         var found: [FoundCompanion] = []
         var missing: Set<String> = Set(route.sidecars.extensions)
@@ -233,7 +233,7 @@ package struct CompanionRule: Sendable {
             if candidate.kind == .marker, isSpent(candidate.path, of: arrival.path, facts) {
                 return .unmarked(marker: candidate.path)
             }
-            let companion = Arrival(
+            let companion = CompleteFile(
                 root: arrival.root, path: candidate.path, identity: identity, volume: arrival.volume)
             if isComplete(companion, file.isBusy, route, at: now) {
                 found.append((companion: candidate, arrival: companion))
@@ -253,7 +253,7 @@ package struct CompanionRule: Sendable {
     private static let metadata = "/"
 
     /// A companion is judged by its own times; one from the future, by its writers only. A marker says that all is there.
-    private func isComplete(_ companion: Arrival, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
+    private func isComplete(_ companion: CompleteFile, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
         guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }
@@ -303,7 +303,7 @@ package struct Companion: Sendable, Hashable {
 }
 
 /// To which file a companion would belong by its name alone.
-package struct Belonging: Sendable {
+package struct CompanionMatch: Sendable {
     /// Below the root.
     package var main: FilePath
     package var companion: Companion
@@ -374,15 +374,15 @@ extension Route {
     }
 
     /// The files to which `path` would belong: the full names first.
-    fileprivate func belongings(of path: FilePath) -> [Belonging] {
+    fileprivate func belongings(of path: FilePath) -> [CompanionMatch] {
         let folder = path.removingLastComponent()
         let bytes = FileName(path).bytes
-        var result: [Belonging] = []
+        var result: [CompanionMatch] = []
         func add(_ name: some Collection<UInt8>, _ kind: Companion.Kind, _ ending: String) {
             guard !name.isEmpty else { return }
             let companion = Companion(path: path, kind: kind, ending: ending)
             let main = folder.pushing(FilePath(bytes: Array(name)))
-            if main != path { result.append(Belonging(main: main, companion: companion, route: self)) }
+            if main != path { result.append(CompanionMatch(main: main, companion: companion, route: self)) }
         }
         if wantsMarker, let head = Self.head(bytes, Completion.fileEnding) {
             add(head, .marker, Completion.fileEnding)
@@ -406,7 +406,7 @@ extension Route {
 
 extension RouteTable {
     /// The files to which the one at `path` may belong, the likelier first; empty for nearly every file.
-    package func belongings(of path: FilePath) -> [Belonging] {
+    package func belongings(of path: FilePath) -> [CompanionMatch] {
         guard hasCompanions else { return [] }
         return routes.filter(\.hasCompanions).flatMap { $0.belongings(of: path) }
             .filter { route(for: $0.main, size: nil)?.name == $0.route.name }

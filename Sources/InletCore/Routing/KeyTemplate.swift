@@ -36,7 +36,7 @@ package struct KeyTemplate: Sendable, Hashable {
     }
 
     /// What has to be found out before `key(_:)`.
-    package var facts: Set<Fact> {
+    package var facts: Set<FileProperty> {
         Set(parts.compactMap { if case .field(let field) = $0 { field.fact } else { nil } })
     }
 
@@ -177,7 +177,7 @@ extension FileName {
 }
 
 /// Civil time in a zone.
-enum ZoneClock {
+enum LocalClock {
     static func exists(_ name: String) -> Bool { TimeZone(identifier: name) != nil }
 
     /// `time` on the wall clock of `zone`; nil or an unknown name is the system's.

@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// A settled file, before anything is decided about it.
-package struct Arrival: Sendable, Hashable {
+package struct CompleteFile: Sendable, Hashable {
     /// The watched folder, absolute.
     package var root: FilePath
     /// Relative to `root`.
@@ -18,8 +18,8 @@ package struct Arrival: Sendable, Hashable {
     }
 }
 
-/// What has been found out about a file beyond its identity; see `Fact`.
-package struct Facts: Sendable, Hashable {
+/// What has been found out about a file beyond its identity; see `FileProperty`.
+package struct FileProperties: Sendable, Hashable {
     package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
@@ -27,7 +27,7 @@ package struct Facts: Sendable, Hashable {
     package var mediaType: String?
     /// Checksums for the unit's manifest, by their algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
-    /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
+    /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `FileProperty`.
     package var metadata: [String: String]
     /// The labels that it gives the file.
     package var labels: [String: String] = [:]
@@ -52,7 +52,7 @@ package struct Facts: Sendable, Hashable {
     }
 
     /// Those of `wanted` that are not known yet.
-    package func missing(of wanted: Set<Fact>) -> Set<Fact> {
+    package func missing(of wanted: Set<FileProperty>) -> Set<FileProperty> {
         wanted.filter { fact in
             switch fact {
             case .sha256: sha256 == nil
@@ -112,10 +112,10 @@ package struct Plan: Sendable, Equatable {
 }
 
 /// What the routes say about one file.
-package enum RouteDecision: Sendable {
+package enum RoutingResult: Sendable {
     case plan(Plan)
     /// Ask again with these facts.
-    case needs(Set<Fact>)
+    case needs(Set<FileProperty>)
     /// No route takes it.
     case unmatched
     /// The first route that takes it does not accept it; `reason` is a sentence for a person.

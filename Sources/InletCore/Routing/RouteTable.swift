@@ -28,7 +28,9 @@ package struct RouteTable: Sendable {
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
     /// none (nil = the system's).
-    package func plan(_ arrival: Arrival, facts: Facts, at time: WallTime, zone: String? = nil) -> RouteDecision {
+    package func plan(_ arrival: CompleteFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
+        -> RoutingResult
+    {
         guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) else {
             return .unmatched
         }
@@ -68,7 +70,7 @@ package struct RouteTable: Sendable {
     }
 
     /// Each route tried, up to and including the one that matches.
-    package func trace(_ arrival: Arrival, mediaType: String? = nil) -> [RouteTrace] {
+    package func trace(_ arrival: CompleteFile, mediaType: String? = nil) -> [RouteTrace] {
         var result: [RouteTrace] = []
         for route in routes {
             let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size, mediaType: mediaType)
@@ -135,7 +137,7 @@ extension Route {
     fileprivate var ownSettle: Duration? { wantsMarker ? .zero : settle }
 
     /// What the key and the destination's fields need to know.
-    package var facts: Set<Fact> {
+    package var facts: Set<FileProperty> {
         var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
         if dedupe != .off { facts.insert(.sha256) }
         if let manifest { facts.insert(manifest.algorithm == .sha256 ? .sha256 : .digest(manifest.algorithm)) }
@@ -143,7 +145,7 @@ extension Route {
     }
 
     /// Why the file is not accepted (`validate:`), or nil; what is not known of its content yet is not held against it.
-    func objection(to arrival: Arrival, _ facts: Facts) -> String? {
+    func objection(to arrival: CompleteFile, _ facts: FileProperties) -> String? {
         let (size, file, route) = (arrival.identity.size, FileName(arrival.path), "route '\(name)'")
         if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
             return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
@@ -164,7 +166,7 @@ extension Route {
             + validate.mediaTypes.map(\.text).joined(separator: ", ")
     }
 
-    fileprivate func plan(_ arrival: Arrival, _ facts: Facts, _ time: WallTime, _ zone: String?) -> Plan {
+    fileprivate func plan(_ arrival: CompleteFile, _ facts: FileProperties, _ time: WallTime, _ zone: String?) -> Plan {
         let ext = FileName(arrival.path).plainExtension
         let category = category ?? MediaType.category(byExtension: ext)
         let fields = KeyFields(
@@ -191,7 +193,7 @@ extension Route {
     }
 
     /// By the file's name; by its content where that tells nothing, and was read.
-    private func mediaType(_ ext: String, _ facts: Facts) -> String {
+    private func mediaType(_ ext: String, _ facts: FileProperties) -> String {
         let named = MediaType.byExtension(ext)
         return named == MediaType.unknown ? facts.mediaType ?? named : named
     }

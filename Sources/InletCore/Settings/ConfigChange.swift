@@ -5,7 +5,7 @@ package struct ConfigChange: Sendable, Equatable {
     /// As `inlet config show` prints them: secrets `***`, `${…}` as written. nil where there is none.
     package var from: String?
     package var to: String?
-    package var effect: ConfigEffect
+    package var effect: ReloadPolicy
 
     /// `destinations.r2.part_size`, `watch[/srv/drop].settle`.
     package var path: String {
@@ -18,7 +18,7 @@ package struct ConfigChange: Sendable, Equatable {
         return "\(path): \(from ?? "(none)") -> \(to ?? "(none)")\(tail)"
     }
 
-    package init(keys: [String], from: String?, to: String?, effect: ConfigEffect) {
+    package init(keys: [String], from: String?, to: String?, effect: ReloadPolicy) {
         self.keys = keys
         self.from = from
         self.to = to
@@ -27,7 +27,7 @@ package struct ConfigChange: Sendable, Equatable {
 }
 
 /// When a changed value counts.
-package enum ConfigEffect: String, Sendable {
+package enum ReloadPolicy: String, Sendable {
     /// With the reload.
     case now
     /// The running agent keeps what it was started with.

@@ -6,7 +6,7 @@ package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
     /// How many lines of one event were suppressed.
-    package struct Gap: Sendable, Equatable {
+    package struct SuppressedLines: Sendable, Equatable {
         package var event: String
         package var lines: Int
 
@@ -16,7 +16,7 @@ package struct LogLimit: Sendable {
         }
     }
 
-    private struct Tally {
+    private struct EventLimit {
         var left: Int
         var filledAt: Instant
         var hidden = 0
@@ -30,13 +30,13 @@ package struct LogLimit: Sendable {
     /// Between two words on what is left out.
     static let telling = Duration.seconds(60)
 
-    private var tallies: [String: Tally] = [:]
+    private var tallies: [String: EventLimit] = [:]
 
     package init() {}
 
     /// Whether a line of `event` is written now; otherwise it is counted.
     package mutating func takes(_ event: String, at now: Instant) -> Bool {
-        var tally = tallies[event] ?? Tally(left: Self.burst, filledAt: now, toldAt: now)
+        var tally = tallies[event] ?? EventLimit(left: Self.burst, filledAt: now, toldAt: now)
         defer { tallies[event] = tally }
         let gained = Int(max(now - tally.filledAt, .zero) / Self.interval)
         tally.left = min(Self.burst, tally.left + gained)
@@ -52,12 +52,12 @@ package struct LogLimit: Sendable {
     }
 
     /// What was left out and is not told yet, of the events for which it is time; `all` for the last word.
-    package mutating func gaps(at now: Instant, all: Bool = false) -> [Gap] {
+    package mutating func gaps(at now: Instant, all: Bool = false) -> [SuppressedLines] {
         let due = tallies.filter { $0.value.hidden > 0 && (all || now - $0.value.toldAt >= Self.telling) }
         for event in due.keys {
             tallies[event]?.hidden = 0
             tallies[event]?.toldAt = now
         }
-        return due.map { Gap(event: $0.key, lines: $0.value.hidden) }.sorted { $0.event < $1.event }
+        return due.map { SuppressedLines(event: $0.key, lines: $0.value.hidden) }.sorted { $0.event < $1.event }
     }
 }

@@ -60,7 +60,7 @@ package struct Redactor: Sendable {
         guard !needles.isEmpty else { return text }
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
-        let spelling = RedactorSpelling(text: text)
+        let spelling = CredentialPattern(text: text)
         var place = 0
         while place < text.count {
             if spelling.mayBegin(at: place, with: starts), let end = end(in: spelling, from: place) {
@@ -75,7 +75,7 @@ package struct Redactor: Sendable {
     }
 
     /// Where the credential ends that begins at `place`; nil when none does.
-    private func end(in spelling: RedactorSpelling, from place: Int) -> Int? {
+    private func end(in spelling: CredentialPattern, from place: Int) -> Int? {
         for needle in needles { if let end = spelling.end(of: needle, from: place) { return end } }
         return nil
     }
@@ -83,7 +83,7 @@ package struct Redactor: Sendable {
 
 /// How a credential may stand in a text: each of its characters as it is, or escaped, also more than once where one format is
 /// quoted within another.
-struct RedactorSpelling {
+struct CredentialPattern {
     let text: [UInt8]
 
     /// Nobody quotes a text within a text more often.

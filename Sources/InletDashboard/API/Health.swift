@@ -2,7 +2,7 @@ internal import InletAgent
 internal import InletCore
 
 /// In a few words: is it healthy, what is moving, what needs a person.
-package struct Health: Codable, Sendable, Equatable, Described {
+package struct Health: Codable, Sendable, Equatable, NamedSchema {
     package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         /// Nothing needs anybody.
         case ok
@@ -22,7 +22,7 @@ package struct Health: Codable, Sendable, Equatable, Described {
     package var findings: [HealthFinding]?
     package var needing: Int?
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "sentence": "What a person should know first.",
         "needs": "What needs a person, the worst first, each with its remedy.",
         "findings": "The same one by one, and after them what needs nobody.",
@@ -62,7 +62,7 @@ package struct Health: Codable, Sendable, Equatable, Described {
 }
 
 /// One thing that a person should know.
-package struct HealthFinding: Codable, Sendable, Equatable, Described {
+package struct HealthFinding: Codable, Sendable, Equatable, NamedSchema {
     /// What it is about: where there is more of it.
     package enum Subject: String, Codable, Sendable, CaseIterable, SchemaSample {
         case agent, journal, dashboard, destination, root, files, queue, notices, limit
@@ -75,7 +75,7 @@ package struct HealthFinding: Codable, Sendable, Equatable, Described {
     package var name: String?
 
     static var schemaName: String { "Finding" }
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "state": "ok: it needs nobody.", "remedy": "What to do, or what happens by itself.",
         "name": "Of the destination, the watched folder, or the state of the files.",
     ]
@@ -243,7 +243,7 @@ extension Health {
 }
 
 /// What `/readyz` answers: whether the agent does what it is there for, and if not, why.
-struct ReadyReport: Codable, Sendable, Described {
+struct ReadyReport: Codable, Sendable, NamedSchema {
     var ready: Bool
     /// Left out where there are none, and for those who may not see them.
     var reasons: [String]?

@@ -3,8 +3,8 @@ internal import InletCore
 package import InletJournal
 
 /// One file and its deliveries.
-package struct JobReport: Codable, Sendable, Described {
-    package struct Delivery: Codable, Sendable, Described {
+package struct JobReport: Codable, Sendable, NamedSchema {
+    package struct Delivery: Codable, Sendable, NamedSchema {
         package var destination: String
         package var key: String?
         package var state: String
@@ -20,7 +20,7 @@ package struct JobReport: Codable, Sendable, Described {
         /// What else the destination said; nothing secret.
         package var details: [String: String]?
 
-        static let notes: [String: SchemaNote] = ["next_at": .time]
+        static let notes: [String: SchemaDescription] = ["next_at": .time]
     }
 
     package var job: Int64
@@ -40,7 +40,7 @@ package struct JobReport: Codable, Sendable, Described {
     package var batch: Batch?
 
     /// Files that belong together: a file with its companions, or a folder that is delivered as one.
-    package struct Batch: Codable, Sendable, Described {
+    package struct Batch: Codable, Sendable, NamedSchema {
         package var batch: Int64
         package var name: String
         package var route: String
@@ -52,7 +52,7 @@ package struct JobReport: Codable, Sendable, Described {
         package var files: [String: Int]
         package var labels: [String: String]?
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "created_at": .time, "closed_at": .time, "ended_at": .time, "files": "Files by state.",
         ]
 
@@ -69,7 +69,7 @@ package struct JobReport: Codable, Sendable, Described {
         }
     }
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "path": "Escaped for display.", "state": .schema(.fileState), "admitted_at": .time, "ended_at": .time,
         "finished_at": .time,
     ]
@@ -102,7 +102,7 @@ package struct JobReport: Codable, Sendable, Described {
 }
 
 /// What a command answers: whether it did something, and a sentence.
-package struct CommandReport: Codable, Sendable, Described {
+package struct CommandReport: Codable, Sendable, NamedSchema {
     package var done: Bool
     package var message: String
     /// The job that `send` queued.
@@ -124,9 +124,9 @@ package struct CommandReport: Codable, Sendable, Described {
 }
 
 /// What is known of one file: more than its row says, as far as it is remembered.
-struct StoryReport: Encodable, Sendable, Described {
+struct JobHistoryReport: Encodable, Sendable, NamedSchema {
     /// A part that a destination has proved.
-    struct Part: Codable, Sendable, Described {
+    struct Part: Codable, Sendable, NamedSchema {
         var destination: String
         var part: Int
         var size: Int64
@@ -151,7 +151,7 @@ struct StoryReport: Encodable, Sendable, Described {
         ])
     }
 
-    init(_ story: AgentControl.Story, _ job: JobReport, feed: ActivityFeed?) {
+    init(_ story: AgentControl.JobRecord, _ job: JobReport, feed: ActivityFeed?) {
         self.job = job
         events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = feed?.since?.rfc3339
@@ -169,9 +169,9 @@ extension Schema {
 
 /// How far jobs are, in their order: those that have ended, and what the first of the others does now. Later ones are not
 /// looked at, so that thousands of jobs can be asked about many times a second.
-package struct FollowReport: Codable, Sendable, Described {
+package struct FollowReport: Codable, Sendable, NamedSchema {
     /// A file in short: one command reports tens of thousands of them.
-    package struct File: Codable, Sendable, Described {
+    package struct File: Codable, Sendable, NamedSchema {
         package struct Place: Codable, Sendable {
             package var destination: String
             package var state: String
@@ -190,7 +190,7 @@ package struct FollowReport: Codable, Sendable, Described {
     }
 
     /// A job that has ended, or that waits for a destination which is away.
-    package struct End: Codable, Sendable, Described {
+    package struct End: Codable, Sendable, NamedSchema {
         package var job: Int64
         /// nil when the journal no longer has it (`inlet queue forget`).
         package var report: File?

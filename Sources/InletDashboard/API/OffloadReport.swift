@@ -5,8 +5,8 @@ internal import SystemPackage
 
 /// What became of the files of a batch, for a person to print, sign and keep. Paths are shown escaped. Keys may be
 /// added, never renamed.
-package struct OffloadReport: Codable, Sendable, Described {
-    package struct Delivery: Codable, Sendable, Described {
+package struct OffloadReport: Codable, Sendable, NamedSchema {
+    package struct Delivery: Codable, Sendable, NamedSchema {
         package var destination: String
         package var state: String
         package var key: String?
@@ -20,10 +20,10 @@ package struct OffloadReport: Codable, Sendable, Described {
         fileprivate var place: String { url ?? key ?? "" }
 
         static var schemaName: String { "OffloadDelivery" }
-        static let notes: [String: SchemaNote] = ["ended_at": .time]
+        static let notes: [String: SchemaDescription] = ["ended_at": .time]
     }
 
-    package struct File: Codable, Sendable, Described {
+    package struct File: Codable, Sendable, NamedSchema {
         package var job: Int64
         /// Below the unit's folder.
         package var path: String
@@ -36,7 +36,7 @@ package struct OffloadReport: Codable, Sendable, Described {
         package var deliveries: [Delivery]
 
         static var schemaName: String { "OffloadFile" }
-        static let notes: [String: SchemaNote] = ["modified_at": .time, "state": .schema(.fileState)]
+        static let notes: [String: SchemaDescription] = ["modified_at": .time, "state": .schema(.fileState)]
 
         /// Whether every destination of its route has it.
         var isDelivered: Bool { state == FileState.delivered.rawValue || state == FileState.duplicate.rawValue }
@@ -50,7 +50,7 @@ package struct OffloadReport: Codable, Sendable, Described {
     /// What was not delivered comes first, then by path.
     package var files: [File]
 
-    static let notes: [String: SchemaNote] = ["printed_at": .time]
+    static let notes: [String: SchemaDescription] = ["printed_at": .time]
 
     package init(_ batch: Batch, _ jobs: [Job], at now: WallTime) {
         self.batch = JobReport.Batch(batch)

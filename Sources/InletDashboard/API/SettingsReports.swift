@@ -2,14 +2,14 @@ package import InletAgent
 package import InletCore
 
 /// How fast may be sent to one destination, or to all together, and why.
-package struct LimitReport: Codable, Sendable, Described {
+package struct LimitReport: Codable, Sendable, NamedSchema {
     package var destination: String?
     package var bytes_per_second: Int64?
     package var why: String
     /// When the schedule changes it, by the clock of the limits, with its offset.
     package var until: String?
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "destination": "Left out for all together.",
         "bytes_per_second": "0 sends nothing; left out where there is no limit.",
         "why": "configuration, schedule or command", "until": .time,
@@ -40,7 +40,7 @@ package struct LimitReport: Codable, Sendable, Described {
 }
 
 /// When deliveries of a route's big files may begin.
-package struct WindowReport: Codable, Sendable, Described {
+package struct WindowReport: Codable, Sendable, NamedSchema {
     package var route: String
     /// In words.
     package var window: String
@@ -48,7 +48,7 @@ package struct WindowReport: Codable, Sendable, Described {
     /// When it opens or closes, by its own clock, with its offset.
     package var next_change: String?
 
-    static let notes: [String: SchemaNote] = ["next_change": .time]
+    static let notes: [String: SchemaDescription] = ["next_change": .time]
 
     package init(route: String, _ window: DeliveryWindow, at now: WallTime) {
         self.route = route
@@ -64,12 +64,12 @@ package struct WindowReport: Codable, Sendable, Described {
 }
 
 /// What `inlet limit` posts.
-package struct LimitRequest: Codable, Sendable, Described {
+package struct LimitRequest: Codable, Sendable, NamedSchema {
     package var limit: String
     package var destination: String?
 
     static var schemaName: String { "LimitWish" }
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "limit": "20MiB/s, 160Mbit/s, 0 (nothing is sent), off, or auto (what is configured)",
         "destination": "Without it, all together.",
     ]
@@ -91,14 +91,14 @@ package struct LimitRequest: Codable, Sendable, Described {
 }
 
 /// `GET log/level`.
-package struct LogLevelReport: Codable, Sendable, Described {
+package struct LogLevelReport: Codable, Sendable, NamedSchema {
     /// The least important level that is written.
     package var level: String
     package var configured: String?
     /// Which there are, the least important first.
     package var levels = LogSettings.Level.allCases.map(\.rawValue)
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "level": .schema(.level), "configured": .schema(.level, "Where another one holds."),
         "levels": .schema(.list(.level)),
     ]
@@ -110,25 +110,25 @@ package struct LogLevelReport: Codable, Sendable, Described {
 }
 
 /// What `inlet log level` posts.
-package struct LogLevelRequest: Codable, Sendable, Described {
+package struct LogLevelRequest: Codable, Sendable, NamedSchema {
     package var level: String
 
     static var schemaName: String { "LogLevelOrder" }
-    static let notes: [String: SchemaNote] = ["level": .schema(.level)]
+    static let notes: [String: SchemaDescription] = ["level": .schema(.level)]
 
     package init(level: String) { self.level = level }
 }
 
 /// What came of a reload.
-package struct ReloadReport: Codable, Sendable, Equatable, Described {
-    package struct Change: Codable, Sendable, Equatable, Described {
+package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
+    package struct Change: Codable, Sendable, Equatable, NamedSchema {
         package var path: String
         /// nil where there is none.
         package var from: String?
         package var to: String?
         package var effect: String
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "path": "As destinations.r2.part_size.", "effect": .schema(.word(["now", "restart"])),
         ]
     }
@@ -139,7 +139,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, Described {
     package var errors: [ConfigFault] = []
     package var warnings: [ConfigFault]?
 
-    static let notes: [String: SchemaNote] = ["warnings": "What works but should be changed."]
+    static let notes: [String: SchemaDescription] = ["warnings": "What works but should be changed."]
 
     /// - Parameter outcome: nil when no agent runs that has a configuration file.
     package init(_ outcome: ReloadOutcome?) {
@@ -179,24 +179,24 @@ package struct ReloadReport: Codable, Sendable, Equatable, Described {
 }
 
 /// The configuration of a running agent.
-package struct ConfigReport: Codable, Sendable, Equatable, Described {
+package struct ConfigReport: Codable, Sendable, Equatable, NamedSchema {
     package var file: String
     /// As `inlet config show` prints it: secrets are `***`.
     package var text: String
     package var loaded_at: String
 
     static var schemaName: String { "Configuration" }
-    static let notes: [String: SchemaNote] = ["text": "YAML.", "loaded_at": .time]
+    static let notes: [String: SchemaDescription] = ["text": "YAML.", "loaded_at": .time]
 
-    init(_ shown: ShownConfig) {
+    init(_ shown: RunningConfig) {
         file = shown.file.display
         text = shown.text
         loaded_at = shown.loadedAt.rfc3339
     }
 }
 
-extension ConfigFault: Described {
-    static let notes: [String: SchemaNote] = [
+extension ConfigFault: NamedSchema {
+    static let notes: [String: SchemaDescription] = [
         "excerpt": "The line, and a caret below the place.", "text": "All of it.",
     ]
 }

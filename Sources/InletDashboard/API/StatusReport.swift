@@ -6,8 +6,8 @@ internal import SystemPackage
 
 /// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
 /// journal's. Keys may be added, never renamed.
-package struct StatusReport: Codable, Sendable, Described {
-    package struct Destination: Codable, Sendable, Described {
+package struct StatusReport: Codable, Sendable, NamedSchema {
+    package struct Destination: Codable, Sendable, NamedSchema {
         package var name: String
         package var type: String
         package var state: String
@@ -15,13 +15,13 @@ package struct StatusReport: Codable, Sendable, Described {
         package var next_probe: String?
         package var waiting: Int
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "state": "up, down, credentials refused, asks for time, not asked yet, paused, or not running",
             "next_probe": .time, "waiting": "Deliveries.",
         ]
     }
 
-    package struct Root: Codable, Sendable, Described {
+    package struct Root: Codable, Sendable, NamedSchema {
         package var path: String
         package var state: String
         package var mode: String?
@@ -32,10 +32,10 @@ package struct StatusReport: Codable, Sendable, Described {
         package var polled: Int
         package var settling: Int
         package var ignored: Int
-        package var unsettled: [Unsettled]
-        package var stuck: Stuck?
+        package var unsettled: [SettlingFile]
+        package var stuck: BlockedFiles?
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
             "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
             "watches": "Of inotify.",
@@ -44,7 +44,7 @@ package struct StatusReport: Codable, Sendable, Described {
         ]
     }
 
-    package struct Unsettled: Codable, Sendable, Described {
+    package struct SettlingFile: Codable, Sendable, NamedSchema {
         package var path: String
         package var writer: Bool
         /// What it waits for besides writers and its quiet time.
@@ -54,7 +54,7 @@ package struct StatusReport: Codable, Sendable, Described {
         package var waiting_ms: Int64?
     }
 
-    package struct Transfer: Codable, Sendable, Described {
+    package struct Transfer: Codable, Sendable, NamedSchema {
         package var job: Int64
         package var path: String
         package var destination: String
@@ -67,11 +67,11 @@ package struct StatusReport: Codable, Sendable, Described {
         /// When the destination, which works on it, is asked again; nil while we work on it.
         package var next_look: String?
 
-        static let notes: [String: SchemaNote] = ["since": .time, "next_look": .time]
+        static let notes: [String: SchemaDescription] = ["since": .time, "next_look": .time]
     }
 
     /// Where open deliveries are, and what needs a person; a file has one delivery for each destination.
-    package struct Queue: Codable, Sendable, Described {
+    package struct Queue: Codable, Sendable, NamedSchema {
         package var total: Int
         package var in_flight: Int
         /// That wait for a worker or for their time.
@@ -88,42 +88,42 @@ package struct StatusReport: Codable, Sendable, Described {
         package var oldest_waiting: String?
         package var oldest_waiting_ms: Int64?
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "total": "Open deliveries.", "failed": "Files.", "expired": "Files.", "oldest_waiting": .time,
         ]
     }
 
     /// A part of the agent that has ended unasked.
-    package struct Incident: Codable, Sendable, Described {
+    package struct ServiceFailure: Codable, Sendable, NamedSchema {
         package var service: String
         package var reason: String
 
-        static let notes: [String: SchemaNote] = ["service": "What it does."]
+        static let notes: [String: SchemaDescription] = ["service": "What it does."]
     }
 
     /// Why the log is not written as it should be.
-    package struct Log: Codable, Sendable, Described {
+    package struct Log: Codable, Sendable, NamedSchema {
         package var reason: String
         package var lost: Int
 
-        static let notes: [String: SchemaNote] = ["lost": "Lines that were lost since it began."]
+        static let notes: [String: SchemaDescription] = ["lost": "Lines that were lost since it began."]
     }
 
     /// Files with which something cannot be done now.
-    package struct Stuck: Codable, Sendable, Described {
+    package struct BlockedFiles: Codable, Sendable, NamedSchema {
         package var files: Int
         package var reason: String
 
-        static let notes: [String: SchemaNote] = ["files": "At most 10,000.", "reason": "Of the oldest."]
+        static let notes: [String: SchemaDescription] = ["files": "At most 10,000.", "reason": "Of the oldest."]
     }
 
     /// A removable volume that files wait for.
-    package struct AwayVolume: Codable, Sendable, Described {
+    package struct AwayVolume: Codable, Sendable, NamedSchema {
         package var volume: String
         package var path: String
         package var files: Int
 
-        static let notes: [String: SchemaNote] = [
+        static let notes: [String: SchemaDescription] = [
             "volume": "Its UUID, label or device, and the folder on it.", "path": "Where it was last.",
         ]
     }
@@ -149,13 +149,13 @@ package struct StatusReport: Codable, Sendable, Described {
     /// Notices that their receivers (notify) have not taken yet, and those given up.
     package var notices_waiting: Int?
     package var notices_failed: Int?
-    package var stuck: Stuck?
-    package var forbidden: Stuck?
+    package var stuck: BlockedFiles?
+    package var forbidden: BlockedFiles?
     package var gone_soon: Int?
     package var away: [AwayVolume]?
     /// nil while the log is written.
     package var log: Log?
-    package var incidents: [Incident]?
+    package var incidents: [ServiceFailure]?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
     /// How fast may be sent, all destinations together first; nil while no agent runs.
@@ -167,7 +167,7 @@ package struct StatusReport: Codable, Sendable, Described {
     /// What the running agent has given up of the file system.
     package var confinement: ConfinementReport?
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
         "bytes": "Their bytes by state.", "oldest_pending": .time,
         "incidents": "Parts of the agent that have ended unasked, and begin again.",
@@ -203,7 +203,7 @@ package struct StatusReport: Codable, Sendable, Described {
         (resuming, limits) = (live?.resume, live?.limits.map { LimitReport($0) })
         windows = live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
         let ended = live?.incidents ?? []
-        incidents = ended.isEmpty ? nil : ended.map { Incident(service: $0.service, reason: $0.reason) }
+        incidents = ended.isEmpty ? nil : ended.map { ServiceFailure(service: $0.service, reason: $0.reason) }
         log = live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
         roots = live?.roots.map(Self.root) ?? []
         in_flight = live?.inFlight.map(Self.transfer) ?? []
@@ -232,9 +232,9 @@ package struct StatusReport: Codable, Sendable, Described {
     /// Files that a person should look into.
     private static func troubles(
         _ journal: Journal
-    ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
-        let stuck = try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
-        let forbidden = try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) }
+    ) async throws(JournalError) -> (BlockedFiles?, BlockedFiles?, Int?, [AwayVolume]?) {
+        let stuck = try await journal.stuck().map { BlockedFiles(files: $0.files, reason: $0.reason) }
+        let forbidden = try await journal.forbidden().map { BlockedFiles(files: $0.files, reason: $0.reason) }
         let gone = try await journal.goneSoon(within: Health.soon, since: .now + Health.goneSince)
         return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
@@ -286,10 +286,10 @@ package struct StatusReport: Codable, Sendable, Described {
             last_event: status.lastEvent?.rfc3339, directories: status.directories, polled: status.polled,
             settling: status.settling, ignored: status.ignored,
             unsettled: status.unsettled.map {
-                Unsettled(
+                SettlingFile(
                     path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
                     waiting_ms: $0.waiting?.milliseconds)
-            }, stuck: status.stuck.map { Stuck(files: $0.count, reason: $0.why) })
+            }, stuck: status.stuck.map { BlockedFiles(files: $0.count, reason: $0.why) })
     }
 
     static func transfer(_ snapshot: Transfers.Snapshot) -> Transfer {
@@ -308,12 +308,12 @@ package struct StatusReport: Codable, Sendable, Described {
     }
 }
 
-extension ResumeSummary: Described {
+extension ResumeSummary: NamedSchema {
     static var schemaName: String { "Resuming" }
 }
 
-extension ConfinementReport: Described {
-    static let notes: [String: SchemaNote] = [
+extension ConfinementReport: NamedSchema {
+    static let notes: [String: SchemaDescription] = [
         "landlock": "The version of Landlock that holds the agent.",
         "denied_calls": "System calls that it has given up.",
         "calls_reason": "Why it has given up none, though Landlock holds it.", "reason": "Why nothing holds it.",

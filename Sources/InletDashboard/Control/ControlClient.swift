@@ -56,7 +56,7 @@ package struct ControlClient: ControlAPI {
     /// - Throws: `NotRunning`; `Failure` where there is no answer.
     private func exchange(
         _ endpoint: Endpoint, _ parameters: KeyValuePairs<Parameter, String?>, headers: [(String, String)] = [],
-        body: [UInt8]? = nil, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
+        body: [UInt8]? = nil, deadline: Duration = .seconds(60), into sink: (any ResponseSink)? = nil
     ) async throws -> HTTPResponse {
         var (path, query) = (endpoint.path, [(String, String)]())
         for (name, value) in endpoint.given(parameters) {
@@ -154,7 +154,7 @@ package struct ControlClient: ControlAPI {
 }
 
 /// Takes a stream of events to pieces while it comes.
-private final class LogStream: AnswerSink {
+private final class LogStream: ResponseSink {
     private let state = Mutex((parser: EventStreamParser(), hasEnough: false))
     private let body: @Sendable (StreamEvent) -> Bool
 

@@ -4,7 +4,7 @@ internal import InletCore
 extension Endpoints {
     /// The document that describes the API (OpenAPI 3.0.3), made from the table and the types' schemas.
     static func openAPI(version: String) -> JSONValue {
-        var types: [String: any Described.Type] = [ErrorReport.schemaName: ErrorReport.self]
+        var types: [String: any NamedSchema.Type] = [ErrorReport.schemaName: ErrorReport.self]
         var paths: [String: [String: JSONValue]] = [:]
         for endpoint in all {
             if case .json(let schema) = endpoint.answer { schema.collect(&types) }

@@ -22,7 +22,7 @@ indirect enum Schema: Sendable {
     /// `more`: what other keys hold; nil = there are none.
     case object([Field], more: Schema? = nil)
     /// Described under its own name.
-    case named(any Described.Type)
+    case named(any NamedSchema.Type)
     case anything
 
     struct Field: Sendable {
@@ -107,7 +107,7 @@ indirect enum Schema: Sendable {
     }
 
     /// The types that it names, and those that they name.
-    func collect(_ found: inout [String: any Described.Type]) {
+    func collect(_ found: inout [String: any NamedSchema.Type]) {
         switch self {
         case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .wordOfFlag, .anything: break
         case .list(let inner), .map(let inner): inner.collect(&found)
@@ -134,29 +134,29 @@ extension Schema.Field {
 
 /// A type of the API that the document describes under its own name. Members and their types are those that it decodes; what
 /// these do not say stands in `notes`, beside them.
-protocol Described: Sendable {
+protocol NamedSchema: Sendable {
     static var schemaName: String { get }
     static var schema: Schema { get }
     /// By the name of a member.
-    static var notes: [String: SchemaNote] { get }
+    static var notes: [String: SchemaDescription] { get }
 }
 
-extension Described {
+extension NamedSchema {
     /// The type's name, of which a report leaves out that it is one.
     static var schemaName: String {
         let name = String(describing: Self.self)
         return name.hasSuffix("Report") ? String(name.dropLast("Report".count)) : name
     }
 
-    static var notes: [String: SchemaNote] { [:] }
+    static var notes: [String: SchemaDescription] { [:] }
 }
 
-extension Described where Self: Decodable {
+extension NamedSchema where Self: Decodable {
     static var schema: Schema { SchemaReader.members(of: Self.self, notes) }
 }
 
 /// What the document says of a member beside its type: a sentence, a narrower schema, or both.
-struct SchemaNote: Sendable, ExpressibleByStringLiteral {
+struct SchemaDescription: Sendable, ExpressibleByStringLiteral {
     var schema: Schema?
     var text: String?
 
@@ -164,9 +164,9 @@ struct SchemaNote: Sendable, ExpressibleByStringLiteral {
 
     private init(_ schema: Schema, _ text: String?) { (self.schema, self.text) = (schema, text) }
 
-    static let time = SchemaNote(.time, nil)
+    static let time = SchemaDescription(.time, nil)
 
-    static func time(_ text: String) -> SchemaNote { SchemaNote(.time, text) }
+    static func time(_ text: String) -> SchemaDescription { SchemaDescription(.time, text) }
 
-    static func schema(_ schema: Schema, _ text: String? = nil) -> SchemaNote { SchemaNote(schema, text) }
+    static func schema(_ schema: Schema, _ text: String? = nil) -> SchemaDescription { SchemaDescription(schema, text) }
 }

@@ -68,13 +68,13 @@ final class SchemaReader: Decoder {
 
     /// What a member of `type` is described as; anything where the type does not tell.
     static func schema(of type: Any.Type) -> Schema {
-        if let type = type as? any Described.Type { return .named(type) }
+        if let type = type as? any NamedSchema.Type { return .named(type) }
         if let type = type as? any SchemaSample.Type { return type.schema }
         if let type = type as? any Decodable.Type { return members(of: type, [:]) }
         return .anything
     }
 
-    static func members<Value: Decodable>(of type: Value.Type, _ notes: [String: SchemaNote]) -> Schema {
+    static func members<Value: Decodable>(of type: Value.Type, _ notes: [String: SchemaDescription]) -> Schema {
         let reader = SchemaReader()
         do {
             _ = try Value(from: reader)

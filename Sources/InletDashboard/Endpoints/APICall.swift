@@ -157,7 +157,7 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 /// Every answer that is none.
-struct ErrorReport: Codable, Sendable, Described {
+struct ErrorReport: Codable, Sendable, NamedSchema {
     /// Stable: programs may look at it.
     var error: String
     /// What is wrong, and what to do about it.

@@ -11,7 +11,7 @@ extension Endpoints {
     }
 
     static let route = TypedEndpoint.post(
-        "route", "Where a file would go, and why; nothing of it is read.", RouteQuestion.self, need: .read
+        "route", "Where a file would go, and why; nothing of it is read.", RouteRequest.self, need: .read
     ) { call, question in try await call.control.route(question) }
 
     static let healthz = Endpoint(
@@ -142,10 +142,10 @@ extension Endpoints {
 
     static let login = Endpoint(
         method: .post, path: Endpoint.base + "login", summary: "Opens a session, and sets its cookie.", need: .nothing,
-        body: Endpoint.Body(schema: .named(LoginOrder.self)), answer: .json(.named(SessionReport.self))
+        body: Endpoint.Body(schema: .named(LoginRequest.self)), answer: .json(.named(SessionReport.self))
     ) { call, exchange in
         guard let logIn = call.principal.logIn else { return try .json(report(call.principal.access, call)) }
-        let (access, cookie) = try logIn(Secret(JSON.decode(exchange.body, as: LoginOrder.self).secret))
+        let (access, cookie) = try logIn(Secret(JSON.decode(exchange.body, as: LoginRequest.self).secret))
         var response = try Response.json(report(access, call))
         response.headers[.setCookie] = cookie
         return response
@@ -183,27 +183,27 @@ extension HTTPField.Name {
 }
 
 /// What `GET session` answers.
-struct SessionReport: Codable, Sendable, Described {
+struct SessionReport: Codable, Sendable, NamedSchema {
     var access: Access
     var login: LoginKind
     var version: String
 }
 
 /// What `POST login` brings. Text only in the request.
-struct LoginOrder: Codable, Sendable, Described {
+struct LoginRequest: Codable, Sendable, NamedSchema {
     var secret: String
 
     static var schemaName: String { "Login" }
-    static let notes: [String: SchemaNote] = ["secret": "The token or the password."]
+    static let notes: [String: SchemaDescription] = ["secret": "The token or the password."]
 }
 
 /// What `POST route` asks: where a file would go, whether it is there or not.
-struct RouteQuestion: Codable, Sendable, Described {
+struct RouteRequest: Codable, Sendable, NamedSchema {
     var path: String
     var root: String?
     var size: Int64?
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "path": "The whole path, or one below root.",
         "root": "One of the watched folders; the first of them without it.",
         "size": .schema(.from(0, to: nil), "Another size than the file has."),
@@ -211,8 +211,8 @@ struct RouteQuestion: Codable, Sendable, Described {
 }
 
 /// Where it would go, and why.
-struct RouteAnswer: Codable, Sendable, Described {
-    struct Delivery: Codable, Sendable, Described {
+struct RouteResponse: Codable, Sendable, NamedSchema {
+    struct Delivery: Codable, Sendable, NamedSchema {
         var destination: String
         var key: String
         /// The destination that must have the file first.
@@ -232,7 +232,7 @@ struct RouteAnswer: Codable, Sendable, Described {
     /// What was taken for granted because nothing of the file was read.
     var assumed: [String]
 
-    init(_ trial: RouteTrial) {
+    init(_ trial: RouteDryRun) {
         root = trial.place.root?.display
         why = trial.why
         assumed = trial.assumed
@@ -262,7 +262,7 @@ extension LocalControl {
     private static let (longestPath, longestName) = (4096, 255)
 
     /// - Throws: `APIFault` where the question cannot be answered.
-    func route(_ question: RouteQuestion) async throws -> RouteAnswer {
+    func route(_ question: RouteRequest) async throws -> RouteResponse {
         guard let live = agent.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
         guard !question.path.isEmpty, !question.path.utf8.contains(0) else {
             throw APIFault.badRequest("'path' names no file")
@@ -280,6 +280,6 @@ extension LocalControl {
             }
             path = root.pushing(path)
         }
-        return RouteAnswer(await live.route(path.lexicallyNormalized(), question.size))
+        return RouteResponse(await live.route(path.lexicallyNormalized(), question.size))
     }
 }

@@ -18,12 +18,12 @@ extension Endpoints {
     }
 
     static let story = TypedEndpoint.get("jobs/{id}/story", "All that is known of one file.") {
-        call throws -> StoryReport in
+        call throws -> JobHistoryReport in
         let id = try call.id()
         guard let story = try await call.control.agent.story(id), let job = try await call.control.job(id) else {
             throw noJob(call)
         }
-        return StoryReport(story, job, feed: call.context.feed)
+        return JobHistoryReport(story, job, feed: call.context.feed)
     }
 
     package static let list = TypedEndpoint.post(
@@ -159,7 +159,7 @@ extension Endpoints {
 }
 
 /// Selects files of the queue: those that match every criterion that is given.
-package struct JobSelection: Codable, Sendable, Described {
+package struct JobSelection: Codable, Sendable, NamedSchema {
     /// nil = any.
     package var jobs: [Int64]?
     /// States of files; empty or nil = any.
@@ -177,7 +177,7 @@ package struct JobSelection: Codable, Sendable, Described {
     package var limit: Int?
 
     static var schemaName: String { "Selection" }
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "states": .schema(.list(.fileState)), "path": "A pattern by gitignore's rules.",
         "older_ms": .schema(.from(0, to: nil)), "limit": .schema(.from(0, to: nil)),
     ]
@@ -215,16 +215,16 @@ package struct JobSelection: Codable, Sendable, Described {
 }
 
 /// What a command did to a selection; with `dry_run`, what it would do.
-package struct SelectionReport: Codable, Sendable, Described {
+package struct SelectionReport: Codable, Sendable, NamedSchema {
     /// One of the first files of the selection.
-    package struct File: Codable, Sendable, Described {
+    package struct File: Codable, Sendable, NamedSchema {
         package var job: Int64
         package var path: String
         package var size: Int64
         package var state: String
 
         static var schemaName: String { "SelectedFile" }
-        static let notes: [String: SchemaNote] = ["state": .schema(.fileState)]
+        static let notes: [String: SchemaDescription] = ["state": .schema(.fileState)]
     }
 
     package var matched: Int
@@ -240,7 +240,7 @@ package struct SelectionReport: Codable, Sendable, Described {
     package var dry_run: Bool
 
     static var schemaName: String { "SelectionAnswer" }
-    static let notes: [String: SchemaNote] = ["skipped": "Files by the reason."]
+    static let notes: [String: SchemaDescription] = ["skipped": "Files by the reason."]
 
     init(_ outcome: SelectionOutcome, dryRun: Bool) {
         matched = outcome.matched

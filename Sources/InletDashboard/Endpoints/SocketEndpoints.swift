@@ -26,7 +26,7 @@ extension Endpoints {
     }
 
     package static let backup = TypedEndpoint.post(
-        "queue/backup", "Backs the journal up.", BackupOrder.self, need: .socket, within: .seconds(3600)
+        "queue/backup", "Backs the journal up.", BackupRequest.self, need: .socket, within: .seconds(3600)
     ) { call, order throws -> CommandReport in
         do {
             let path = try await call.control.agent.backUp(to: order.path.map { FilePath(bytes: $0) })
@@ -66,7 +66,7 @@ extension Endpoints {
     }
 
     package static let contents = TypedEndpoint.post(
-        "contents", "The jobs that brought a content to some destinations.", ContentQuestion.self, need: .socket,
+        "contents", "The jobs that brought a content to some destinations.", ContentQuery.self, need: .socket,
         limit: Endpoint.largeBody
     ) { call, question throws -> [ContentReport] in
         let found = try await call.control.agent.journal.originals(question)
@@ -79,7 +79,7 @@ extension Endpoints {
 }
 
 /// What `send` posts; the paths as bytes, because names need not be text.
-package struct SendOrder: Codable, Sendable, Described {
+package struct SendOrder: Codable, Sendable, NamedSchema {
     /// Files of one request.
     static let most = 256
     /// Room for as many of the longest paths, in base64.
@@ -89,26 +89,26 @@ package struct SendOrder: Codable, Sendable, Described {
     package var to: String?
     package var again: Bool?
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "paths": "Base64, because names need not be text.", "again": "Also what was delivered there before.",
     ]
 }
 
 /// What `queue backup` posts; no path for one in the state directory.
-package struct BackupOrder: Codable, Sendable, Described {
+package struct BackupRequest: Codable, Sendable, NamedSchema {
     package var path: [UInt8]?
 
-    static let notes: [String: SchemaNote] = ["path": "The path's bytes."]
+    static let notes: [String: SchemaDescription] = ["path": "The path's bytes."]
 
     package init(path: FilePath?) { self.path = path?.bytes }
 }
 
 /// What `resume` posts; the path as bytes, because names need not be text, or as text.
-package struct RootOrder: Codable, Sendable, Described {
+package struct RootOrder: Codable, Sendable, NamedSchema {
     package var path: [UInt8]?
     package var text: String?
 
-    static let notes: [String: SchemaNote] = ["path": "The path's bytes.", "text": "Or the path as text."]
+    static let notes: [String: SchemaDescription] = ["path": "The path's bytes.", "text": "Or the path as text."]
 
     package init(path: FilePath) { self.path = path.bytes }
 
@@ -122,7 +122,7 @@ package struct RootOrder: Codable, Sendable, Described {
 }
 
 /// What asks for a token where the last one was refused. Text only in the request on the control socket.
-package struct TokenRequest: Codable, Sendable, Described {
+package struct TokenRequest: Codable, Sendable, NamedSchema {
     package var refused: String
 
     static var schemaName: String { "TokenWish" }
@@ -131,7 +131,7 @@ package struct TokenRequest: Codable, Sendable, Described {
 }
 
 /// A token that was asked for, or why there is none. It is text only in the answer on the control socket.
-package struct TokenReport: Codable, Sendable, Described {
+package struct TokenReport: Codable, Sendable, NamedSchema {
     package var token: Secret?
     /// Why there is no token.
     package var message: String
@@ -160,7 +160,7 @@ package struct TokenReport: Codable, Sendable, Described {
 }
 
 /// A content that a destination has.
-package struct ContentReport: Codable, Sendable, Described {
+package struct ContentReport: Codable, Sendable, NamedSchema {
     package var destination: String
     /// Who brought it there.
     package var job: Int64
@@ -168,7 +168,7 @@ package struct ContentReport: Codable, Sendable, Described {
     package var key: String
 }
 
-extension ContentQuestion: Described {
+extension ContentQuery: NamedSchema {
     static var schema: Schema {
         .object([
             .must("digest", .object([], more: .anything)), .must("size", .integer), .must("route", .text),
@@ -178,7 +178,7 @@ extension ContentQuestion: Described {
 }
 
 /// Selects proofs.
-package struct ProofRequest: Codable, Sendable, Equatable, Described {
+package struct ProofRequest: Codable, Sendable, Equatable, NamedSchema {
     /// Numbers of files; empty = all.
     package var jobs: [Int64]
     /// Milliseconds since 1970; only what arrived then or later.
@@ -207,7 +207,7 @@ package struct ProofRequest: Codable, Sendable, Equatable, Described {
 }
 
 /// One page of proofs.
-package struct ProofPage: Codable, Sendable, Described {
+package struct ProofPage: Codable, Sendable, NamedSchema {
     package var proofs: [ProofReport]
     /// What the next page begins after; nil when this is the last one.
     package var next: Int64?
@@ -217,7 +217,7 @@ package struct ProofPage: Codable, Sendable, Described {
 }
 
 /// A delivered file as the journal knows it, for comparing the destination's copy with it.
-package struct ProofReport: Codable, Sendable, Described {
+package struct ProofReport: Codable, Sendable, NamedSchema {
     package var job: Int64
     package var delivery: Int64
     package var path: String
@@ -227,11 +227,11 @@ package struct ProofReport: Codable, Sendable, Described {
     /// Checksums of the whole file, as it was read at admission.
     package var digests: [Digest]
 
-    static let notes: [String: SchemaNote] = [
+    static let notes: [String: SchemaDescription] = [
         "proof": .schema(.object([], more: .anything)), "digests": .schema(.list(.object([], more: .anything))),
     ]
 
-    init(_ delivered: Delivered) {
+    init(_ delivered: DeliveredFile) {
         var proof = delivered.delivery.proof
         proof?.keepsakes = nil
         job = delivered.file.id

@@ -193,7 +193,7 @@ package struct EventReport: Encodable, Sendable {
     package func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
-extension EventReport: Described {
+extension EventReport: NamedSchema {
     static var schemaName: String { "Event" }
     static var schema: Schema {
         .object(

@@ -70,7 +70,7 @@ struct RateHistory: Sendable {
 }
 
 /// The last hour in steps.
-package struct RatesReport: Codable, Sendable, Equatable, Described {
+package struct RatesReport: Codable, Sendable, Equatable, NamedSchema {
     package var step_ms: Int64
     /// When the first step began.
     package var from: String
@@ -79,7 +79,7 @@ package struct RatesReport: Codable, Sendable, Equatable, Described {
     /// By destination; those to which nothing went are left out.
     package var destinations: [String: [Int64]]
 
-    static let notes: [String: SchemaNote] = ["from": .time, "total": "Bytes per second."]
+    static let notes: [String: SchemaDescription] = ["from": .time, "total": "Bytes per second."]
 }
 
 /// Remembers how many bytes of each running delivery are counted, so that the next look counts only the rest. Pure.

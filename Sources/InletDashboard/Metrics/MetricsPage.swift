@@ -6,13 +6,13 @@ internal import InletLinux
 /// What `/metrics` answers. The journal keeps its sums, so that a page costs the same with a million files as with none.
 package struct MetricsPage: Sendable {
     private let agent: AgentControl
-    private let tally: MetricsTally?
+    private let tally: MetricsCollector?
 
     /// The media type of `text`.
     package static let contentType = PrometheusText.contentType
 
     /// - Parameter tally: nil takes that of the agent; a page of a journal without an agent has only gauges.
-    package init(_ agent: AgentControl, tally: MetricsTally? = nil) {
+    package init(_ agent: AgentControl, tally: MetricsCollector? = nil) {
         self.agent = agent
         self.tally = tally ?? agent.live?.tally
     }
@@ -67,7 +67,7 @@ package struct MetricsPage: Sendable {
     }
 
     /// Those of the process that makes the page: the agent's.
-    private func addProcess(_ figures: ProcessFigures, to page: inout PrometheusText) {
+    private func addProcess(_ figures: ProcessUsage, to page: inout PrometheusText) {
         if let bytes = figures.residentBytes { page.add(.residentMemory, .whole(bytes)) }
         if let count = figures.openDescriptors { page.add(.openDescriptors, count) }
         if let time = figures.processorTime { page.add(.processorTime, .real(time.seconds)) }
@@ -79,13 +79,13 @@ package struct MetricsPage: Sendable {
     private static let usualEnds: Set<FileState> = [.delivered, .failed, .expired, .rejected]
     private static let usualOutcomes: Set<FileState> = [.delivered, .failed, .expired]
 
-    private func addCounters(_ figures: MetricsFigures, to page: inout PrometheusText) {
-        for (route, ends) in figures.files where route != MetricsTally.other || !ends.isEmpty {
+    private func addCounters(_ figures: MetricsCounts, to page: inout PrometheusText) {
+        for (route, ends) in figures.files where route != MetricsCollector.other || !ends.isEmpty {
             for state in Self.usualEnds.union(ends.keys) {
                 page.add(.filesEnded, ends[state] ?? 0, [("route", route), ("state", state.rawValue)])
             }
         }
-        for (name, destination) in figures.destinations where name != MetricsTally.other || !destination.isEmpty {
+        for (name, destination) in figures.destinations where name != MetricsCollector.other || !destination.isEmpty {
             let label = [(name: "destination", value: name)]
             for outcome in Self.usualOutcomes.union(destination.ends.keys) {
                 page.add(

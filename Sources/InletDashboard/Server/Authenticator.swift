@@ -245,7 +245,7 @@ struct LoginThrottle: Sendable {
     }
 
     /// What a wrong try brings.
-    enum Consequence: Equatable {
+    enum Backoff: Equatable {
         case none
         /// Its address has to wait from now on.
         case wait(Duration)
@@ -253,7 +253,7 @@ struct LoginThrottle: Sendable {
         case waitTogether(Duration)
     }
 
-    mutating func failed(_ network: [UInt8], at now: Instant) -> Consequence {
+    mutating func failed(_ network: [UInt8], at now: Instant) -> Backoff {
         if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
         spanBegan = spanBegan ?? now
         together += 1

@@ -163,7 +163,7 @@ extension HTTPField.Name {
 }
 
 /// Where the page and the API listen, and if they cannot, why.
-package struct DashboardReport: Codable, Sendable, Equatable, Described {
+package struct DashboardReport: Codable, Sendable, Equatable, NamedSchema {
     package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         case starting
         case listening

@@ -138,32 +138,32 @@ package struct LogLineText: Sendable {
     package init(zone: String? = nil) { self.zone = zone }
 
     /// The line, with a line for the day before it when the day has changed.
-    package mutating func lines(_ raw: some Sequence<UInt8>) -> [TintedText] {
+    package mutating func lines(_ raw: some Sequence<UInt8>) -> [StyledText] {
         let bytes = Array(raw)
-        guard let line = LogFields(bytes) else { return [TintedText(DisplayText.escape(bytes))] }
+        guard let line = LogFields(bytes) else { return [StyledText(DisplayText.escape(bytes))] }
         return lines(line)
     }
 
-    package mutating func lines(_ line: LogFields) -> [TintedText] {
-        var lines: [TintedText] = []
+    package mutating func lines(_ line: LogFields) -> [StyledText] {
+        var lines: [StyledText] = []
         let time = WallTime(rfc3339: line.time)
         if let time {
             let day = time.day(in: zone)
-            if day != self.day { lines.append(TintedText("— \(day) —", .faint)) }
+            if day != self.day { lines.append(StyledText("— \(day) —", .faint)) }
             self.day = day
         }
         let clock = time.map { $0.clock(in: zone) } ?? DisplayText.escape(line.time)
-        let job = line.job.map { TintedText("  #\($0)", .faint) } ?? TintedText()
+        let job = line.job.map { StyledText("  #\($0)", .faint) } ?? StyledText()
         let event = EventTable.named[line.event]
-        let (sign, tint): (String, Tint?) =
+        let (sign, tint): (String, TextStyle?) =
             switch line.level {
             case "debug": ("·", .faint)
             case "warning": ("!", .warning)
             case "error": ("✗", .bad)
             default: event?.isGood == true ? ("✓", .good) : (" ", nil)
             }
-        let sentence = TintedText(line.sentence(event, zone: zone), line.level == "info" ? nil : tint)
-        lines.append(TintedText(clock, .faint) + TintedText(" \(sign) ", tint) + sentence + job)
+        let sentence = StyledText(line.sentence(event, zone: zone), line.level == "info" ? nil : tint)
+        lines.append(StyledText(clock, .faint) + StyledText(" \(sign) ", tint) + sentence + job)
         return lines
     }
 }

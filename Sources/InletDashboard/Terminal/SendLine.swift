@@ -23,7 +23,7 @@ package struct SendLine: Sendable {
     ///   - columns: the terminal's.
     package mutating func text(
         _ next: FollowReport.File, _ moving: [StatusReport.Transfer], _ sum: Sum, at time: Double, columns: Int
-    ) -> TintedText {
+    ) -> StyledText {
         rates.look(
             moving.filter { $0.next_look == nil }, delivered: sum.endedBytes, files: sum.ended, at: time)
         let slowest = moving.min { $0.share < $1.share }
@@ -35,8 +35,8 @@ package struct SendLine: Sendable {
         let path = DisplayWidth.shorten(next.path, max(8, columns - taken - 1))
         // One column is left free: behind a full line some terminals begin another.
         return
-            (TintedText("  \(path)  ") + TintedText.bar(share, width: bar) + TintedText("  \(pace)")
-            + TintedText(total, .faint)).cut(max(1, columns - 1))
+            (StyledText("  \(path)  ") + StyledText.bar(share, width: bar) + StyledText("  \(pace)")
+            + StyledText(total, .faint)).cut(max(1, columns - 1))
     }
 
     /// `12 MiB/s, 1m20s left`, of all files where there are several.

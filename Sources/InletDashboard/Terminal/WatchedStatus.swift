@@ -2,7 +2,7 @@ internal import Foundation
 
 /// What `inlet status --watch` knows of an agent: the last answer, transfer rates, and whether it still answers.
 package struct WatchedStatus: Sendable {
-    private enum Contact: Sendable {
+    private enum ConnectionState: Sendable {
         case answering
         /// It listens, and says nothing.
         case silent
@@ -13,7 +13,7 @@ package struct WatchedStatus: Sendable {
     package private(set) var rates = TransferRates()
     /// That the agent was restarted, stopped or fell silent; nil while it was not.
     package private(set) var notice: String?
-    private var contact: Contact
+    private var contact: ConnectionState
     private var hasRun: Bool
 
     /// - Parameter seconds: of a clock that only goes on.
@@ -76,7 +76,7 @@ extension StatusReport {
 ///
 /// What a transfer has sent when it is seen first is not counted: it may go on from where an earlier one stopped.
 package struct TransferRates: Sendable {
-    private struct Course: Sendable {
+    private struct RateSample: Sendable {
         var sent: Int64
         var rate: Double?
     }
@@ -87,7 +87,7 @@ package struct TransferRates: Sendable {
     private static let least = 0.05
 
     /// By job and destination.
-    private var courses: [String: Course] = [:]
+    private var courses: [String: RateSample] = [:]
     private var last: (time: Double, delivered: Int64, files: Int)?
     /// Bytes per second of all together; nil until there are two looks.
     package private(set) var total: Double?
@@ -111,7 +111,7 @@ package struct TransferRates: Sendable {
     ) {
         guard let former = last else {
             last = (time, delivered, count)
-            for transfer in transfers { courses[Self.key(transfer)] = Course(sent: transfer.sent) }
+            for transfer in transfers { courses[Self.key(transfer)] = RateSample(sent: transfer.sent) }
             return
         }
         let span = time - former.time
@@ -119,18 +119,18 @@ package struct TransferRates: Sendable {
         last = (time, delivered, count)
         let weight = 1 - exp(-span / Self.memory)
         var moved: Int64 = 0
-        var next: [String: Course] = [:]
+        var next: [String: RateSample] = [:]
         for transfer in transfers {
             let key = Self.key(transfer)
             guard let course = courses.removeValue(forKey: key) else {
-                next[key] = Course(sent: transfer.sent)
+                next[key] = RateSample(sent: transfer.sent)
                 continue
             }
             // Less than before is a new attempt.
             let step = max(0, transfer.sent - course.sent)
             moved += step
             let rate = Self.smooth(course.rate, Double(step) / span, weight)
-            next[key] = Course(sent: transfer.sent, rate: rate)
+            next[key] = RateSample(sent: transfer.sent, rate: rate)
         }
         // Of what arrived in between, a part was counted while it was seen.
         moved += max(0, delivered - former.delivered - courses.values.reduce(0) { $0 + $1.sent })

@@ -109,7 +109,7 @@ enum HostRequest: Sendable {
     case run(UInt64, ChildProcess)
     case cancel(UInt64)
     /// Who may write to these files. - Parameter isFresh: after a look of its own, rather than by the last one.
-    case holders(UInt64, [HeldFile], isFresh: Bool)
+    case holders(UInt64, [ProbedFile], isFresh: Bool)
 
     var message: HostMessage {
         var message = HostMessage()
@@ -155,7 +155,7 @@ enum HostRequest: Sendable {
             self = .cancel(number)
         case "holders":
             guard let number = fields.number(UInt64.self), let isFresh = fields.number(Int.self),
-                let files = fields.list({ HeldFile(&$0) })
+                let files = fields.list({ ProbedFile(&$0) })
             else { return nil }
             self = .holders(number, files, isFresh: isFresh == 1)
         default: return nil
@@ -164,10 +164,10 @@ enum HostRequest: Sendable {
 }
 
 /// What the host answers to a number.
-enum HostAnswer: Sendable {
+enum HostResponse: Sendable {
     case ended(ChildProcess.Outcome)
     case failed(SystemError)
-    case holders([OpenWriters.Holder?])
+    case holders([OpenWriters.WriterProcess?])
 
     func message(to number: UInt64) -> HostMessage {
         var message = HostMessage()
@@ -192,7 +192,7 @@ enum HostAnswer: Sendable {
         return message
     }
 
-    static func parse(_ message: HostMessage) -> (number: UInt64, answer: HostAnswer)? {
+    static func parse(_ message: HostMessage) -> (number: UInt64, answer: HostResponse)? {
         var fields = message
         guard let number = fields.number(UInt64.self), let kind = fields.text() else { return nil }
         switch kind {
@@ -205,15 +205,16 @@ enum HostAnswer: Sendable {
         }
     }
 
-    private static func holder(_ fields: inout HostMessage) -> OpenWriters.Holder?? {
+    private static func holder(_ fields: inout HostMessage) -> OpenWriters.WriterProcess?? {
         guard let process = fields.number(Int32.self), let name = fields.text(), let isMapping = fields.number(Int.self)
         else { return nil }
-        return .some(process == 0 ? nil : OpenWriters.Holder(process: process, name: name, isMapping: isMapping == 1))
+        return .some(
+            process == 0 ? nil : OpenWriters.WriterProcess(process: process, name: name, isMapping: isMapping == 1))
     }
 }
 
 /// A file whose writers are asked for.
-struct HeldFile: Sendable, Equatable {
+struct ProbedFile: Sendable, Equatable {
     var identity: FileIdentity
     var path: FilePath
 
@@ -235,7 +236,7 @@ extension HostMessage {
         for word in words { add(word) }
     }
 
-    fileprivate mutating func add(_ file: HeldFile) {
+    fileprivate mutating func add(_ file: ProbedFile) {
         add(file.path.bytes)
         add(file.identity.size)
         add(file.identity.modified)

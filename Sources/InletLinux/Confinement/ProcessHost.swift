@@ -70,7 +70,7 @@ package final class ProcessHost: Sendable {
 
     private func receive() {
         while let message = HostMessage.receive(from: descriptor.number),
-            let (number, answer) = HostAnswer.parse(message)
+            let (number, answer) = HostResponse.parse(message)
         {
             state.withLock { $0.waiting.removeValue(forKey: number) }?.end(answer)
         }
@@ -117,7 +117,7 @@ package final class ProcessHost: Sendable {
     }
 
     /// Who may write to each of the files; nil where the host does not say. Blocks.
-    func holders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?]? {
+    func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?]? {
         do throws(SystemError) {
             let call = try Call()
             let number = try register(call)
@@ -136,12 +136,12 @@ package final class ProcessHost: Sendable {
 
     /// One that waits for its answer.
     private final class Call: Sendable {
-        let answer = Mutex<HostAnswer?>(nil)
+        let answer = Mutex<HostResponse?>(nil)
         let waker: Waker
 
         init() throws(SystemError) { waker = try Waker() }
 
-        func end(_ answer: HostAnswer) {
+        func end(_ answer: HostResponse) {
             self.answer.withLock { $0 = answer }
             waker.wake()
         }

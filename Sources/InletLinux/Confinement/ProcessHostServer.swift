@@ -74,7 +74,7 @@ package final class ProcessHostServer: Sendable {
         state.withLock { $0.running[number] = waker }
         var child = child
         // Not the one that the agent has found: it could have put it there.
-        child.arguments[0] = ProgramSearch.find(word)?.string ?? word
+        child.arguments[0] = ProgramFinder.find(word)?.string ?? word
         child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
         child.writesTo = folder
         begin(number) { [child] in
@@ -89,7 +89,7 @@ package final class ProcessHostServer: Sendable {
     private static func environment(
         _ given: [(name: String, value: [UInt8])], hasPlaces: Bool
     ) -> [(name: String, value: [UInt8])] {
-        var own = [(name: "PATH", value: Array(ProgramSearch.path.utf8))]
+        var own = [(name: "PATH", value: Array(ProgramFinder.path.utf8))]
         if !hasPlaces, let home = ProcessSetup.homeDirectory { own.append((name: "HOME", value: home.bytes)) }
         return own
             + given.filter { name, _ in
@@ -98,7 +98,7 @@ package final class ProcessHostServer: Sendable {
     }
 
     /// Answers a request from a thread of its own: the agent asks for no more at once than its pools have threads.
-    private func begin(_ number: UInt64, _ body: @escaping @Sendable () -> HostAnswer) {
+    private func begin(_ number: UInt64, _ body: @escaping @Sendable () -> HostResponse) {
         do throws(SystemError) {
             let thread = try LoopThread(name: "request") { [self] in
                 let result = body()
@@ -116,7 +116,7 @@ package final class ProcessHostServer: Sendable {
         }
     }
 
-    private func answer(_ number: UInt64, _ answer: HostAnswer) {
+    private func answer(_ number: UInt64, _ answer: HostResponse) {
         let message = answer.message(to: number)
         sending.withLock { _ in
             // An agent that has gone needs no answer; the loop sees its end.

@@ -10,7 +10,7 @@ package import SystemPackage
 /// kernel, nothing on other machines. A file that is not found here may have a writer all the same.
 package struct OpenWriters: Sendable {
     /// A process that may write to a file.
-    package struct Holder: Sendable, Hashable {
+    package struct WriterProcess: Sendable, Hashable {
         package var process: Int32
         /// Its `comm`: the first 15 bytes of its program's name, which it can change itself.
         package var name: String
@@ -59,12 +59,12 @@ package struct OpenWriters: Sendable {
 
     /// Who may write to the file of that identity; `path` tells mappings apart where the kernel gives them another device
     /// number (btrfs, overlayfs). Blocks for one read of `/proc`.
-    package func holder(of identity: FileIdentity, at path: FilePath) -> Holder? {
+    package func holder(of identity: FileIdentity, at path: FilePath) -> WriterProcess? {
         if let process = descriptors[Key(device: identity.device, inode: identity.inode)] {
-            return Holder(process: process, name: Self.name(of: process))
+            return WriterProcess(process: process, name: Self.name(of: process))
         }
         let found = mappings[identity.inode]?.first { $0.mapping.device == identity.device || $0.mapping.path == path }
-        return found.map { Holder(process: $0.process, name: Self.name(of: $0.process), isMapping: true) }
+        return found.map { WriterProcess(process: $0.process, name: Self.name(of: $0.process), isMapping: true) }
     }
 
     private mutating func look(into process: Int32) {

@@ -57,9 +57,9 @@ package enum WriterProbe {
     /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was
     /// made or changed since: its writer may have come with it. One that opens an old file meanwhile is like one that opens it
     /// after a probe: it changes the file, and that is noticed before anything is done with it. Blocks.
-    package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+    package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
         if let host = ProcessHost.current,
-            let holders = host.holders(of: [HeldFile(identity, path)], isFresh: false)
+            let holders = host.holders(of: [ProbedFile(identity, path)], isFresh: false)
         {
             return holders.first ?? nil
         }
@@ -67,19 +67,19 @@ package enum WriterProbe {
     }
 
     /// The same of several, after one look at the processes for them all. Blocks.
-    package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.Holder?] {
-        let files = files.map { HeldFile($0.identity, $0.path) }
+    package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.WriterProcess?] {
+        let files = files.map { ProbedFile($0.identity, $0.path) }
         return ProcessHost.current?.holders(of: files, isFresh: true) ?? ownHolders(of: files, isFresh: true)
     }
 
     /// As far as this process may look.
-    static func ownHolders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?] {
+    static func ownHolders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?] {
         if !isFresh { return files.map { ownHolder(of: $0.identity, at: $0.path) } }
         let writers = OpenWriters()
         return files.map { writers.holder(of: $0.identity, at: $0.path) }
     }
 
-    private static func ownHolder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+    private static func ownHolder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
         recent.withLock { recent in
             let now = ContinuousClock.now
             if let known = recent, now < known.end.advanced(by: min(known.cost * worth, longest)),

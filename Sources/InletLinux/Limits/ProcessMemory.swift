@@ -94,7 +94,7 @@ package enum ProcessMemory {
 }
 
 /// What this process uses of the machine; nil where the kernel does not say.
-package struct ProcessFigures: Sendable, Equatable {
+package struct ProcessUsage: Sendable, Equatable {
     /// Memory that is in RAM now, shared pages included.
     package var residentBytes: Int64?
     package var openDescriptors: Int?
@@ -102,10 +102,10 @@ package struct ProcessFigures: Sendable, Equatable {
     package var processorTime: Duration?
 
     /// As they are now. Reads below `/proc`, which blocks on no disk.
-    package static func now() -> ProcessFigures {
+    package static func now() -> ProcessUsage {
         // Without the one that lists them.
         let descriptors = ProcessSetup.count(of: "/proc/self/fd").map { $0 - 1 }
-        return ProcessFigures(residentBytes: resident(), openDescriptors: descriptors, processorTime: processor())
+        return ProcessUsage(residentBytes: resident(), openDescriptors: descriptors, processorTime: processor())
     }
 
     /// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).

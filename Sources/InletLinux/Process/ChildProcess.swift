@@ -113,7 +113,7 @@ enum ZombieReaper {
 }
 
 /// Where programs are that are named without a path.
-package enum ProgramSearch {
+package enum ProgramFinder {
     /// `PATH`, or what a shell takes where there is none.
     package static var path: String {
         ProcessSetup.environment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

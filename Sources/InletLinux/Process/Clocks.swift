@@ -7,7 +7,7 @@ import SystemPackage
 ///
 /// `Task.sleep` keeps half a kilobyte of a cancelled sleep until its time has come: a loop that waits for an hour at most, and
 /// is woken a thousand times a second before, would fill the memory with them.
-package final class AlarmClock: Sendable {
+package final class TimerThread: Sendable {
     private struct State {
         /// Few: one for each loop that waits.
         var alarms: [UInt64: (time: ContinuousClock.Instant, body: @Sendable () -> Void)] = [:]
@@ -18,7 +18,7 @@ package final class AlarmClock: Sendable {
         var waker: Waker?
     }
 
-    package static let shared = AlarmClock()
+    package static let shared = TimerThread()
 
     private let state = Mutex(State())
 

@@ -4,7 +4,7 @@ import InletCore
 package import SystemPackage
 
 /// Tells systemd how the service is (sd_notify(3)): one datagram per message to the socket in `NOTIFY_SOCKET`.
-package struct ServiceNotify: Sendable {
+package struct SystemdSocket: Sendable {
     /// How often systemd expects `WATCHDOG=1`, from `WATCHDOG_USEC`; nil when it does not, or not from this process
     /// (`WATCHDOG_PID`). Send at half of it.
     package let watchdogInterval: Duration?

@@ -81,7 +81,7 @@ package enum TerminalInput {
             return readLine()
         }
         // Nothing is asked for without what gives the terminal back: the question counts as not answered.
-        guard let signals = try? HeldSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) else { return nil }
+        guard let signals = try? DeferredSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) else { return nil }
         defer { signals.release() }
         var hidden = shown
         hidden.c_lflag &= ~tcflag_t(ECHO)
@@ -97,7 +97,7 @@ package enum TerminalInput {
     }
 
     /// Not by `readLine`, which goes on after a signal. - Returns: neither at the end.
-    private static func typed(unless signals: HeldSignals) -> (line: String?, signal: CInt?) {
+    private static func typed(unless signals: DeferredSignals) -> (line: String?, signal: CInt?) {
         var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
         do throws(SystemError) {
             while true {
@@ -128,7 +128,7 @@ package final class TerminalKeys: Sendable {
 
     /// nil where standard input is no terminal: no keys come then.
     private let former: termios?
-    private let signals: HeldSignals
+    private let signals: DeferredSignals
     private let waker: Waker
     private let thread: LoopThread
 
@@ -139,7 +139,7 @@ package final class TerminalKeys: Sendable {
         var former = termios()
         let isTerminal = tcgetattr(Self.input, &former) == 0
         self.former = isTerminal ? former : nil
-        let (waker, signals) = (try Waker(), try HeldSignals([SIGTSTP]))
+        let (waker, signals) = (try Waker(), try DeferredSignals([SIGTSTP]))
         self.waker = waker
         self.signals = signals
         thread = try LoopThread(name: "keys") { Self.read(isTerminal ? Self.input : -1, waker, signals, body) }
@@ -175,7 +175,7 @@ package final class TerminalKeys: Sendable {
         tcsetattr(Self.input, TCSANOW, &state)
     }
 
-    private static func read(_ input: CInt, _ waker: Waker, _ signals: HeldSignals, _ body: (Event) -> Void) {
+    private static func read(_ input: CInt, _ waker: Waker, _ signals: DeferredSignals, _ body: (Event) -> Void) {
         var buffer = [UInt8](repeating: 0, count: 64)
         var input = input
         do throws(SystemError) {
@@ -197,7 +197,7 @@ package final class TerminalKeys: Sendable {
 
 /// Signals that would end or stop the process, kept back until what was changed of the terminal is as it was: `take` says
 /// which has come, `deliver` has it do what it is for. One of them at a time in a process.
-final class HeldSignals: Sendable {
+final class DeferredSignals: Sendable {
     /// What a signal handler may touch: which have come, a bit each, and the eventfd that says so.
     private static let come = Atomic<UInt64>(0)
     private static let bell = Atomic<CInt>(-1)
@@ -269,7 +269,7 @@ final class HeldSignals: Sendable {
 
     private static func hold(_ number: CInt) {
         var action = sigaction()
-        action.__sigaction_handler.sa_handler = { HeldSignals.note($0) }
+        action.__sigaction_handler.sa_handler = { DeferredSignals.note($0) }
         // Reads and writes of other threads go on.
         action.sa_flags = SA_RESTART
         sigaction(number, &action, nil)

@@ -10,9 +10,9 @@ package struct WatchStrategy: Sendable, Hashable {
     /// Whether other machines may write there, whose clocks are not this one's.
     package var isForeign = false
     /// Whether a folder's own time says that nothing was added to it.
-    package var times: PollBook.Times
+    package var times: PollState.Times
 
-    package init(isPolled: Bool, reason: String, times: PollBook.Times = .whenSeen) {
+    package init(isPolled: Bool, reason: String, times: PollState.Times = .whenSeen) {
         self.isPolled = isPolled
         self.reason = reason
         self.times = times
@@ -35,7 +35,7 @@ package struct WatchStrategy: Sendable, Hashable {
             mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
     }
 
-    private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollBook.Times) {
+    private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollState.Times) {
         switch mode {
         case .auto, .fanotify: self.init(isPolled: hidden != nil, reason: hidden ?? name, times: times)
         case .inotify: self.init(isPolled: false, reason: "mode: inotify, on \(name)", times: times)
@@ -98,7 +98,7 @@ package struct WatchStrategy: Sendable, Hashable {
 
     private static func remote(_ name: String) -> String { "\(name): changes made elsewhere raise no events here" }
 
-    private static func times(of type: String) -> PollBook.Times {
+    private static func times(of type: String) -> PollState.Times {
         if timeless.contains(type) { return .never }
         return local.contains(type) || type.hasPrefix("nfs") ? .always : .whenSeen
     }

@@ -94,7 +94,7 @@ package struct FolderPipeline: Pipeline {
         try requireSpace(for: order.source.size)
         // From here on it is this one, whatever is put in its place.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
-        let wanted = settings.verify == .readBack ? try await Fingerprint.sha256(of: source, on: hashing) : nil
+        let wanted = settings.verify == .readBack ? try await SourceDigests.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
         let temporary = try copy(source, folder, name, attempt.meter)
@@ -168,7 +168,7 @@ package struct FolderPipeline: Pipeline {
         let look = try DeliveryError.onWriting(folder.look(name))
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
-        let wanted = try await Fingerprint.sha256(of: source, on: hashing)
+        let wanted = try await SourceDigests.sha256(of: source, on: hashing)
         guard try await holds(wanted, name, in: folder, source, order) else { throw Self.taken(target) }
         // The process may have died between the rename and this.
         try DeliveryError.onWriting(folder.synchronize())

@@ -39,7 +39,7 @@ extension GigHiveJob {
 
     private func noteMayBeVisible() async {
         guard attempt.meter.hasStarted else { return }
-        await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
+        await attempt.checkpoint.putPersistently([CheckpointName.mayBeVisible: []])
     }
 
     /// Servers that refuse a body in its middle may hang up before their answer can be read. What is larger than a chunk

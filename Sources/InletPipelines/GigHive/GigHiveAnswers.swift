@@ -85,17 +85,17 @@ enum GigHiveVerdict: Sendable, Equatable {
     }
 
     /// In whose words the server speaks: JSON of its own, or tusd's plain text.
-    private func heard(_ response: HTTPResponse) -> Heard {
+    private func heard(_ response: HTTPResponse) -> StepFailure {
         let isTus = response.header("Tus-Resumable") != nil || response.body.starts(with: "ERR_".utf8)
         let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveErrorBody(response).isJSON)
         switch self {
         // A login is asked for by 401, by Apache and in HTML; a 403 in HTML is ModSecurity's.
-        case .credentials where isOwn || response.status != 403: return Heard(response.status, .credentials)
-        case .done: return Heard(response.status, .foreign)
-        case .giveUp(.tooLarge) where isOwn: return Heard(response.status, .object)
+        case .credentials where isOwn || response.status != 403: return StepFailure(response.status, .credentials)
+        case .done: return StepFailure(response.status, .foreign)
+        case .giveUp(.tooLarge) where isOwn: return StepFailure(response.status, .object)
         // Of wrong metadata the server says that it failed itself.
-        case .giveUp where isOwn && response.status >= 500: return Heard(response.status, .refusal)
-        default: return Heard(response.status, isOwn: isOwn)
+        case .giveUp where isOwn && response.status >= 500: return StepFailure(response.status, .refusal)
+        default: return StepFailure(response.status, isOwn: isOwn)
         }
     }
 
@@ -217,7 +217,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
         return Proof(
             key: order.key, size: order.source.size, method: digest == nil ? .size : .sha256,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, url: asset?.redacted, details: details,
-            keepsakes: secrets.isEmpty ? nil : Keepsakes(secrets))
+            keepsakes: secrets.isEmpty ? nil : ProofSecrets(secrets))
     }
 
     static let noteName = "answer"

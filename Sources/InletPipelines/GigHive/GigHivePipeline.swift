@@ -237,7 +237,7 @@ struct GigHiveJob: Sendable {
                 }
             }
         }
-        try await attempt.checkpoint.replace([CheckpointNote.mayBeVisible: []])
+        try await attempt.checkpoint.replace([CheckpointName.mayBeVisible: []])
         // A file that was written to explains other bytes better than damage does.
         try checkSource()
         return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")
@@ -286,7 +286,7 @@ struct GigHiveNotes: Sendable, Equatable {
         sent = entries["sent"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
-        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        mayBeVisible = entries[CheckpointName.mayBeVisible] != nil
         reply = JSON.note(entries[GigHiveReply.noteName])
         guard let progress = JSON.object(entries["finalize"]), let waited = progress["waited"]?.integer,
             let tries = progress["tries"]?.integer, let missing = progress["missing"]?.integer
@@ -299,7 +299,7 @@ struct GigHiveNotes: Sendable, Equatable {
     var offsetNote: [String: [UInt8]] { ["offset": Array(String(offset).utf8)] }
     /// From here on the server may file it.
     var sentNote: [String: [UInt8]] {
-        ["sent": Array((sent?.hex ?? "").utf8), CheckpointNote.mayBeVisible: []]
+        ["sent": Array((sent?.hex ?? "").utf8), CheckpointName.mayBeVisible: []]
     }
 
     var finalizeNote: [String: [UInt8]] {
@@ -315,7 +315,7 @@ struct GigHiveNotes: Sendable, Equatable {
         var notes: [String: [UInt8]] = [:]
         if isSecond { notes["second"] = [] }
         if needsTus { notes["transport"] = Array("tus".utf8) }
-        if mayBeVisible { notes[CheckpointNote.mayBeVisible] = [] }
+        if mayBeVisible { notes[CheckpointName.mayBeVisible] = [] }
         return notes
     }
 

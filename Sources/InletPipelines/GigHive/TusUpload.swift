@@ -372,7 +372,7 @@ struct Tus: Sendable {
                 throw DeliveryError(
                     .giveUp, .forbiddenURL,
                     "the server put the upload at \(url.redacted), which is not below \(files.redacted)",
-                    heard: Heard(201, .everybody))
+                    heard: StepFailure(201, .everybody))
             }
             path = url.path[...]
         }
@@ -380,7 +380,7 @@ struct Tus: Sendable {
         guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ GigHiveSettings.tokenBytes.contains($0) }) else {
             throw DeliveryError(
                 .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)",
-                heard: Heard(201, .everybody))
+                heard: StepFailure(201, .everybody))
         }
         return String(id)
     }

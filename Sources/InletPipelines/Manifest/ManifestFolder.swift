@@ -201,7 +201,7 @@ struct ManifestHistory: Sendable, Equatable {
 
     /// Adds a generation, oldest first. - Returns: false for what is not a list.
     mutating func add(generation bytes: [UInt8], called name: String) -> Bool {
-        guard let list = XMLAnswer(bytes, most: Self.mostElements), list.name == "hashlist" else { return false }
+        guard let list = XMLElement(bytes, most: Self.mostElements), list.name == "hashlist" else { return false }
         tools[name] = list.children.first { $0.name == "creatorinfo" }?.text(of: "tool")
         for hash in list.children.first(where: { $0.name == "hashes" })?.all("hash") ?? [] {
             guard let path = hash.text(of: "path") else { return false }
@@ -215,7 +215,7 @@ struct ManifestHistory: Sendable, Equatable {
 
     /// Takes the chain file's entries. - Returns: false for what is not a chain.
     mutating func add(chain bytes: [UInt8]) -> Bool {
-        guard let chain = XMLAnswer(bytes), chain.name == "ascmhldirectory" else { return false }
+        guard let chain = XMLElement(bytes), chain.name == "ascmhldirectory" else { return false }
         for link in chain.all("hashlist") {
             guard let name = link.text(of: "path"), let c4 = link.text(of: "c4"), let number = Self.number(of: name)
             else { return false }

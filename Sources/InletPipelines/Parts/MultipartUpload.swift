@@ -86,7 +86,7 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    private typealias PartResult = Result<(Int, UploadRecord.ProvedPart), DeliveryError>
+    private typealias PartResult = Result<(Int, UploadRecord.VerifiedPart), DeliveryError>
 
     /// Sends the missing parts, at most `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
     private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
@@ -95,7 +95,7 @@ struct MultipartUpload: Sendable {
         let opened = record
         var failure: DeliveryError?
         let proved = await withTaskGroup(of: PartResult.self) { group in
-            var proved: [Int: UploadRecord.ProvedPart] = [:]
+            var proved: [Int: UploadRecord.VerifiedPart] = [:]
             for _ in 0..<store.limits.parallel {
                 if let number = waiting.popFirst() { group.addTask { await send(number, of: opened) } }
             }

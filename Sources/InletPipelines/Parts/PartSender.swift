@@ -21,9 +21,9 @@ struct PartSender: Sendable {
     func send(
         _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, known: SliceSums? = nil,
         content: [UInt8]? = nil
-    ) async throws(DeliveryError) -> UploadRecord.ProvedPart {
+    ) async throws(DeliveryError) -> UploadRecord.VerifiedPart {
         let sums = if let known { known } else { try await sumsAhead(range) }
-        var judge = ETagJudge()
+        var judge = ETagVerifier()
         var failed = 0
         while true {
             let began = ContinuousClock.now
@@ -65,7 +65,7 @@ struct PartSender: Sendable {
     }
 
     /// What an answer says of the slice, and what it should say, which is nil where any word will do.
-    private typealias Claim = (said: String, wanted: Digest?, part: UploadRecord.ProvedPart)
+    private typealias Claim = (said: String, wanted: Digest?, part: UploadRecord.VerifiedPart)
 
     private func slice(_ range: Range<Int64>) -> HTTPBody {
         let length = range.upperBound - range.lowerBound
@@ -96,15 +96,15 @@ struct PartSender: Sendable {
         _ sums: SliceSums, _ hashed: Result<SliceSums, DeliveryError>?
     ) async throws(DeliveryError) -> Claim {
         guard answer.isSuccess else { throw target.refusal(answer, what()) }
-        guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
+        guard let etag = answer.header("ETag"), !ETagVerifier.bare(etag).isEmpty else {
             attempt.meter.add(range.lowerBound - range.upperBound)
             throw DeliveryError(
                 .retry(after: nil), .missingETag,
                 "\(what()): \(target.address) answered \(answer.status) without an ETag",
-                heard: Heard(answer.status, .foreign))
+                heard: StepFailure(answer.status, .foreign))
         }
         if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
-            let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
+            let part = UploadRecord.VerifiedPart(etag: etag, checksum: wanted)
             return (said.hex, wanted, part)
         }
         let md5: Digest?
@@ -114,7 +114,7 @@ struct PartSender: Sendable {
             // Of a store that confirms no other checksum its tag is asked.
             md5 = sums.md5 == nil && proof.kind == .checksum ? try await self.sums(.md5, range).md5 : sums.md5
         }
-        return (etag, md5, UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
+        return (etag, md5, UploadRecord.VerifiedPart(etag: etag, md5: md5?.hex))
     }
 
     /// What the same request again cannot get over.
@@ -134,7 +134,7 @@ struct PartSender: Sendable {
         DeliveryError(
             .giveUp, .foreignETag,
             "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination",
-            heard: Heard(200, .refusal))
+            heard: StepFailure(200, .refusal))
     }
 
     /// Sends the whole file in one request that makes the object.
@@ -152,7 +152,7 @@ struct PartSender: Sendable {
         let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
         let content = try smallContent()
         let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
-        let part: UploadRecord.ProvedPart
+        let part: UploadRecord.VerifiedPart
         do throws(DeliveryError) {
             part = try await lane.carry(order.source.size, of: order.id, isStopping: attempt.isStopping) {
                 () async throws(DeliveryError) in
@@ -166,7 +166,7 @@ struct PartSender: Sendable {
             // the interrupted attempt.
             let mayHaveArrived = attempt.meter.hasStarted || order.source.size == 0
             if mayHaveArrived, error.code != .destinationExists {
-                await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
+                await attempt.checkpoint.putPersistently([CheckpointName.mayBeVisible: []])
             }
             throw error
         }
@@ -175,7 +175,7 @@ struct PartSender: Sendable {
         let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
         let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
         return Proof(
-            key: order.key, size: order.source.size, method: method, content: hash, etag: ETagJudge.bare(part.etag),
+            key: order.key, size: order.source.size, method: method, content: hash, etag: ETagVerifier.bare(part.etag),
             url: location)
     }
 
@@ -200,8 +200,8 @@ struct PartSender: Sendable {
 ///
 /// A foreign value once may be damage on the way: the part is sent again. Another foreign value is damage for certain; the
 /// same one again means that this store's ETags are not MD5.
-struct ETagJudge: Sendable {
-    enum Judgement: Sendable, Equatable {
+struct ETagVerifier: Sendable {
+    enum Outcome: Sendable, Equatable {
         case proved
         case sendAgain
         case corrupted
@@ -213,7 +213,7 @@ struct ETagJudge: Sendable {
     /// - Parameters:
     ///   - said: an ETag as received, or any other checksum in hexadecimal.
     ///   - wanted: what the store has to say; nil accepts any tag (`verify: size`).
-    mutating func judge(_ said: String, against wanted: Digest?) -> Judgement {
+    mutating func judge(_ said: String, against wanted: Digest?) -> Outcome {
         guard let wanted else { return .proved }
         let bare = Self.bare(said)
         if bare == wanted.hex { return .proved }

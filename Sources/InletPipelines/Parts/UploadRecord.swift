@@ -6,7 +6,7 @@ struct UploadRecord: Sendable {
     var upload: OpenUpload
     let plan: PartPlan
     /// ETags of the proved parts, by number.
-    var parts: [Int: ProvedPart] = [:]
+    var parts: [Int: VerifiedPart] = [:]
     /// Set before the store is asked to compose: from then on the object may exist.
     var isCompleting = false
     /// Set when the upload must not go on, and dropping it has not succeeded yet.
@@ -15,7 +15,7 @@ struct UploadRecord: Sendable {
     /// not drop.
     var lasting: [String: [UInt8]] = [:]
 
-    struct ProvedPart: Sendable, Equatable, Codable {
+    struct VerifiedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
         var etag: String
         /// Hexadecimal; nil where the MD5 was not compared.
@@ -30,7 +30,7 @@ struct UploadRecord: Sendable {
     }
 
     static let openingName = "upload"
-    static let completingName = CheckpointNote.mayBeVisible
+    static let completingName = CheckpointName.mayBeVisible
     static let staleName = "stale"
     /// The key that was chosen instead of the frozen one.
     static let chosenName = "key"
@@ -86,7 +86,7 @@ extension UploadRecord {
 
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
-    static func notes(of part: ProvedPart, _ number: Int) -> [String: [UInt8]] {
+    static func notes(of part: VerifiedPart, _ number: Int) -> [String: [UInt8]] {
         [partName(number): JSON.note(of: part)]
     }
 
@@ -117,7 +117,7 @@ extension UploadRecord {
     var expectedETag: String? { composite.map { "\($0.hex)-\(plan.count)" } }
 
     /// The bytes of every part's digest, in order; nil when one is missing.
-    private func digests(_ digest: (ProvedPart) -> Digest?) -> [UInt8]? {
+    private func digests(_ digest: (VerifiedPart) -> Digest?) -> [UInt8]? {
         let all = (1...plan.count).map { parts[$0].flatMap(digest) }
         return all.contains(nil) ? nil : all.flatMap { $0?.bytes ?? [] }
     }

@@ -40,7 +40,7 @@ struct SpiralAPI: Sendable {
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
                     + "numbered \(parts.first?.partNumber ?? 0) to \(parts.last?.partNumber ?? 0)",
-                heard: Heard(response.status, .refusal))
+                heard: StepFailure(response.status, .refusal))
         }
         return OpenUpload(id: created.uploadId, key: key, partURLs: parts.map(\.url))
     }
@@ -241,7 +241,7 @@ extension SpiralAPI: PartStore {
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
         let raw = (1...record.plan.count).map { record.parts[$0]?.etag ?? "" }
         do throws(DeliveryError) {
-            return (try await complete(record.upload, etags: raw.map { ETagJudge.bare($0) }), nil)
+            return (try await complete(record.upload, etags: raw.map { ETagVerifier.bare($0) }), nil)
         } catch {
             // Some stores want the tags exactly as they sent them.
             guard error.code == .badRequest, raw.contains(where: { $0.contains("\"") }) else { throw error }
@@ -259,7 +259,7 @@ extension SpiralAPI: PartStore {
         }
         guard let url else { return nil }
         let (answer, size) = try await look(at: url)
-        let etag = answer.header("ETag").map { ETagJudge.bare($0) }
+        let etag = answer.header("ETag").map { ETagVerifier.bare($0) }
         let isOurs = Self.isSame((size, etag), as: (record.plan.fileSize, record.expectedETag))
         return isOurs ? (nil, etag) : nil
     }
@@ -297,7 +297,7 @@ struct PresignedTarget: SliceTarget {
         let said = String(decoding: answer.body.prefix(2000), as: UTF8.self).lowercased()
         let isPage = answer.isPage || answer.isHostsOwn
         // What the store says, and what of it may be everybody's: keys that were withdrawn refuse every URL.
-        let heard = Heard(answer.status, isPage ? .foreign : .refusal)
+        let heard = StepFailure(answer.status, isPage ? .foreign : .refusal)
         let isExpired = url.hasExpired(now: .now)
         if answer.status == 403, isExpired ?? !isPage || said.contains("expired") {
             return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired", heard: heard)

@@ -35,7 +35,7 @@ extension RoboscopeJob {
     }
 
     /// The one note that the journal keeps when a delivery has failed, for `queue retry`.
-    private static let previousNote = CheckpointNote.mayBeVisible
+    private static let previousNote = CheckpointName.mayBeVisible
 
     // MARK: - Decisions
 
@@ -74,7 +74,7 @@ extension RoboscopeJob {
     }
 
     /// The proof of the file's own bytes.
-    static func own(_ order: DeliveryOrder) -> Upstream? {
+    static func own(_ order: DeliveryOrder) -> UpstreamDelivery? {
         order.upstream.first { $0.path == order.path } ?? order.upstream.first
     }
 }

@@ -170,7 +170,7 @@ struct RoboscopeJob: Sendable {
 
 /// What a destination remembers between files, for as long as it is configured; losing it costs a few requests.
 final class RoboscopeCache: Sendable {
-    enum Feature: Hashable {
+    enum Capability: Hashable {
         case presence
         case locks
         case bulk
@@ -184,7 +184,7 @@ final class RoboscopeCache: Sendable {
     /// Ids of sessions by the name of their unit.
     private let sessions = Mutex<[String: String]>([:])
     /// Until when the server counts as one without these calls.
-    private let without = Mutex<[Feature: WallTime]>([:])
+    private let without = Mutex<[Capability: WallTime]>([:])
 
     func session(of batch: String) -> String? { sessions.withLock { $0[batch] } }
 
@@ -195,11 +195,11 @@ final class RoboscopeCache: Sendable {
         }
     }
 
-    func lacks(_ feature: Feature, now: WallTime = .now) -> Bool {
+    func lacks(_ feature: Capability, now: WallTime = .now) -> Bool {
         without.withLock { $0[feature].map { now < $0 } ?? false }
     }
 
-    func note(lacking feature: Feature, now: WallTime = .now) {
+    func note(lacking feature: Capability, now: WallTime = .now) {
         without.withLock { $0[feature] = now + Self.rest }
     }
 }

@@ -46,7 +46,7 @@ struct SessionWatch: Sendable {
 
     // MARK: - Lock
 
-    private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockAnswer {
+    private func lock() async throws(DeliveryError) -> RoboscopeAPI.LockResult {
         guard job.api.settings.locks, !job.cache.lacks(.locks) else { return .unavailable }
         if let token = await kept() { return .acquired(token: token) }
         for attempt in 1...Self.tries {
@@ -89,7 +89,7 @@ struct SessionWatch: Sendable {
     }
 
     /// Best effort: failures here do not fail the delivery. The next call tells whether the server is there.
-    private func answer() async -> RoboscopeAPI.LockAnswer {
+    private func answer() async -> RoboscopeAPI.LockResult {
         do throws(DeliveryError) {
             let answer = try await job.api.lock(session, for: Self.lifetime)
             if answer == .unavailable { job.cache.note(lacking: .locks) }
@@ -165,7 +165,7 @@ extension RoboscopeAPI {
         let what = "asking who is in session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "presence/\(session)", what)
         return try answer.map { response throws(DeliveryError) in
-            try RoboscopeAnswer.object(response, what)["users"]?.array?.compactMap(\.string) ?? []
+            try RoboscopeResponse.object(response, what)["users"]?.array?.compactMap(\.string) ?? []
         }
     }
 
@@ -180,7 +180,7 @@ extension RoboscopeAPI {
         _ = try await advisory(session, "DELETE", "presence/\(session)/\(user)", "leaving session \(session)")
     }
 
-    enum LockAnswer: Sendable, Equatable {
+    enum LockResult: Sendable, Equatable {
         /// Ours until the time is over, with what extends and ends it.
         case acquired(token: String)
         /// Somebody else's.
@@ -189,7 +189,7 @@ extension RoboscopeAPI {
         case unavailable
     }
 
-    func lock(_ session: String, for time: Duration) async throws(DeliveryError) -> LockAnswer {
+    func lock(_ session: String, for time: Duration) async throws(DeliveryError) -> LockResult {
         let answer = try await lockCall(session, "", ["ttl_seconds": Self.seconds(time)])
         guard let answer else { return .unavailable }
         guard answer["acquired"]?.boolean == true else { return .taken }
@@ -211,7 +211,7 @@ extension RoboscopeAPI {
         let what = "asking for the lock of session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "locks/work-sessions/\(session)/status", what)
         return try answer.map { response throws(DeliveryError) in
-            try RoboscopeAnswer.object(response, what)["locked"]?.boolean ?? false
+            try RoboscopeResponse.object(response, what)["locked"]?.boolean ?? false
         }
     }
 
@@ -221,7 +221,7 @@ extension RoboscopeAPI {
         let what = "locking session \(DisplayText.escape(session))"
         let path = "locks/work-sessions/\(session)\(verb)"
         return try await advisory(session, "POST", path, what, .object(fields)).map {
-            response throws(DeliveryError) in try RoboscopeAnswer.object(response, what)
+            response throws(DeliveryError) in try RoboscopeResponse.object(response, what)
         }
     }
 

@@ -7,7 +7,7 @@ internal import InletTransfer
 struct S3API: Sendable {
     let settings: S3Settings
     let client: HTTPClient
-    let keyring: Keyring
+    let keyring: SignerCache
     private let authority: String
 
     typealias Query = [(name: String, value: String)]
@@ -31,7 +31,7 @@ struct S3API: Sendable {
     init(settings: S3Settings, client: HTTPClient) {
         self.settings = settings
         self.client = client
-        keyring = Keyring(settings.credentials)
+        keyring = SignerCache(settings.credentials)
         authority = settings.base.authority
     }
 
@@ -95,7 +95,7 @@ struct S3API: Sendable {
     }
 
     /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
-    func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
+    func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLElement {
         guard let answer = response.xmlBody else { throw Self.badAnswer(response, what) }
         // CompleteMultipartUpload begins to answer before it knows.
         if answer.name == "Error" { throw refusal(response, what) }
@@ -153,7 +153,7 @@ struct S3API: Sendable {
             answerLimit: 4 << 20)
     }
 
-    private static func checksum(_ part: XMLAnswer) -> Digest? {
+    private static func checksum(_ part: XMLElement) -> Digest? {
         for algorithm in [Digest.Algorithm.sha256, .crc32c] {
             let text = part.text(of: "Checksum\(algorithm.nameInS3)")
             if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
@@ -169,7 +169,7 @@ struct S3API: Sendable {
             headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
             answerDeadline: .seconds(300))
         let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
-        return (nil, answer.text(of: "ETag").map { ETagJudge.bare($0) })
+        return (nil, answer.text(of: "ETag").map { ETagVerifier.bare($0) })
     }
 
     static func partList(_ record: UploadRecord) -> String {
@@ -225,7 +225,7 @@ struct S3API: Sendable {
                 throw Self.badAnswer(response, what())
             }
             return Found(
-                size: size, etag: ETagJudge.bare(response.header("ETag") ?? ""),
+                size: size, etag: ETagVerifier.bare(response.header("ETag") ?? ""),
                 modified: response.header("x-amz-meta-mtime"))
         } catch {
             // Without a body nothing tells a missing bucket from a missing object.
@@ -263,13 +263,13 @@ struct S3API: Sendable {
         return Self.page(try parse(response, root: "ListBucket", what))
     }
 
-    static func page(_ answer: XMLAnswer) -> (objects: [ListedObject], next: String?) {
+    static func page(_ answer: XMLElement) -> (objects: [ListedObject], next: String?) {
         let isEncoded = answer.text(of: "EncodingType") == "url"
         let objects = answer.all("Contents").compactMap { item -> ListedObject? in
             guard let key = item.text(of: "Key"), let size = item.integer("Size") else { return nil }
             return ListedObject(
                 key: isEncoded ? Percent.decode(key.replacing("+", with: " ")[...]) : key, size: size,
-                modified: item.text(of: "LastModified") ?? "", etag: ETagJudge.bare(item.text(of: "ETag") ?? ""))
+                modified: item.text(of: "LastModified") ?? "", etag: ETagVerifier.bare(item.text(of: "ETag") ?? ""))
         }
         let isTruncated = answer.text(of: "IsTruncated") == "true"
         return (objects, isTruncated ? answer.text(of: "NextContinuationToken").flatMap { $0.isEmpty ? nil : $0 } : nil)

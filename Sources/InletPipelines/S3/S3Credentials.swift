@@ -100,7 +100,7 @@ final class Signer: Sendable {
 }
 
 /// The keys in use, and what is made of them for a day. Safe from any thread.
-final class Keyring: Sendable {
+final class SignerCache: Sendable {
     private let source: CredentialsSource
     private let state = Mutex<(credentials: S3Credentials?, signer: (second: Int64, Signer)?)>((nil, nil))
 

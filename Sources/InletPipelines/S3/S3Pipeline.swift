@@ -20,7 +20,7 @@ package struct S3Pipeline: PartPipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
         var attempt = attempt
-        var chosen = ChosenKey(order.key, attempt.checkpoint.entries)
+        var chosen = VersionedKey(order.key, attempt.checkpoint.entries)
         while true {
             let delivery = S3Delivery(self, source, chosen, order, attempt)
             do throws(DeliveryError) {
@@ -41,7 +41,7 @@ package struct S3Pipeline: PartPipeline {
 
     func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore {
         var order = order
-        order.key = ChosenKey(order.key, notes).key
+        order.key = VersionedKey(order.key, notes).key
         return S3Store(api: api, order: order)
     }
 
@@ -81,7 +81,7 @@ package struct S3Pipeline: PartPipeline {
 }
 
 /// The key that a delivery goes to, where `if_exists: version` may choose another one. Journaled before it is used.
-struct ChosenKey: Sendable, Equatable {
+struct VersionedKey: Sendable, Equatable {
     /// Beyond this something else than versions is going on.
     static let mostVersions = 10_000
 
@@ -105,21 +105,21 @@ struct ChosenKey: Sendable, Equatable {
     }
 
     /// nil when there are too many.
-    var next: ChosenKey? { number < Self.mostVersions ? ChosenKey(original, number: number + 1) : nil }
+    var next: VersionedKey? { number < Self.mostVersions ? VersionedKey(original, number: number + 1) : nil }
 }
 
 /// One attempt to deliver under one key. A reference: copied into every step of the attempt, its many values would cost more
 /// than signing the request.
 final class S3Delivery: Sendable {
     private let settings: S3Settings
-    private let chosen: ChosenKey
+    private let chosen: VersionedKey
     private let order: DeliveryOrder
     private let attempt: Attempt
     private let store: S3Store
     private let sender: PartSender
 
     init(
-        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: ChosenKey, _ order: DeliveryOrder, _ attempt: Attempt
+        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: VersionedKey, _ order: DeliveryOrder, _ attempt: Attempt
     ) {
         settings = pipeline.settings
         self.chosen = chosen
@@ -144,8 +144,8 @@ final class S3Delivery: Sendable {
             mostParts: S3Settings.mostParts)
     }
 
-    private var comparison: S3Comparison {
-        var comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
+    private var comparison: S3ObjectMatch {
+        var comparison = S3ObjectMatch(order: order, plan: plan, verify: settings.verify)
         // Cut at another rate, or under another configuration.
         comparison.plans = PartPlan.all(
             fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
@@ -200,7 +200,7 @@ final class S3Delivery: Sendable {
     private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || settings.verify != .md5 }
 
     /// The next key that no object has, or that this very file has from an attempt whose notes are gone.
-    func nextFree() async throws(DeliveryError) -> ChosenKey {
+    func nextFree() async throws(DeliveryError) -> VersionedKey {
         var candidate = chosen
         while let next = candidate.next {
             if attempt.isStopping() { throw .stopping }
@@ -214,7 +214,7 @@ final class S3Delivery: Sendable {
         }
         throw DeliveryError(
             .giveUp, .destinationExists,
-            "'\(DisplayText.escape(chosen.original))' has \(ChosenKey.mostVersions) versions already")
+            "'\(DisplayText.escape(chosen.original))' has \(VersionedKey.mostVersions) versions already")
     }
 }
 
@@ -242,7 +242,7 @@ extension S3Pipeline: ObjectListing {
             let tag = try await api.send(part, what).header("ETag") ?? ""
             let plan = PartPlan(fileSize: bytes.length, configured: settings.partSize)
             var record = UploadRecord(upload: upload, plan: plan)
-            record.parts[1] = UploadRecord.ProvedPart(etag: tag)
+            record.parts[1] = UploadRecord.VerifiedPart(etag: tag)
             let isRefused = try await refuses { () async throws(DeliveryError) in
                 _ = try await api.complete(record, headers: S3Store.onlyNew)
             }

@@ -33,7 +33,7 @@ struct S3Refusal: Sendable {
             error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
         }
         code = isForeign ? "ServiceUnavailable" : text("Code", 80) ?? Self.code(of: response.status)
-        let remedy = isOwn ? "" : DeliveryError.remedy(Heard(status, .foreign), response)
+        let remedy = isOwn ? "" : DeliveryError.remedy(StepFailure(status, .foreign), response)
         message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? String(remedy.dropFirst(2))
         region =
             text("Region", 80)
@@ -67,12 +67,12 @@ struct S3Refusal: Sendable {
 /// What becomes of a code: the one table of the `s3` destination.
 struct S3Rule: Sendable {
     /// Whom it is about.
-    var word: Heard.Word
+    var word: StepFailure.Word
     var code: ErrorCode
     /// What to do about it; empty where nothing can be done.
     var advice: String
 
-    private init(_ word: Heard.Word, _ code: ErrorCode, _ advice: String = "") {
+    private init(_ word: StepFailure.Word, _ code: ErrorCode, _ advice: String = "") {
         self.word = word
         self.code = code
         self.advice = advice
@@ -175,7 +175,7 @@ extension DeliveryError {
         if !rule.advice.isEmpty, refusal.isOwn || refusal.message.isEmpty { text += "; \(rule.advice)" }
         let word = refusal.isOwn ? rule.word : .foreign
         self.init(
-            rule.verdict(after: refusal.retryAfter), rule.code, text, heard: Heard(refusal.status, word))
+            rule.verdict(after: refusal.retryAfter), rule.code, text, heard: StepFailure(refusal.status, word))
     }
 
     private static func clocks(_ skew: Duration) -> String {
@@ -191,7 +191,7 @@ extension DeliveryError {
         guard error.heard?.word != .foreign else { return error }
         let refusal = S3Refusal(answer, now: .now)
         if let rule = S3Rule.table[refusal.code] {
-            error.heard = Heard(answer.status, rule.word)
+            error.heard = StepFailure(answer.status, rule.word)
             if !rule.advice.isEmpty, rule.word != .credentials { error.reason += "; \(rule.advice)" }
         }
         return error

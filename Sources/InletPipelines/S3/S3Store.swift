@@ -62,7 +62,7 @@ struct S3Store: PartStore {
                 continue
             }
             if let noted = record.parts[number] {
-                if ETagJudge.bare(noted.etag) != ETagJudge.bare(there.etag) { record.parts[number] = nil }
+                if ETagVerifier.bare(noted.etag) != ETagVerifier.bare(there.etag) { record.parts[number] = nil }
             } else if let part = try await proved(there, range, sender) {
                 record.parts[number] = part
                 try await sender.attempt.checkpoint.put(UploadRecord.notes(of: part, number))
@@ -74,14 +74,16 @@ struct S3Store: PartStore {
     /// A part that nobody noted counts if its checksum or its ETag is that of these bytes; other tags prove nothing.
     private func proved(
         _ part: S3API.ListedPart, _ range: Range<Int64>, _ sender: PartSender
-    ) async throws(DeliveryError) -> UploadRecord.ProvedPart? {
-        guard settings.verify != .size else { return UploadRecord.ProvedPart(etag: part.etag) }
+    ) async throws(DeliveryError) -> UploadRecord.VerifiedPart? {
+        guard settings.verify != .size else { return UploadRecord.VerifiedPart(etag: part.etag) }
         if let checksum = part.checksum, checksum.algorithm == settings.verify.algorithm {
             let isSame = try await sender.sums(SumKinds(checksum.algorithm), range).sum(checksum.algorithm) == checksum
-            return isSame ? UploadRecord.ProvedPart(etag: part.etag, checksum: checksum) : nil
+            return isSame ? UploadRecord.VerifiedPart(etag: part.etag, checksum: checksum) : nil
         }
-        guard let md5 = try await sender.sums(.md5, range).md5, ETagJudge.bare(part.etag) == md5.hex else { return nil }
-        return UploadRecord.ProvedPart(etag: part.etag, md5: md5.hex)
+        guard let md5 = try await sender.sums(.md5, range).md5, ETagVerifier.bare(part.etag) == md5.hex else {
+            return nil
+        }
+        return UploadRecord.VerifiedPart(etag: part.etag, md5: md5.hex)
     }
 
     func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget {
@@ -102,7 +104,7 @@ struct S3Store: PartStore {
 
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         guard let found = try await api.look(record.upload.key) else { return nil }
-        let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
+        let comparison = S3ObjectMatch(order: order, plan: record.plan, verify: settings.verify)
         let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
         return match.isSame ? (nil, found.etag) : nil
     }
@@ -172,7 +174,7 @@ extension S3Settings {
 }
 
 /// Whether an object that is there is the file of a delivery.
-struct S3Comparison: Sendable {
+struct S3ObjectMatch: Sendable {
     let order: DeliveryOrder
     /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
     let plan: PartPlan
@@ -181,7 +183,7 @@ struct S3Comparison: Sendable {
     var plans: [PartPlan] = []
 
     /// What the object's tag and metadata tell without reading the file.
-    enum Clue: Sendable, Equatable {
+    enum MetadataMatch: Sendable, Equatable {
         case same
         case different
         /// The tag is the MD5 of the whole (nil), or of the MD5s of parts, of which these sizes give as many: the file's own
@@ -206,7 +208,7 @@ struct S3Comparison: Sendable {
     private func ours(_ count: Int) -> [Int64] { ([plan] + plans).filter { $0.count == count }.map(\.partSize) }
 
     /// - Parameter expectedETag: where it is known already.
-    func clue(_ found: S3API.Found, expectedETag: String?) -> Clue {
+    func clue(_ found: S3API.Found, expectedETag: String?) -> MetadataMatch {
         guard found.size == order.source.size else { return .different }
         if let expectedETag, found.etag == expectedETag { return .same }
         let pieces = found.etag.split(separator: "-", omittingEmptySubsequences: false)
@@ -222,7 +224,7 @@ struct S3Comparison: Sendable {
     }
 
     /// Length and modification time, as rclone judges. Only our own files' times are there.
-    func byTime(_ found: S3API.Found) -> Clue {
+    func byTime(_ found: S3API.Found) -> MetadataMatch {
         let isSame = found.modified.flatMap { ModifiedTime.nanoseconds($0) } == order.source.modified
         return isSame ? .same : .different
     }

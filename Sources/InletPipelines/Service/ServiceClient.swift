@@ -107,7 +107,7 @@ extension HTTPResponse {
     var jsonBody: JSONValue? { JSON.value(body) }
 
     /// Its body as XML; nil for what is none.
-    var xmlBody: XMLAnswer? { XMLAnswer(body) }
+    var xmlBody: XMLElement? { XMLElement(body) }
 
     /// The beginning of its text without our own credentials, without anything between `<` and `>`, and with single blanks.
     /// - Parameter limit: how many bytes of the body are looked at.

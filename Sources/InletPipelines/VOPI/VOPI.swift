@@ -152,7 +152,7 @@ package struct VOPIKind: DestinationKind {
         made.keepAlive = { () async throws(DeliveryError) in try await api.tokens?.keepAlive() }
         made.renewal = {
             guard let tokens = api.tokens, let time = await tokens.lastRenewal() else { return nil }
-            return LoginRenewal(at: time, lasts: Self.loginLife, remedy: tokens.remedy)
+            return LoginExpiry(at: time, lasts: Self.loginLife, remedy: tokens.remedy)
         }
         return made
     }
@@ -196,10 +196,10 @@ package struct VOPIKind: DestinationKind {
     // MARK: - What is ordered
 
     /// How many kinds of pictures are ordered of each video, which the server wants credits for.
-    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
+    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] {
         // One that cannot be read was refused when the destination was made.
         guard let job = try? VOPIJobConfig(job.value(in: destination.values)) else { return [] }
-        var remarks = [SettingRemark("orders " + Self.kinds(job.orderedVersions))]
+        var remarks = [SettingFinding("orders " + Self.kinds(job.orderedVersions))]
         for route in routes where route.to.contains(destination.name) {
             // Where it says nothing, the destination's stand.
             guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else { continue }
@@ -208,12 +208,12 @@ package struct VOPIKind: DestinationKind {
         return remarks
     }
 
-    private static func remark(on text: String, of route: String, _ job: VOPIJobConfig) -> SettingRemark {
-        if text.contains("{") { return SettingRemark("\(route) orders the kinds of pictures that '\(text)' names") }
+    private static func remark(on text: String, of route: String, _ job: VOPIJobConfig) -> SettingFinding {
+        if text.contains("{") { return SettingFinding("\(route) orders the kinds of pictures that '\(text)' names") }
         var job = job
         job.commercialVersions = VOPIJobConfig.versions(in: text)
-        if let (_, reason) = job.objection() { return SettingRemark(isFine: false, "\(route): \(reason)") }
-        return SettingRemark("\(route) orders " + kinds(job.orderedVersions))
+        if let (_, reason) = job.objection() { return SettingFinding(isFine: false, "\(route): \(reason)") }
+        return SettingFinding("\(route) orders " + kinds(job.orderedVersions))
     }
 
     private static func kinds(_ ordered: [String]) -> String {

@@ -111,13 +111,15 @@ enum VOPIVerdict: Sendable, Equatable {
         plainError(response, what, hint: hint, now: now).heard(heard(response), response)
     }
 
-    private func heard(_ response: HTTPResponse) -> Heard {
-        guard VOPIErrorBody(response).isJSON, !response.isHostsOwn else { return Heard(response.status, .foreign) }
+    private func heard(_ response: HTTPResponse) -> StepFailure {
+        guard VOPIErrorBody(response).isJSON, !response.isHostsOwn else {
+            return StepFailure(response.status, .foreign)
+        }
         return switch self {
-        case .credentials: Heard(response.status, .credentials)
-        case .outage(.outOfCredits): Heard(response.status, .everybody)
-        case .done: Heard(response.status, .foreign)
-        default: Heard(response.status, isOwn: true)
+        case .credentials: StepFailure(response.status, .credentials)
+        case .outage(.outOfCredits): StepFailure(response.status, .everybody)
+        case .done: StepFailure(response.status, .foreign)
+        default: StepFailure(response.status, isOwn: true)
         }
     }
 

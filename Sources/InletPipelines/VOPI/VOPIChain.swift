@@ -78,7 +78,7 @@ struct VOPIChain: Sendable, Equatable {
     mutating func created(_ id: String, now: WallTime) {
         let asked = record.creating?.sentAt ?? now.milliseconds
         record.job = VOPIRecord.Job(id: id, since: asked, isAdopted: false)
-        (record.creating, record.trouble, record.asked) = (nil, VOPIRecord.Trouble(), 0)
+        (record.creating, record.trouble, record.asked) = (nil, VOPIRecord.FailureState(), 0)
     }
 
     /// The request has certainly made nothing.
@@ -93,7 +93,7 @@ struct VOPIChain: Sendable, Equatable {
         if let oldest = ours.first {
             record.job = VOPIRecord.Job(id: oldest.id, since: creating.sentAt, isAdopted: true)
             record.surplus = ours.dropFirst().filter { $0.status == .pending }.map(\.id)
-            (record.creating, record.trouble, record.asked) = (nil, VOPIRecord.Trouble(), 0)
+            (record.creating, record.trouble, record.asked) = (nil, VOPIRecord.FailureState(), 0)
             return
         }
         creating.looks += 1

@@ -257,7 +257,7 @@ extension VOPIDelivery {
         }
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, url) }
         let md5 = try await hashed.get().md5 ?? Digest(.md5, [])
-        guard let etag = answer.header("ETag").map({ ETagJudge.bare($0) }), !etag.isEmpty else {
+        guard let etag = answer.header("ETag").map({ ETagVerifier.bare($0) }), !etag.isEmpty else {
             return VOPIRecord.Sent(md5: md5.hex, etag: nil, isProved: false)
         }
         // Tags of encrypted objects look the same and are no MD5 (S3, "Common response headers").
@@ -283,7 +283,7 @@ extension VOPIDelivery {
         return DeliveryError(
             .retry(after: nil), .urlExpired,
             "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""),
-            heard: Heard(403, AnswerForm.xml.isOwn(answer) ? .refusal : .foreign))
+            heard: StepFailure(403, ErrorFormat.xml.isOwn(answer) ? .refusal : .foreign))
     }
 }
 

@@ -87,7 +87,7 @@ extension HTTPURL {
         let ending = name.split(separator: ".", omittingEmptySubsequences: false).dropFirst().last.map {
             $0.lowercased()
         }
-        return ending.flatMap { PictureKind(ending: $0) == nil ? nil : $0 }
+        return ending.flatMap { MediaFormat(ending: $0) == nil ? nil : $0 }
     }
 }
 
@@ -200,7 +200,7 @@ package struct VOPIProduct: Sendable {
 
 /// The format of a job's file, by its name and by its first bytes: something else than the store, such as a proxy, may answer
 /// with status 200 and a page.
-enum PictureKind: String, Sendable {
+enum MediaFormat: String, Sendable {
     case png, jpeg, gif, webp, bmp, tiff, avif, svg, mp4
 
     /// - Parameter ending: of a name, in lower case and without its dot.
@@ -254,7 +254,7 @@ enum PictureKind: String, Sendable {
     /// - Parameter ending: nil where the server gave the name none that says what it is: any picture will do then.
     static func objection(to fetched: DownloadHead, ending: String?) -> String? {
         if fetched.bytes.isEmpty { return "it is empty" }
-        let (named, found) = (ending.flatMap { PictureKind(ending: $0) }, PictureKind(head: fetched.bytes))
+        let (named, found) = (ending.flatMap { MediaFormat(ending: $0) }, MediaFormat(head: fetched.bytes))
         if let type = fetched.type, !isPlausible(type, found) { return "it came as '\(type)', which is no picture" }
         guard let found else { return "its first bytes are those of no picture" }
         // A server may name its pictures wrongly: what a checksum proves to be the store's is nobody else's answer.
@@ -262,7 +262,7 @@ enum PictureKind: String, Sendable {
         return "its first bytes are those of a \(found.rawValue) file"
     }
 
-    private static func isPlausible(_ type: String, _ found: PictureKind?) -> Bool {
+    private static func isPlausible(_ type: String, _ found: MediaFormat?) -> Bool {
         if type.hasPrefix("image/") || type.hasPrefix("video/") || type.hasSuffix("/octet-stream") { return true }
         return found == .svg && ["text/xml", "application/xml", "text/plain"].contains(type)
     }

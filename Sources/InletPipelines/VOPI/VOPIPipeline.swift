@@ -80,7 +80,7 @@ package struct VOPIPipeline: Pipeline {
         guard record.sent != nil, record.creating == nil, checkpoint["surplus"] == nil,
             record.job?.isFetching ?? true
         else { return [:] }
-        (record.asked, record.restarts, record.trouble) = (0, 0, VOPIRecord.Trouble())
+        (record.asked, record.restarts, record.trouble) = (0, 0, VOPIRecord.FailureState())
         record.job?.fetchingSince = nil
         return record.entries
     }

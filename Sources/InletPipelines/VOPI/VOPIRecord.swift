@@ -49,7 +49,7 @@ struct VOPIRecord: Sendable, Equatable {
     }
 
     /// What has gone wrong with the job, as far as it is worth remembering.
-    struct Trouble: Sendable, Equatable, Codable {
+    struct FailureState: Sendable, Equatable, Codable {
         /// The `updatedAt`s at which it was seen failed.
         var failures: [Int64] = []
         /// When it was first seen failed or cancelled, or failed again.
@@ -70,7 +70,7 @@ struct VOPIRecord: Sendable, Equatable {
     var sent: Sent?
     var creating: Creating?
     var job: Job?
-    var trouble = Trouble()
+    var trouble = FailureState()
     /// Jobs of the same upload that nobody needs, still to be cancelled.
     var surplus: [String] = []
     /// What there is to fetch, once the server was asked.
@@ -94,13 +94,13 @@ struct VOPIRecord: Sendable, Equatable {
         job = JSON.note(entries["job"], else: Job(id: "", since: 0, isAdopted: false))
         // Without its id there is nothing to ask for.
         if job?.id.isEmpty == true { job = nil }
-        trouble = JSON.note(entries["trouble"], else: Trouble()) ?? Trouble()
+        trouble = JSON.note(entries["trouble"], else: FailureState()) ?? FailureState()
         surplus = JSON.note(entries["surplus"]) ?? []
         results = JSON.note(entries["results"], else: VOPIManifest())
         dead = JSON.note(entries["dead"]) ?? []
         restarts = JSON.note(entries["restarts"]) ?? 0
         asked = JSON.note(entries["asked"]) ?? 0
-        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        mayBeVisible = entries[CheckpointName.mayBeVisible] != nil
         // A note that cannot be read still tells of a job: it is looked for, not made a second time.
         if job == nil, creating == nil, entries["job"] != nil || entries["creating"] != nil {
             creating = Creating(sentAt: 0, lookAt: 0)
@@ -113,20 +113,20 @@ struct VOPIRecord: Sendable, Equatable {
         entries["sent"] = sent.map { JSON.note(of: $0) }
         entries["creating"] = creating.map { JSON.note(of: $0) }
         entries["job"] = job.map { JSON.note(of: $0) }
-        if trouble != Trouble() { entries["trouble"] = JSON.note(of: trouble) }
+        if trouble != FailureState() { entries["trouble"] = JSON.note(of: trouble) }
         if !surplus.isEmpty { entries["surplus"] = JSON.note(of: surplus) }
         entries["results"] = results.map { JSON.note(of: $0) }
         if !dead.isEmpty { entries["dead"] = JSON.note(of: dead) }
         if restarts > 0 { entries["restarts"] = JSON.note(of: restarts) }
         if asked > 0 { entries["asked"] = JSON.note(of: asked) }
-        if mayBeVisible { entries[CheckpointNote.mayBeVisible] = [] }
+        if mayBeVisible { entries[CheckpointName.mayBeVisible] = [] }
         return entries
     }
 
     /// The job came to nothing; the upload is still there for another.
     mutating func bury() {
         if let job { dead.append(job.id) }
-        (job, creating, results, trouble) = (nil, nil, nil, Trouble())
+        (job, creating, results, trouble) = (nil, nil, nil, FailureState())
     }
 
     /// Neither job nor upload are of use any more.

@@ -118,7 +118,7 @@ package struct VOPIResults: Sendable {
         if let reason = links.refused.first {
             throw DeliveryError(
                 .giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)",
-                heard: Heard(200, .everybody))
+                heard: StepFailure(200, .everybody))
         }
         manifest.add(links)
         guard manifest.entries.count <= Self.most else {
@@ -202,7 +202,7 @@ package struct VOPIResults: Sendable {
         var download = Download(target: folder.pushing(path), in: place)
         download.tagIsMD5 = true
         let ending = url.pictureEnding
-        download.objection = { PictureKind.objection(to: $0, ending: ending) }
+        download.objection = { MediaFormat.objection(to: $0, ending: ending) }
         do throws(DeliveryError) {
             try await quota.hold(on: pool) { limit throws(DeliveryError) in
                 download.limit = limit.bytes

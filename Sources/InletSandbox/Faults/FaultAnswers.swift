@@ -78,7 +78,7 @@ extension Response {
     private func written(by fault: FaultAction, _ rest: Int, contentLength: Int?) -> Response {
         let body = body
         let faulty = ResponseBody(contentLength: contentLength) { writer in
-            try await body.write(FaultyWriter(fault: fault, rest: rest, writer: writer))
+            try await body.write(FaultWriter(fault: fault, rest: rest, writer: writer))
         }
         return Response(status: status, headers: headers, body: faulty)
     }
@@ -86,7 +86,7 @@ extension Response {
 
 /// Ends the connection after `rest` bytes (`truncateAnswer`), changes the byte that comes after so many (`damageAnswer`), or
 /// ends the connection where the answer ends (`wrongLength`).
-private struct FaultyWriter: ResponseBodyWriter {
+private struct FaultWriter: ResponseBodyWriter {
     let fault: FaultAction
     var rest: Int
     var writer: any ResponseBodyWriter

@@ -62,7 +62,7 @@ private struct ReceivedForm: ~Copyable {
     private static let longestField = 1 << 20
 
     private let folder: FilePath
-    private(set) var file: IncomingFile
+    private(set) var file: ReceivedFile
     private(set) var hasFile = false
     /// A list of files is there, which the application does not take.
     private(set) var hasSeveral = false
@@ -76,10 +76,10 @@ private struct ReceivedForm: ~Copyable {
 
     init(in folder: FilePath) throws {
         self.folder = folder
-        file = try IncomingFile(in: folder)
+        file = try ReceivedFile(in: folder)
     }
 
-    mutating func take(_ piece: FormReader.Piece) throws {
+    mutating func take(_ piece: FormReader.Element) throws {
         switch piece {
         case .begin(let part):
             (self.part, value) = (part, [])
@@ -87,7 +87,7 @@ private struct ReceivedForm: ~Copyable {
             if part.name == "file[]" { hasSeveral = true }
             guard part.name == "file" else { return }
             // Of two the application sees the last.
-            if hasFile { file = try IncomingFile(in: folder) }
+            if hasFile { file = try ReceivedFile(in: folder) }
             (hasFile, fileName, contentType, head) = (true, name, part.contentType, [])
         case .content(let bytes): try append(bytes)
         case .end:
@@ -118,7 +118,7 @@ struct FormReader {
         var contentType: String?
     }
 
-    enum Piece {
+    enum Element {
         case begin(Part)
         case content(UnsafeRawBufferPointer)
         case end
@@ -147,13 +147,13 @@ struct FormReader {
     }
 
     /// - Throws: What `sink` throws; `badRequest` for a head that is none.
-    mutating func feed(_ chunk: ByteBuffer, _ sink: (Piece) throws -> Void) throws {
+    mutating func feed(_ chunk: ByteBuffer, _ sink: (Element) throws -> Void) throws {
         pending.append(contentsOf: chunk.readableBytesView)
         while try step(sink) {}
     }
 
     /// Takes the next piece off what is pending; false when more must come first.
-    private mutating func step(_ sink: (Piece) throws -> Void) throws -> Bool {
+    private mutating func step(_ sink: (Element) throws -> Void) throws -> Bool {
         switch state {
         case .preamble, .content:
             let found = find(delimiter)

@@ -100,7 +100,7 @@ package struct GigHiveRules: Sendable {
     }
 
     /// What `X-Upload-Token` may be, and the event that its uploads go to.
-    package struct GuestToken: Sendable {
+    package struct UploadToken: Sendable {
         package var token: Secret
         /// `YYYY-MM-DD`.
         package var eventDate: String
@@ -129,12 +129,12 @@ package struct GigHiveRules: Sendable {
     package var hookWait: Duration
     /// How long finalize works on a file; another finalize of the same upload fails in that time.
     package var finalizeTime = Duration.zero
-    package var guestTokens: [GuestToken]
+    package var guestTokens: [UploadToken]
 
     package init(
         maximumBytes: Int64 = 6_442_450_944, formLimit: Int64? = 1 << 30, firewall: Firewall = .detects,
         holdsBackPatches: Bool = true, hookDelay: Duration = .zero, hookWait: Duration = .seconds(2),
-        guestTokens: [GuestToken] = []
+        guestTokens: [UploadToken] = []
     ) {
         self.maximumBytes = maximumBytes
         self.formLimit = formLimit

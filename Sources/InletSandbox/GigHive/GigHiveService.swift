@@ -110,7 +110,7 @@ extension GigHiveService {
     }
 
     /// The guest whose token is given; nil where none is.
-    func guest(_ token: String?, _ rules: GigHiveRules) throws(SandboxReply) -> GigHiveRules.GuestToken? {
+    func guest(_ token: String?, _ rules: GigHiveRules) throws(SandboxReply) -> GigHiveRules.UploadToken? {
         guard let token else { return nil }
         guard token.utf8.count <= 128 else { throw .gigHive(400, error: "invalid token") }
         guard let known = rules.guestTokens.first(where: { SigningSecret.areEqual($0.token.reveal(), token) }) else {
@@ -137,7 +137,7 @@ extension GigHiveService {
 // MARK: - Assets
 
 extension GigHiveService {
-    private struct Deletion: Decodable {
+    private struct DeleteRequest: Decodable {
         var asset_id: Int?
         var delete_token: String?
         var asset_ids: [Int]?
@@ -156,7 +156,7 @@ extension GigHiveService {
             throw refusal
         }
         // What is no message names nothing, which is refused next.
-        let message = try? JSONDecoder().decode(Deletion.self, from: try await call.body.whole())
+        let message = try? JSONDecoder().decode(DeleteRequest.self, from: try await call.body.whole())
         var (deleted, errors): ([SandboxJSON], [SandboxJSON]) = ([], [])
         for id in try ids(message, isAdmin: user(call) == "admin") {
             if try library.delete(id) {
@@ -173,7 +173,7 @@ extension GigHiveService {
             ] as SandboxJSON)
     }
 
-    private func ids(_ message: Deletion?, isAdmin: Bool) throws -> [Int] {
+    private func ids(_ message: DeleteRequest?, isAdmin: Bool) throws -> [Int] {
         let needed = isAdmin ? "asset_ids array" : "asset_id and delete_token"
         let noMessage = try Self.undeleted(400, "Bad Request", "Expected JSON body with \(needed)")
         if isAdmin {

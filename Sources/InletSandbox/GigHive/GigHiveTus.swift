@@ -85,7 +85,7 @@ extension GigHiveService {
 
     /// Appends the body; returns the offset that is reached.
     private func receive(
-        _ id: String, at start: Int64, _ body: inout IncomingBody, _ rules: GigHiveRules
+        _ id: String, at start: Int64, _ body: inout BodyReader, _ rules: GigHiveRules
     ) async throws -> Int64 {
         let rest = try uploads.withLock { uploads in
             let upload = try uploads.present(id)
@@ -205,7 +205,7 @@ extension GigHiveService {
 
     /// - Parameter guest: Whose event the upload goes to, whatever the message says.
     private static func fields(
-        _ message: [String: SandboxJSON], _ metadata: [String: String], _ guest: GigHiveRules.GuestToken?
+        _ message: [String: SandboxJSON], _ metadata: [String: String], _ guest: GigHiveRules.UploadToken?
     ) -> [String: String] {
         var fields = message.compactMapValues(\.fieldText)
         for (name, value) in metadata where fields[name]?.trimmed.isEmpty ?? true {

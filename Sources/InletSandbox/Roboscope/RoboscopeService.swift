@@ -6,7 +6,7 @@ import Synchronization
 /// The table of calls and what answers them. Refusals are a status and a line of text.
 final class RoboscopeService: Sendable {
     /// What a kind of records has, oldest first.
-    struct Shelf: Sendable {
+    struct RecordTable: Sendable {
         var records: [String: RoboscopeRecord] = [:]
         var order: [String] = []
 
@@ -23,7 +23,7 @@ final class RoboscopeService: Sendable {
 
     struct State: Sendable {
         var rules: RoboscopeRules
-        var shelves: [RoboscopeKind: Shelf] = [:]
+        var shelves: [RoboscopeKind: RecordTable] = [:]
         /// Markers whose details were calculated.
         var detailed: Set<String> = []
         var events: [RoboscopeSandbox.Event] = []
@@ -157,7 +157,7 @@ extension SandboxRefusal {
 
 extension RoboscopeService {
     func records(_ kind: RoboscopeKind) -> [RoboscopeRecord] {
-        let shelf = state.withLock { $0.shelves[kind] ?? Shelf() }
+        let shelf = state.withLock { $0.shelves[kind] ?? RecordTable() }
         return shelf.order.compactMap { shelf.records[$0] }
     }
 

@@ -34,8 +34,8 @@ extension S3Service {
         return call.stored(etag: etag, checks.echoed)
     }
 
-    private func receive(_ call: inout SandboxCall, _ checks: BodyChecks) async throws -> IncomingFile {
-        var file = try IncomingFile(in: store.folders.incoming, withCRC32C: checks.needsCRC32C)
+    private func receive(_ call: inout SandboxCall, _ checks: BodyChecks) async throws -> ReceivedFile {
+        var file = try ReceivedFile(in: store.folders.incoming, withCRC32C: checks.needsCRC32C)
         try await call.receive(into: &file, limit: rules.largestBody)
         try checks.check(file.hash)
         return file

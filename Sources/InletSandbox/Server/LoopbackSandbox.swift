@@ -21,7 +21,7 @@ extension LoopbackSandbox {
     package var faults: Faults<Operation> { server.router.faults }
 
     /// Requests, bytes and parts so far.
-    package var traffic: Traffic<Operation> { server.router.traffic.withLock { $0 } }
+    package var traffic: RequestCounts<Operation> { server.router.traffic.withLock { $0 } }
 
     /// Requests so far, by the operation's `rawValue`; 0 where none came.
     package func counts() -> [String: Int] {
@@ -36,7 +36,7 @@ extension LoopbackSandbox {
 }
 
 /// What came in so far.
-package struct Traffic<Operation: SandboxOperation>: Sendable, Equatable {
+package struct RequestCounts<Operation: SandboxOperation>: Sendable, Equatable {
     /// Requests per operation, faulty ones included.
     package var counts: [Operation: Int] = [:]
     /// Part numbers in the order in which their requests began; the first 100,000.

@@ -8,7 +8,7 @@ import NIOCore
 struct SandboxCall {
     let request: Request
     /// Decoded method, path, query and host.
-    let address: SignableRequest
+    let address: DecodedRequest
     /// What stands at the places of the row's pattern.
     let places: [String: String]
     /// The fault that the handler must heed.
@@ -16,7 +16,7 @@ struct SandboxCall {
     let channel: any Channel
     /// The ETag that `wrongETag(.random)` tells.
     let randomTag: [UInt8]
-    var body: IncomingBody
+    var body: BodyReader
 
     var fields: HTTPFields { request.headers }
     /// As the client called it, so that it finds the addresses it is given.
@@ -42,7 +42,7 @@ struct SandboxCall {
     }
 
     /// Takes the body, which must have a length of at most `limit` bytes, into `file`.
-    mutating func receive(into file: inout IncomingFile, limit: Int64 = .max) async throws {
+    mutating func receive(into file: inout ReceivedFile, limit: Int64 = .max) async throws {
         guard let length = body.expected else { throw SandboxRefusal.missingLength }
         guard length <= limit else {
             throw SandboxRefusal(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed object size.")
@@ -60,7 +60,7 @@ extension HTTPFields {
 }
 
 /// A request's body, read once, chunk by chunk, at the pace and to the byte that a fault may set.
-struct IncomingBody {
+struct BodyReader {
     private var chunks: RequestBody.AsyncIterator
     private let channel: any Channel
     private let fault: FaultAction?

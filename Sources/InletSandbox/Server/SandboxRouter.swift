@@ -31,7 +31,7 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
     }
 
     /// What stands at the places of the pattern; nil for a request that is not this row's.
-    func places(in request: SignableRequest, _ components: [String]) -> [String: String]? {
+    func places(in request: DecodedRequest, _ components: [String]) -> [String: String]? {
         guard methods.isEmpty || methods.contains(request.method) else { return nil }
         for (name, value) in query {
             guard request.query.contains(where: { $0.name == name && (value ?? $0.value) == $0.value }) else {
@@ -56,7 +56,7 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
     }
 
     /// The number of the part that a call of this row is about, where it is about one.
-    func part(of request: SignableRequest) -> Int? {
+    func part(of request: DecodedRequest) -> Int? {
         guard query.contains(where: { $0.name == "partNumber" }) else { return nil }
         return request.value("partNumber").flatMap(Int.init)
     }
@@ -67,7 +67,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
     typealias Context = ConnectionContext
 
     let faults: Faults<Operation>
-    let traffic = Mutex(Traffic<Operation>())
+    let traffic = Mutex(RequestCounts<Operation>())
     private let routes: [SandboxRoute<Operation>]
     private let common: HTTPFields
     private let word: @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
@@ -90,7 +90,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
         var response: Response
         var operation: Operation?
         do {
-            guard let address = SignableRequest(request) else {
+            guard let address = DecodedRequest(request) else {
                 throw SandboxRefusal.badRequest("The address is not percent-encoded UTF-8.")
             }
             guard let (route, places) = row(of: address) else { throw SandboxRefusal.notFound }
@@ -109,7 +109,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
         path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     }
 
-    private func row(of address: SignableRequest) -> (SandboxRoute<Operation>, [String: String])? {
+    private func row(of address: DecodedRequest) -> (SandboxRoute<Operation>, [String: String])? {
         let components = Self.components(address.path)
         for route in routes {
             if let places = route.places(in: address, components) { return (route, places) }
@@ -118,7 +118,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
     }
 
     private func answer(
-        _ request: Request, _ address: SignableRequest, _ route: SandboxRoute<Operation>, _ places: [String: String],
+        _ request: Request, _ address: DecodedRequest, _ route: SandboxRoute<Operation>, _ places: [String: String],
         on channel: any Channel
     ) async throws -> Response {
         let (operation, part) = (route.operation, route.part(of: address))
@@ -126,7 +126,7 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
         defer { traffic.withLock { $0.ended(part: part) } }
         let fault = faults.next(at: operation, part: part, on: channel)
         defer { if fault != nil { faults.release(channel) } }
-        let body = IncomingBody(request, channel: channel, fault: fault) { [self] count in
+        let body = BodyReader(request, channel: channel, fault: fault) { [self] count in
             traffic.withLock { $0.bytes[operation, default: 0] += Int64(count) }
         }
         let tag = fault == .wrongETag(.random) ? faults.randomBytes(16) : []

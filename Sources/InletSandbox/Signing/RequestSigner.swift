@@ -44,7 +44,7 @@ struct RequestSigner: Sendable {
 
 extension RequestSigner {
     /// The query that makes `request` good for `lifetime` seconds from `now`.
-    func presign(_ request: SignableRequest, lifetime: Int64, now: WallTime) -> String {
+    func presign(_ request: DecodedRequest, lifetime: Int64, now: WallTime) -> String {
         var signed = request
         let stamp = SigningTime(now)
         signed.query += [
@@ -57,7 +57,7 @@ extension RequestSigner {
     }
 
     /// An address that is good for `lifetime` seconds, or for what a fault makes of it.
-    func url(_ request: SignableRequest, lifetime: Int64, now: WallTime, fault: FaultAction?) -> String {
+    func url(_ request: DecodedRequest, lifetime: Int64, now: WallTime, fault: FaultAction?) -> String {
         var origin = "http://\(request.host)"
         if case .partURLs(.origin(let other))? = fault { origin = other }
         let query = presign(request, lifetime: fault == .expiredURLs ? 0 : lifetime, now: now)
@@ -65,7 +65,7 @@ extension RequestSigner {
     }
 
     /// Holds a request that claims to be presigned against its signature and its lifetime; 403 as S3 answers it.
-    func verify(_ request: SignableRequest, now: WallTime) throws(SandboxRefusal) {
+    func verify(_ request: DecodedRequest, now: WallTime) throws(SandboxRefusal) {
         var unsigned = request
         unsigned.query.removeAll { $0.name == "X-Amz-Signature" }
         guard let given = request.value("X-Amz-Signature"), request.value("X-Amz-Algorithm") == Self.algorithm,
@@ -93,7 +93,7 @@ extension RequestSigner {
     /// - Parameters:
     ///   - request: The decoded method, path, query and host of `fields`.
     ///   - sessionToken: What `x-amz-security-token` must be; nil = there must be none.
-    func verify(_ request: SignableRequest, _ fields: HTTPFields, sessionToken: Secret?, now: WallTime)
+    func verify(_ request: DecodedRequest, _ fields: HTTPFields, sessionToken: Secret?, now: WallTime)
         throws(SandboxRefusal)
     {
         guard let authorization = fields[.authorization] else {

@@ -134,14 +134,14 @@ extension SpiralService {
     private func presign(_ call: inout SandboxCall) async throws -> Response {
         let message: Presign = try await call.body.json()
         let key = try ObjectKey(message.key)
-        let request = SignableRequest(
+        let request = DecodedRequest(
             method: "PUT", path: Self.bucket + key.text, host: call.host, contentType: message.content_type)
         return try .json(["url": url(request, call), "key": key.text])
     }
 
     private func objectURL(_ call: inout SandboxCall) throws -> Response {
         let object = try store.object(ObjectKey(call["key"]))
-        let request = SignableRequest(method: "GET", path: Self.bucket + object.key, host: call.host)
+        let request = DecodedRequest(method: "GET", path: Self.bucket + object.key, host: call.host)
         return try .json(["url": url(request, call), "key": object.key])
     }
 
@@ -150,7 +150,7 @@ extension SpiralService {
         if call.fault == .partURLs(.fewer) { numbers.removeLast() }
         if call.fault == .partURLs(.more) { numbers.append(upload.partCount + 1) }
         return numbers.map { number in
-            let request = SignableRequest(
+            let request = DecodedRequest(
                 method: "PUT", path: Self.bucket + upload.key,
                 query: [("uploadId", upload.id), ("partNumber", String(number))], host: call.host)
             let shown = call.fault == .partURLs(.renumbered) ? number - 1 : number
@@ -158,7 +158,7 @@ extension SpiralService {
         }
     }
 
-    private func url(_ request: SignableRequest, _ call: SandboxCall) -> String {
+    private func url(_ request: DecodedRequest, _ call: SandboxCall) -> String {
         signer.url(request, lifetime: urlLifetime, now: .now, fault: call.fault)
     }
 }
@@ -172,7 +172,7 @@ extension SpiralService {
             throw SandboxRefusal.badRequest("A part's URL needs uploadId and a partNumber that is a number.")
         }
         try store.checkPart(number, upload: upload, key: key)
-        var file = try IncomingFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.folders.incoming)
         try await call.receive(into: &file)
         let etag = call.etag(file.hash.finish().md5)
         try store.keepPart(number, upload: upload, etag: etag, file)
@@ -182,7 +182,7 @@ extension SpiralService {
     /// The content type is covered by the signature, so it is the one that was presigned.
     private func putSingle(_ call: inout SandboxCall) async throws -> Response {
         let key = try ObjectKey(call["key"])
-        var file = try IncomingFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.folders.incoming)
         try await call.receive(into: &file)
         let object = try store.keepSingle(
             key, contentType: call.address.contentType ?? "application/octet-stream", file)

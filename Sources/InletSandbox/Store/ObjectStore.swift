@@ -69,7 +69,7 @@ final class ObjectStore: Sendable {
     /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
     func keepSingle(
         _ key: ObjectKey, contentType: String, attributes: [String: String] = [:], isNew: Bool = false,
-        _ file: borrowing IncomingFile
+        _ file: borrowing ReceivedFile
     ) throws -> StoredObject {
         let etag = "\"\(file.hash.finish().md5.hex)\""
         return try state.withLock { state in
@@ -162,7 +162,7 @@ extension ObjectStore {
     }
 
     /// Takes a whole part; a part of the same number that was there before is replaced.
-    func keepPart(_ number: Int, upload id: String, etag: String, _ file: borrowing IncomingFile) throws {
+    func keepPart(_ number: Int, upload id: String, etag: String, _ file: borrowing ReceivedFile) throws {
         let place = folders.upload(id).appending("part-\(number)-\(etag)")
         let part = StoredPart(number: number, etag: etag, size: file.hash.size, modified: .now, file: place)
         let replaced = try state.withLock { state -> StoredPart? in
@@ -196,7 +196,7 @@ extension ObjectStore {
         let upload = try beginCompleting(id, key: key)
         do {
             let parts = try Self.check(listed, against: upload.parts)
-            var file = try IncomingFile(in: folders.incoming)
+            var file = try ReceivedFile(in: folders.incoming)
             let etag = try Self.compose(parts, into: &file)
             return try commit(upload.record, key, etag: etag, isNew: isNew, file)
         } catch {
@@ -247,7 +247,7 @@ extension ObjectStore {
     }
 
     /// Writes the parts one after the other, and returns the object's ETag: MD5 of the binary part MD5s, `-`, count.
-    private static func compose(_ parts: [StoredPart], into file: inout IncomingFile) throws -> String {
+    private static func compose(_ parts: [StoredPart], into file: inout ReceivedFile) throws -> String {
         var partSums: [UInt8] = []
         for part in parts {
             var hash = MD5()
@@ -261,7 +261,7 @@ extension ObjectStore {
     }
 
     private func commit(
-        _ upload: UploadRecord, _ key: ObjectKey, etag: String, isNew: Bool, _ file: borrowing IncomingFile
+        _ upload: UploadRecord, _ key: ObjectKey, etag: String, isNew: Bool, _ file: borrowing ReceivedFile
     ) throws -> StoredObject {
         try state.withLock { state in
             let object = try object(

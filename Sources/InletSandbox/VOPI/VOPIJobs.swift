@@ -36,7 +36,7 @@ package struct VOPIJob: Sendable {
     package var isCharged = false
     /// Nothing moves it any more.
     var isOver = false
-    var pictures: [VOPISandbox.Picture] = []
+    var pictures: [VOPISandbox.ResultImage] = []
     var metadata: SandboxJSON?
 
     /// As a client is told it now.

@@ -203,7 +203,7 @@ extension VOPIJob {
         return .object(answer.merging(more) { $1 })
     }
 
-    var frames: [VOPISandbox.Picture] { pictures.filter { $0.version == nil } }
+    var frames: [VOPISandbox.ResultImage] { pictures.filter { $0.version == nil } }
 
     /// The images by key and version. A key whose links are all left out stays, empty.
     func images(_ link: (StoredObject) -> SandboxJSON?) -> SandboxJSON {

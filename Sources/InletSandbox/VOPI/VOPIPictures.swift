@@ -9,14 +9,15 @@ extension VOPIJob {
     /// The pictures made from `video`, kept below `jobs/<id>/`.
     func makePictures(
         of video: StoredObject, _ rules: VOPIRules, in store: ObjectStore
-    ) throws -> [VOPISandbox.Picture] {
+    ) throws -> [VOPISandbox.ResultImage] {
         try (rules.hasHostileNames ? Self.hostileNames : names(frames: rules.frames)).enumerated().map {
             number, names in
-            var file = try IncomingFile(in: store.folders.incoming)
+            var file = try ReceivedFile(in: store.folders.incoming)
             try Self.picture(of: video, number).withUnsafeBytes { try file.write($0) }
             let key = try ObjectKey("jobs/\(id)/\(names.file).png")
             let object = try store.keepSingle(key, contentType: "image/png", file)
-            return VOPISandbox.Picture(name: names.name, version: names.version, object: object, source: video.sha256)
+            return VOPISandbox.ResultImage(
+                name: names.name, version: names.version, object: object, source: video.sha256)
         }
     }
 

@@ -78,12 +78,12 @@ package final class VOPISandbox: LoopbackSandbox {
     package func videos() -> [Video] { service.state.withLock { $0.videos } }
 
     /// The pictures of a job; empty until it has completed.
-    package func pictures(of job: String) -> [Picture] {
+    package func pictures(of job: String) -> [ResultImage] {
         service.state.withLock { $0.jobs.first { $0.id == job }?.pictures ?? [] }
     }
 
     /// What was done so far.
-    package var tally: Tally { service.state.withLock { $0.tally } }
+    package var tally: Counts { service.state.withLock { $0.tally } }
 }
 
 // MARK: - Records
@@ -104,7 +104,7 @@ extension VOPISandbox {
     }
 
     /// A picture of a job: a frame of the video, or an image of a version.
-    package struct Picture: Sendable {
+    package struct ResultImage: Sendable {
         /// The frame's id, or the key that images are listed by.
         var name: String
         /// nil = a frame.
@@ -116,7 +116,7 @@ extension VOPISandbox {
     }
 
     /// What was done, as opposed to what was asked for; requests that were refused or met a fault before do not count.
-    package struct Tally: Sendable, Hashable {
+    package struct Counts: Sendable, Hashable {
         package var presigns = 0
         /// Videos that arrived whole.
         package var puts = 0

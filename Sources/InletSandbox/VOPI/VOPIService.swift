@@ -19,7 +19,7 @@ final class VOPIService: Sendable {
         var videos: [VOPISandbox.Video] = []
         /// Jobs that were created with the API key.
         var keyUses = 0
-        var tally = VOPISandbox.Tally()
+        var tally = VOPISandbox.Counts()
     }
 
     /// Answers a call whose body is read; nil = 204.
@@ -261,7 +261,7 @@ extension VOPIService {
             throw SandboxRefusal.invalidArgument("Only one auth mechanism allowed")
         }
         let key = try ObjectKey(call["key"])
-        var file = try IncomingFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.folders.incoming)
         try await call.receive(into: &file, limit: Self.longestVideo)
         let type = call.fields[.contentType] ?? "application/octet-stream"
         let object = try store.keepSingle(key, contentType: type, file)
@@ -329,7 +329,7 @@ extension VOPIService {
     }
 
     private func url(_ method: String, _ key: String, _ lifetime: Int, _ call: SandboxCall) -> String {
-        let request = SignableRequest(method: method, path: Self.bucket + key, host: call.host)
+        let request = DecodedRequest(method: method, path: Self.bucket + key, host: call.host)
         return signer.url(request, lifetime: Int64(lifetime), now: clock(), fault: call.fault)
     }
 }

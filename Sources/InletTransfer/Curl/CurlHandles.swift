@@ -4,7 +4,7 @@ import CCurl
 ///
 /// What libcurl keeps in a handle across a reset is of no request: name look-ups, TLS sessions, a connection's number.
 struct CurlHandles {
-    private var free: [CurlEasy] = []
+    private var free: [CurlHandle] = []
     private let most: Int
 
     /// - Parameter most: as many as run at once; more would only be memory.
@@ -13,12 +13,12 @@ struct CurlHandles {
     var count: Int { free.count }
 
     /// nil when memory is out.
-    mutating func take(for submission: Submission) -> CurlEasy? {
-        Self.isUsual(submission) ? free.popLast() ?? CurlEasy() : CurlEasy()
+    mutating func take(for submission: Submission) -> CurlHandle? {
+        Self.isUsual(submission) ? free.popLast() ?? CurlHandle() : CurlHandle()
     }
 
     /// Keeps the handle of a request that ended well, empty; others go with what they may still hold.
-    mutating func giveBack(_ easy: CurlEasy, of submission: Submission, isWell: Bool) {
+    mutating func giveBack(_ easy: CurlHandle, of submission: Submission, isWell: Bool) {
         guard isWell, free.count < most, Self.isUsual(submission) else { return }
         easy.reset()
         if easy.setUp == CURLE_OK { free.append(easy) }
@@ -34,7 +34,7 @@ struct CurlHandles {
 /// Owner of one `CURL` and of what libcurl expects to outlive it. Used by one thread at a time.
 ///
 /// Setters after a failed one do nothing, so that `setUp` is looked at once, at the end.
-final class CurlEasy {
+final class CurlHandle {
     let handle: UnsafeMutableRawPointer
     /// The first failure of a setter.
     private(set) var setUp = CURLE_OK
@@ -164,9 +164,9 @@ final class CurlMulti: @unchecked Sendable {
     /// Ends the current or the next `wait`. From any thread.
     func wakeUp() { curl_multi_wakeup(handle) }
 
-    func add(_ easy: CurlEasy) -> Bool { curl_multi_add_handle(handle, easy.handle) == CURLM_OK }
+    func add(_ easy: CurlHandle) -> Bool { curl_multi_add_handle(handle, easy.handle) == CURLM_OK }
 
-    func remove(_ easy: CurlEasy) { curl_multi_remove_handle(handle, easy.handle) }
+    func remove(_ easy: CurlHandle) { curl_multi_remove_handle(handle, easy.handle) }
 
     /// Does what can be done without waiting.
     func perform() {

@@ -93,7 +93,7 @@ extension Transfer {
     }
 
     /// The whole body of a small request, where the lane has bytes for all of it.
-    static func inlineBody(_ request: HTTPRequest, _ place: ThrottlePlace?, _ now: Instant) -> [UInt8]? {
+    static func inlineBody(_ request: HTTPRequest, _ place: ThrottledRequest?, _ now: Instant) -> [UInt8]? {
         guard let body = request.inlineBody, let place else { return request.inlineBody }
         let length = Int64(body.count)
         guard place.allowance(of: length, at: now) >= length else { return nil }

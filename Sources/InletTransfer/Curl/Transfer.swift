@@ -7,12 +7,12 @@ final class Transfer {
     typealias Instant = ContinuousClock.Instant
 
     let submission: Submission
-    let easy: CurlEasy
+    let easy: CurlHandle
     /// nil for requests that no limit holds.
-    let place: ThrottlePlace?
+    let place: ThrottledRequest?
     /// The whole body, where it goes with the header.
     let inlineBody: [UInt8]?
-    var answer: AnswerBuffer
+    var answer: ResponseBuffer
     var deadlines: Deadlines
     /// Why a callback made curl give up.
     var failure: TransferError?
@@ -40,12 +40,12 @@ final class Transfer {
 
     var request: HTTPRequest { submission.request }
 
-    init(_ submission: Submission, place: ThrottlePlace?, easy: CurlEasy, now: Instant) {
+    init(_ submission: Submission, place: ThrottledRequest?, easy: CurlHandle, now: Instant) {
         self.submission = submission
         self.place = place
         self.easy = easy
         inlineBody = Self.inlineBody(submission.request, place, now)
-        answer = AnswerBuffer(limit: submission.request.answerLimit)
+        answer = ResponseBuffer(limit: submission.request.answerLimit)
         deadlines = Deadlines(
             stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
             answer: submission.request.answerDeadline, paceWindow: submission.request.paceWindow,

@@ -19,7 +19,7 @@ final class TransferLoop {
     /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
-    private typealias Pending = (submission: Submission, place: ThrottlePlace?)
+    private typealias Pending = (submission: Submission, place: ThrottledRequest?)
 
     /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
     /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
@@ -42,7 +42,7 @@ final class TransferLoop {
             let (added, cancelled, isClosed) = mailbox.take()
             if !added.isEmpty || !cancelled.isEmpty { hasNews = true }
             for submission in added {
-                waiting.append((submission, ThrottlePlace(submission) { [multi] in multi.wakeUp() }))
+                waiting.append((submission, ThrottledRequest(submission) { [multi] in multi.wakeUp() }))
             }
             for ticket in cancelled { cancel { $0.ticket === ticket } }
             if isClosed { return cancel { _ in true } }
@@ -66,8 +66,8 @@ final class TransferLoop {
 
     /// When a lane has bytes for a request that waits for them.
     private var nextTurn: ContinuousClock.Instant? {
-        var (next, last): (ContinuousClock.Instant?, ThrottlePlace?) = (nil, nil)
-        func look(at place: ThrottlePlace?) {
+        var (next, last): (ContinuousClock.Instant?, ThrottledRequest?) = (nil, nil)
+        func look(at place: ThrottledRequest?) {
             guard let place, place.isWaiting, !place.sharesLimits(with: last) else { return }
             last = place
             if let time = place.next(at: clock.now) { next = min(next ?? time, time) }
@@ -195,14 +195,14 @@ final class TransferLoop {
 }
 
 /// One request's place in its lane, and the bytes that it got there. Belongs to the thread of its loop.
-final class ThrottlePlace {
+final class ThrottledRequest {
     typealias Instant = ContinuousClock.Instant
 
     private let lane: ThrottleLane
     private let isSmall: Bool
     private let wake: @Sendable () -> Void
     /// Told while it waits.
-    private let note: HoldRecord?
+    private let note: ThrottleWaits?
     /// nil until a limit has been met.
     private var flow: BandwidthFlow?
     private var credit: Int64 = 0
@@ -244,7 +244,7 @@ final class ThrottlePlace {
     func next(at now: Instant) -> Instant? { lane.limits.next(at: now) }
 
     /// Whether `next` says the same for both.
-    func sharesLimits(with other: ThrottlePlace?) -> Bool { lane.limits === other?.lane.limits }
+    func sharesLimits(with other: ThrottledRequest?) -> Bool { lane.limits === other?.lane.limits }
 
     /// The request has nothing to send any more.
     func leave() {

@@ -9,7 +9,8 @@ final class TransferMailbox: Sendable {
     /// Connections that the loop has for each host.
     let share: Int
     /// What has come in since the loop looked; `load`: submissions that have not been answered.
-    private let state = Mutex<(added: [Submission], cancelled: [Ticket], isClosed: Bool, load: Int)>(([], [], false, 0))
+    private let state = Mutex<(added: [Submission], cancelled: [CancellationToken], isClosed: Bool, load: Int)>(
+        ([], [], false, 0))
 
     init(_ multi: CurlMulti, share: Int) {
         self.multi = multi
@@ -32,7 +33,7 @@ final class TransferMailbox: Sendable {
     }
 
     /// Gives up the request with this ticket, if it is there.
-    func cancel(_ ticket: Ticket) {
+    func cancel(_ ticket: CancellationToken) {
         state.withLock { $0.cancelled.append(ticket) }
         multi.wakeUp()
     }
@@ -44,7 +45,7 @@ final class TransferMailbox: Sendable {
     }
 
     /// For the loop: what has come in.
-    func take() -> (added: [Submission], cancelled: [Ticket], isClosed: Bool) {
+    func take() -> (added: [Submission], cancelled: [CancellationToken], isClosed: Bool) {
         state.withLock { state in
             defer { (state.added, state.cancelled) = ([], []) }
             return (state.added, state.cancelled, state.isClosed)
@@ -62,10 +63,10 @@ struct Submission: Sendable {
     /// Where its body's bytes are asked for; nil = they need not be.
     let lane: ThrottleLane?
     /// Told while it waits for them.
-    let note: HoldRecord?
+    let note: ThrottleWaits?
     /// Where the body of the answer goes; nil keeps it in memory.
-    let sink: (any AnswerSink)?
-    let ticket: Ticket
+    let sink: (any ResponseSink)?
+    let ticket: CancellationToken
     /// What it goes through; nil = the direct way.
     let proxy: ProxyServer?
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
@@ -73,13 +74,14 @@ struct Submission: Sendable {
     let destination: String
 
     init(
-        request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any AnswerSink)?, ticket: Ticket,
+        request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any ResponseSink)?,
+        ticket: CancellationToken,
         proxy: ProxyServer?, continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     ) {
         self.request = request
         self.meter = meter
         self.lane = lane
-        note = lane == nil ? nil : HoldRecord.current
+        note = lane == nil ? nil : ThrottleWaits.current
         self.sink = sink
         self.ticket = ticket
         self.proxy = proxy
@@ -98,7 +100,7 @@ struct Submission: Sendable {
 }
 
 /// Names one request to the loop, and remembers a cancellation that comes before the request does.
-final class Ticket: Sendable {
+final class CancellationToken: Sendable {
     private let cancelled = Atomic<Bool>(false)
 
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }

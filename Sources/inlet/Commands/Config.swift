@@ -70,7 +70,7 @@ extension Config {
             let types = DestinationKinds.types
             let shown = try ConfigFile.shown(
                 running.text, file: FilePath(running.file), types: types, defaults: ConfigOption.defaults([:]))
-            let changes = ConfigComparison.changes(from: shown, to: config.effective, types: types)
+            let changes = ConfigDiff.changes(from: shown, to: config.effective, types: types)
             if changes.isEmpty {
                 Console.print("\(config.file.display) is what the agent runs with, since \(running.loaded_at)")
                 return

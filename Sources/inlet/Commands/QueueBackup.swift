@@ -35,7 +35,7 @@ extension Queue {
                     let confinement = try await control.ask(Endpoints.status).confinement,
                     !confinement.mayWrite(in: target.removingLastComponent())
                 else {
-                    return try await control.ask(Endpoints.backup, body: BackupOrder(path: target))
+                    return try await control.ask(Endpoints.backup, body: BackupRequest(path: target))
                 }
                 do {
                     return try await Queue.backUp(
@@ -139,7 +139,7 @@ extension Queue {
         let name = try JournalBackups.name(of: target)
         // One name: what a command leaves behind that was killed, the next one writes over.
         let own = state.appending("backup-for-a-command.sqlite")
-        let made = try await control.ask(Endpoints.backup, body: BackupOrder(path: own))
+        let made = try await control.ask(Endpoints.backup, body: BackupRequest(path: own))
         if !made.done { return made }
         defer { DurableFile.discard(own) }
         let folder = target.removingLastComponent()

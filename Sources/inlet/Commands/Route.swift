@@ -34,7 +34,7 @@ struct RouteCommand: AsyncParsableCommand {
         var isTaken = true
         var names = NameReader(files, from: .workingDirectory)
         while let file = names.next(1).first {
-            let explanation = try await RouteExplanation(file, config.settings, destinations)
+            let explanation = try await RouteSummary(file, config.settings, destinations)
             Console.print(explanation.text)
             if let plan = explanation.plan, plan.plan.dedupe != .off {
                 Console.print(try await Self.duplicates(of: plan.plan, plan.size, config).joined(separator: "\n"))
@@ -53,7 +53,7 @@ struct RouteCommand: AsyncParsableCommand {
         defer { agent.shutdown() }
         let found = try await agent.ask(
             Endpoints.contents,
-            body: ContentQuestion(
+            body: ContentQuery(
                 digest: digest, size: size, route: plan.route, fields: plan.with, destinations: plan.destinations))
         let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
         return found.map { content in
@@ -65,7 +65,7 @@ struct RouteCommand: AsyncParsableCommand {
 }
 
 /// What the routes would do with one file, in words.
-struct RouteExplanation {
+struct RouteSummary {
     let text: String
     let isTaken: Bool
     /// What would be done with a file of which all is known.
@@ -113,7 +113,7 @@ struct RouteExplanation {
     }
 
     /// Each route up to the one that takes it.
-    private static func tried(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
+    private static func tried(_ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties) -> [String] {
         table.trace(arrival, mediaType: facts.mediaType).map { trace in
             trace.isMatch
                 ? Console.tint("  route \(trace.route) takes it", .good)
@@ -122,14 +122,14 @@ struct RouteExplanation {
     }
 
     /// The files that it travels with.
-    private static func mains(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+    private static func mains(_ table: RouteTable, _ arrival: CompleteFile) -> [String] {
         table.belongings(of: arrival.path).filter { belonging in
             FileLook.glance(at: arrival.root.pushing(belonging.main))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
     /// What else belongs together with it.
-    private static func sets(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
+    private static func sets(_ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties) -> [String] {
         var lines: [String] = []
         let size = arrival.identity.size
         guard let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return lines }
@@ -145,7 +145,7 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ first: Facts,
+        _ table: RouteTable, _ arrival: CompleteFile, _ path: FilePath, _ first: FileProperties,
         _ destinations: [String: Destination]
     ) async throws -> ([String], Bool, Plan?) {
         var facts = first
@@ -183,9 +183,9 @@ struct RouteExplanation {
 
     /// What the file is by its content, where a route asks for that first; or why that cannot be told.
     private static func firstFacts(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath
-    ) async -> (Facts, String?) {
-        var facts = Facts()
+        _ table: RouteTable, _ arrival: CompleteFile, _ path: FilePath
+    ) async -> (FileProperties, String?) {
+        var facts = FileProperties()
         let candidates = table.candidates(for: arrival.path, size: arrival.identity.size)
         guard candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) else { return (facts, nil) }
         let source: SourceFile
@@ -204,15 +204,17 @@ struct RouteExplanation {
         }
     }
 
-    private static func unreadable(_ wanted: Set<Fact>) -> String {
+    private static func unreadable(_ wanted: Set<FileProperty>) -> String {
         if wanted.contains(.mediaType) { return "its route asks what it holds" }
         return wanted.contains { $0.algorithm != nil }
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
-    private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
+    private static func learn(_ wanted: Set<FileProperty>, from source: SourceFile, _ facts: inout FileProperties)
+        async throws
+    {
         let algorithms = Set(wanted.compactMap(\.algorithm))
-        if !algorithms.isEmpty { facts.add(try await Fingerprint.digests(algorithms, of: source, on: pool)) }
+        if !algorithms.isEmpty { facts.add(try await SourceDigests.digests(algorithms, of: source, on: pool)) }
         if wanted.contains(.mediaType) {
             facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
         }
@@ -236,7 +238,7 @@ struct RouteExplanation {
     }
 
     private static func lines(
-        of plan: Plan, _ arrival: Arrival, _ facts: Facts, _ destinations: [String: Destination]
+        of plan: Plan, _ arrival: CompleteFile, _ facts: FileProperties, _ destinations: [String: Destination]
     ) -> [String] {
         let steps = DeliverySteps(plan, of: arrival.path, destination: { destinations[$0] }).steps.map { step in
             step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
@@ -260,12 +262,13 @@ struct RouteExplanation {
 
     /// The files that programs would make of it (`derive:`).
     private static func derivations(
-        _ table: RouteTable, _ arrival: Arrival, _ facts: Facts, _ plan: Plan, _ destinations: [String: Destination]
+        _ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties, _ plan: Plan,
+        _ destinations: [String: Destination]
     ) -> [String] {
         let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
         return table.derivations(of: arrival, facts: facts).map { rule in
             let word = rule.command.first ?? ""
-            guard let program = ProgramSearch.find(word) else {
+            guard let program = ProgramFinder.find(word) else {
                 return Console.tint(
                     "  derives  \(rule.name): there is no program '\(word)'; the file goes without it", .warning)
             }

@@ -138,14 +138,14 @@ struct Run: AsyncParsableCommand {
         var types: [DestinationType] { DestinationKinds.types }
 
         /// The configuration as it is now, with everything tried that a start would try.
-        func read() throws(ConfigErrors) -> ReloadTrial {
+        func read() throws(ConfigErrors) -> PreparedReload {
             let config = try options.reload()
             if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
                 ?? Findings.mediaTypeTrouble(config.settings.routes).map({ "media types: \($0)" })
             {
                 throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
             }
-            return ReloadTrial(
+            return PreparedReload(
                 config: config, destinations: try config.tryDestinations(factory),
                 outlets: try config.tryOutlets(factory))
         }
@@ -153,7 +153,7 @@ struct Run: AsyncParsableCommand {
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? {
             // One that is wrong now changes nothing, until a reload says why.
             guard let now = try? options.reload() else { return nil }
-            let changes = ConfigComparison.changes(from: held.effective, to: now.effective, types: types)
+            let changes = ConfigDiff.changes(from: held.effective, to: now.effective, types: types)
             if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
             return now.destination(name, factory)
         }

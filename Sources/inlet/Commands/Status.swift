@@ -45,7 +45,7 @@ struct Status: AsyncParsableCommand {
         } else {
             let columns = ProcessSetup.terminalWidth ?? Self.plainWidth
             try await watch.follow(report) { status in
-                let lines = StatusScreen(status, columns: columns).lines(clock: WallTime.now.clock())
+                let lines = StatusView(status, columns: columns).lines(clock: WallTime.now.clock())
                 return lines.map { $0.text(hasColour: Console.hasColour) }.joined(separator: "\n") + "\n"
             }
         }
@@ -179,7 +179,7 @@ struct StatusText {
     }
 
     /// What keeps a file, and for how long if that is worth saying.
-    private static func reason(_ file: StatusReport.Unsettled) -> String {
+    private static func reason(_ file: StatusReport.SettlingFile) -> String {
         var text = file.waits_for ?? "not quiet yet"
         if file.writer { text = "open for writing" + (file.held_by.map { " by \($0)" } ?? "") }
         guard let waiting = file.waiting_ms, waiting >= 60_000 else { return text }

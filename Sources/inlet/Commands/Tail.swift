@@ -178,7 +178,7 @@ final class LogPrinter: Sendable {
         filter.allows(line) ? print(text.withLock { $0.lines(line) }) : true
     }
 
-    private func print(_ lines: [TintedText]) -> Bool {
+    private func print(_ lines: [StyledText]) -> Bool {
         lines.allSatisfy { Console.offer($0.text(hasColour: Console.hasColour)) }
     }
 }

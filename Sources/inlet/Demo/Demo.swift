@@ -29,13 +29,13 @@ struct Demo: AsyncParsableCommand {
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        let place = DemoPlace(dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo"))
+        let place = DemoFolders(dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo"))
         try place.prepare()
         let servers = try DemoServers(place)
         try await servers.serve { ports in try await self.show(place, servers, ports) }
     }
 
-    private func show(_ place: DemoPlace, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
+    private func show(_ place: DemoFolders, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
         let config = try place.writeConfiguration(ports, login: servers.signIn())
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
@@ -45,14 +45,14 @@ struct Demo: AsyncParsableCommand {
         let session = try await AgentSession(
             config.settings, destinations: destinations, factory: factory, log: log, state: state,
             label: config.file.display)
-        let stage = DemoStage(place: place, log: log, control: session.control)
+        let stage = DemoProgress(place: place, log: log, control: session.control)
         stage.introduce()
         let isGood = try await session.run { [once] in
             let last = try await stage.lastJob()
             let samples = try DemoSamples.write(into: place.drop)
             try await stage.play(until: samples, after: last)
             if once {
-                var comparison = DemoComparison(place, servers)
+                var comparison = DemoVerifier(place, servers)
                 return try await comparison.run(samples, session.control)
             }
             stage.invite()

@@ -35,7 +35,8 @@ struct DemoServers: Sendable {
     ///   - vopi: How VOPI's behaves; it takes `apiKey` where it goes by keys.
     ///   - trouble: How likely a request meets a fault, 0...1, and what decides which do, with their order.
     /// - Throws: When a folder of a server cannot be made, read or written.
-    init(_ place: DemoPlace, vopi rules: VOPIRules = visible, trouble: (share: Double, seed: UInt64) = (0, 1)) throws {
+    init(_ place: DemoFolders, vopi rules: VOPIRules = visible, trouble: (share: Double, seed: UInt64) = (0, 1)) throws
+    {
         spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey), faults: Self.faults(trouble, 1))
         // Stores of one's own sign for this region, and so does the agent where nothing else is said.
         s3 = try S3Sandbox(

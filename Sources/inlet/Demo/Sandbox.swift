@@ -33,7 +33,7 @@ struct Sandbox: AsyncParsableCommand {
     func run() async throws {
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        let place = DemoPlace(FilePath.absolute(dir))
+        let place = DemoFolders(FilePath.absolute(dir))
         // By key: whoever is killed between a refresh token and its successor would have to log in again.
         let rules = VOPIRules(generation: .apiKey, pace: .clock(step: .milliseconds(20)))
         let servers = try DemoServers(

@@ -37,7 +37,7 @@ struct Init: AsyncParsableCommand {
         let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
         let dialog = InitDialog(rules: rules, person: isAsked ? Self.terminal : nil)
         let files = InitFiles(configuration: file, replaces: force)
-        let answers: InitAnswers
+        let answers: InitInput
         do {
             answers = try dialog.answers(try flags.given())
         } catch {
@@ -122,8 +122,8 @@ struct Init: AsyncParsableCommand {
         return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
     }
 
-    private static var terminal: InitDialog.Person {
-        InitDialog.Person(
+    private static var terminal: InitDialog.Prompt {
+        InitDialog.Prompt(
             ask: { question, isHidden in
                 let line = TerminalInput.line(isHidden: isHidden) { Console.draw(question) }
                 // The end of a line that is not shown is not shown either.
@@ -200,7 +200,7 @@ struct InitFlags: ParsableArguments {
     }
 
     private static func split(
-        _ word: String, _ flag: String, _ given: inout InitGiven, _ value: (String) -> InitAnswers.Value
+        _ word: String, _ flag: String, _ given: inout InitGiven, _ value: (String) -> InitInput.Value
     ) throws(InitRefusal) {
         let parts = word.split(separator: "=", maxSplits: 1)
         guard parts.count == 2 else {

@@ -11,7 +11,7 @@ struct InitGiven: Sendable {
     /// The type of the destination that stores the files of one that only registers them.
     var storage: String?
     /// By the destinations' keys.
-    var values: [String: InitAnswers.Value] = [:]
+    var values: [String: InitInput.Value] = [:]
     var onSuccess: Route.OnSuccess?
 }
 
@@ -28,7 +28,7 @@ struct InitRefusal: Error, CustomStringConvertible {
 /// itself, and asked for again where the configuration's reader would not take it.
 struct InitDialog {
     /// Who can be asked.
-    struct Person {
+    struct Prompt {
         /// Shows a question, and waits for the line that answers it; nil when no more comes. The flag: it is not shown.
         let ask: (String, Bool) -> String?
         let say: (String) -> Void
@@ -36,9 +36,9 @@ struct InitDialog {
 
     let rules: InitRules
     /// nil: what is missing is an error.
-    let person: Person?
+    let person: Prompt?
 
-    func answers(_ given: InitGiven) throws(InitRefusal) -> InitAnswers {
+    func answers(_ given: InitGiven) throws(InitRefusal) -> InitInput {
         let watch = try text("Which folder are files dropped in?", flag: "--watch DIR", given.watch) { text in
             var answers = InitRules.example(DestinationKinds.all[0])
             answers.watch = absolute(text)
@@ -118,13 +118,13 @@ struct InitDialog {
 
     /// - Parameter around: complete answers with this destination among them.
     private func target(
-        _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitAnswers.Value],
-        _ around: (InitAnswers.Target) -> InitAnswers
-    ) throws(InitRefusal) -> InitAnswers.Target {
+        _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitInput.Value],
+        _ around: (InitInput.Target) -> InitInput
+    ) throws(InitRefusal) -> InitInput.Target {
         let publicURL = DestinationSetup.publicURL
         var filled = InitRules.filled(kind)
         if isStorage { filled.values[publicURL.key] = .text(publicURL.example) }
-        var target = InitAnswers.Target(kind)
+        var target = InitInput.Target(kind)
         var questions = target.setup.questions
         // Nobody is asked for it where nothing needs it.
         if isStorage || kind.type.givesURLs && left[publicURL.key] != nil { questions.append(publicURL) }
@@ -147,9 +147,9 @@ struct InitDialog {
     }
 
     private func value(
-        of question: DestinationSetup.Question, isRequired: Bool, _ given: InitAnswers.Value?,
-        _ around: (InitAnswers.Value) -> InitAnswers
-    ) throws(InitRefusal) -> InitAnswers.Value? {
+        of question: DestinationSetup.Input, isRequired: Bool, _ given: InitInput.Value?,
+        _ around: (InitInput.Value) -> InitInput
+    ) throws(InitRefusal) -> InitInput.Value? {
         if case .secret(let variable) = question.kind {
             return try secret(question, variable, isRequired: isRequired, given, around)
         }
@@ -167,7 +167,7 @@ struct InitDialog {
     }
 }
 
-extension DestinationSetup.Question {
+extension DestinationSetup.Input {
     /// How it is given on the command line.
     fileprivate var flag: String {
         switch kind {
@@ -203,7 +203,7 @@ extension InitDialog {
     ///
     /// - Parameter around: complete answers with this one among them.
     func text(
-        _ words: String, flag: String, _ given: String?, isRequired: Bool = true, _ around: (String) -> InitAnswers
+        _ words: String, flag: String, _ given: String?, isRequired: Bool = true, _ around: (String) -> InitInput
     ) throws(InitRefusal) -> String? {
         if given == nil, !isRequired, person == nil { return nil }
         while true {
@@ -222,9 +222,9 @@ extension InitDialog {
 
     /// Where a secret is found, or the secret itself.
     func secret(
-        _ question: DestinationSetup.Question, _ variable: String, isRequired: Bool, _ given: InitAnswers.Value?,
-        _ around: (InitAnswers.Value) -> InitAnswers
-    ) throws(InitRefusal) -> InitAnswers.Value? {
+        _ question: DestinationSetup.Input, _ variable: String, isRequired: Bool, _ given: InitInput.Value?,
+        _ around: (InitInput.Value) -> InitInput
+    ) throws(InitRefusal) -> InitInput.Value? {
         if let given {
             if let objection = rules.objection(to: around(given)) {
                 throw InitRefusal(description: "\(question.key): \(objection)")
@@ -238,7 +238,7 @@ extension InitDialog {
             guard let said = person.ask(words, false) else { throw Self.ended }
             let answer = said.trimmingCharacters(in: .whitespaces)
             if answer.isEmpty, !isRequired { return nil }
-            let value: InitAnswers.Value
+            let value: InitInput.Value
             if answer.isEmpty {
                 value = .variable(variable)
             } else if answer == "=" {

@@ -34,7 +34,7 @@ struct AgentSession: Sendable {
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
-        outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
+        outlets: NotificationClients = NotificationClients(), dashboard: DashboardSettings? = nil,
         source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
@@ -167,7 +167,7 @@ struct AgentSession: Sendable {
 /// journal locked: as the agent does when it runs, and said in the same lines. SIGTERM and Ctrl-C end that.
 final class StartWait: Sendable {
     private let health: JournalHealth
-    private let manager = ServiceNotify()
+    private let manager = SystemdSocket()
     /// What ends the waiting; nil until there is some.
     private let state = Mutex((refusals: 0, leaving: ExitSignals?.none))
 

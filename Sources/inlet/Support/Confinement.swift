@@ -48,7 +48,7 @@ struct Confinement: Sendable {
         do {
             // A rule is for what is there: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
-            RootHold.prepare(config.settings.watch)
+            RootOwnership.prepare(config.settings.watch)
             let plan = try plan(config)
             let rules = try plan.rules(on: .current())
             // A peer that has gone is an error, and no end.
@@ -95,7 +95,7 @@ struct Confinement: Sendable {
         let words = plan.commands.flatMap { command in
             // An argument may be a program's own text: that of a shell, for example.
             command.words.dropFirst().filter { $0.hasPrefix("/") }.map { FilePath($0) }
-                + command.words.prefix(1).compactMap { ProgramSearch.find($0) }
+                + command.words.prefix(1).compactMap { ProgramFinder.find($0) }
         }
         // Of a symlink where it lies and where it leads.
         return ([config.file] + config.credentialFiles + words).filter { path in
@@ -122,7 +122,7 @@ struct Confinement: Sendable {
     func refusal(of config: LoadedConfig) -> String? {
         if rules.isEmpty { return nil }
         let plan: AccessPlan
-        let ground: AccessGround
+        let ground: FileSystemLayout
         do throws(SystemError) { (plan, ground) = (try Self.plan(config), try .current()) } catch { return "\(error)" }
         if let path = plan.beyond(rules, on: ground) {
             return "\(path.display) is not among the places that the agent kept at its start (landlock:); restart it"

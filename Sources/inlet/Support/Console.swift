@@ -26,8 +26,8 @@ enum Console {
     /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
     static func draw(_ text: String) { _ = ProcessSetup.writeStandardOutput(Array(text.utf8)) }
 
-    /// A word in colour; lines that are cut by their width are `TintedText`.
-    static func tint(_ text: String, _ tint: Tint) -> String { hasColour ? tint.paint(text) : text }
+    /// A word in colour; lines that are cut by their width are `StyledText`.
+    static func tint(_ text: String, _ tint: TextStyle) -> String { hasColour ? tint.paint(text) : text }
 
     /// For programs, and safe to be shown all the same.
     static func json(_ value: some Encodable, isPretty: Bool = false) throws -> String {
@@ -51,7 +51,7 @@ enum Console {
     /// `█████·····  50 %`
     static func bar(_ done: Int64, of total: Int64, width: Int = 24) -> String {
         let share = total > 0 ? Double(done) / Double(total) : 1
-        return TintedText.bar(share, width: width).text(hasColour: hasColour)
+        return StyledText.bar(share, width: width).text(hasColour: hasColour)
     }
 }
 

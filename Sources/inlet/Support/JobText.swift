@@ -6,7 +6,8 @@ enum JobText {
     static func table(_ jobs: [JobReport]) -> String {
         Console.table(
             jobs.map { job in
-                let tint: Tint? = ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good][job.state]
+                let tint: TextStyle? = ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good][
+                    job.state]
                 return [
                     Console.tint("\(job.job)", .strong), tint.map { Console.tint(job.state, $0) } ?? job.state,
                     Console.tint(ByteText.format(job.size), .strong),

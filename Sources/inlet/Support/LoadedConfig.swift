@@ -27,13 +27,13 @@ extension LoadedConfig {
     }
 
     /// The receivers of notifications, ready to be used. Prints what cannot be used, with its place, and exits with 78.
-    func makeOutlets(_ factory: PipelineFactory) throws -> Outlets {
+    func makeOutlets(_ factory: PipelineFactory) throws -> NotificationClients {
         try orExit { () throws(ConfigErrors) in try tryOutlets(factory) }
     }
 
     /// The same, saying nothing.
-    func tryOutlets(_ factory: PipelineFactory) throws(ConfigErrors) -> Outlets {
-        var outlets = Outlets()
+    func tryOutlets(_ factory: PipelineFactory) throws(ConfigErrors) -> NotificationClients {
+        var outlets = NotificationClients()
         var faults: [ConfigError] = []
         for receiver in settings.notify {
             do throws(SettingFault) {

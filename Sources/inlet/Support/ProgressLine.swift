@@ -10,7 +10,7 @@ final class ProgressLine {
         draw(path, Console.bar(sent, of: size), "\(ByteText.format(sent)) of \(ByteText.format(size))")
     }
 
-    func draw(_ text: TintedText) {
+    func draw(_ text: StyledText) {
         guard Console.isCanvas else { return }
         Console.draw("\r\u{1B}[K" + text.text(hasColour: Console.hasColour))
         isDrawn = true

@@ -16,13 +16,13 @@ enum Rehearsal {
         let destinations = try config.makeDestinations(factory)
         let pool = BlockingPool(name: "dry run", threads: 2)
         do {
-            let journal = try JournalGlance(path: StateDirectory.journal(in: config.settings.stateDirectory))
+            let journal = try ReadOnlyJournal(path: StateDirectory.journal(in: config.settings.stateDirectory))
             var dryRun = DryRun(config.settings.routes, destinations, journal: journal, on: pool)
-            var tally = RehearsalTally()
+            var tally = RehearsalSummary()
             for watch in config.settings.watch {
                 let isFolder = if case .directory? = FileLook.glance(at: watch.path) { true } else { false }
                 if watch.pattern == nil, !isFolder {
-                    Console.printError("\(watch.path.display): \(RootInspection.reason(watch.path))")
+                    Console.printError("\(watch.path.display): \(RootCheck.reason(watch.path))")
                     continue
                 }
                 try await dryRun.run(watch) { finding in
@@ -83,7 +83,7 @@ enum Rehearsal {
     private static func json(_ finding: DryRun.Finding) -> String {
         var object: JSONObject = [
             "path": .string(finding.path.display), "size": .number("\(finding.size)"),
-            "verdict": .string(RehearsalTally.name(finding.verdict)),
+            "verdict": .string(RehearsalSummary.name(finding.verdict)),
         ]
         object["unit"] = finding.unit.map { .string($0.display) }
         switch finding.verdict {
@@ -107,7 +107,7 @@ enum Rehearsal {
 }
 
 /// What a dry run found, all together. As many entries as there are routes.
-private struct RehearsalTally {
+private struct RehearsalSummary {
     private var routes: [(name: String, files: Int, bytes: Int64)] = []
     private var others: [String: Int] = [:]
 

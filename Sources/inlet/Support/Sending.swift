@@ -22,7 +22,7 @@ struct Sending: Sendable {
     /// No agent stays that sends what could not be sent.
     var isAlone = false
     /// Of this command, where the agent is another process.
-    let warmUp = WarmUp()
+    let warmUp = MemoryTrimmer()
 
     /// How soon is asked again: the first files end soon, and after that nobody reads faster.
     private static let pauses = (first: Duration.milliseconds(10), last: Duration.milliseconds(100))

@@ -50,7 +50,7 @@ struct StatusWatch: Sendable {
         // A terminal that takes nothing for a while lets events pile up, and the oldest go: the wish to leave must not.
         let leaving = StopFlag()
         let keys = try TerminalKeys { source.yield(Self.event($0, leaving)) }
-        let picture = Picture()
+        let picture = TerminalDisplay()
         picture.begin()
         defer {
             picture.end()
@@ -121,14 +121,14 @@ struct StatusWatch: Sendable {
 
 /// The other screen of a terminal, drawn over and over in one write each: nothing flickers, and what was on the first one is
 /// there again at the end (xterm's private modes 1049, 25 and 7).
-struct Picture: Sendable {
+struct TerminalDisplay: Sendable {
     func begin() { Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J") }
 
     func end() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
 
     func draw(_ status: WatchedStatus) {
         let (columns, rows) = (ProcessSetup.terminalWidth ?? 80, ProcessSetup.terminalHeight ?? 24)
-        let lines = StatusScreen(status, columns: columns, rows: rows).lines(clock: WallTime.now.clock())
+        let lines = StatusView(status, columns: columns, rows: rows).lines(clock: WallTime.now.clock())
         // Behind a full line the cursor stands on its last character, which would be erased.
         let text = lines.map { line in
             line.text(hasColour: Console.hasColour) + (line.width < columns ? "\u{1B}[K" : "")

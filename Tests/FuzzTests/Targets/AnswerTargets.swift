@@ -39,7 +39,7 @@ extension FuzzTarget {
 
     /// The head's lines one by one, as curl gives them, and the rest in two pieces.
     private static func response(_ bytes: UnsafeRawBufferPointer) -> HTTPResponse? {
-        var buffer = AnswerBuffer(limit: 4096)
+        var buffer = ResponseBuffer(limit: 4096)
         var rest = bytes[...]
         while !buffer.hasFields, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
             guard buffer.take(line: UnsafeRawBufferPointer(rebasing: rest[...end])) == nil else { return nil }
@@ -56,7 +56,7 @@ extension FuzzTarget {
     /// Whatever is said of it tells no secret that the server sent back, and is safe to print.
     private static func verdicts(_ response: HTTPResponse) throws(Broken) {
         var errors = [
-            RoboscopeAnswer.error(response, "step"),
+            RoboscopeResponse.error(response, "step"),
             DeliveryError(S3Refusal(response, now: now), "step", now: now),
             DeliveryError(response, "step", in: .json, secretsMatter: true, now: now),
         ]
@@ -79,8 +79,8 @@ extension FuzzTarget {
     /// Every message that a body can be.
     private static func contents(_ response: HTTPResponse) {
         _ = GigHiveReply(response, request: "POST")
-        _ = try? RoboscopeAnswer.list(response, "step")
-        _ = try? RoboscopeAnswer.object(response, "step")
+        _ = try? RoboscopeResponse.list(response, "step")
+        _ = try? RoboscopeResponse.object(response, "step")
         _ = JSON.message(response.body, as: SpiralAPI.Created.self)
         let tag = DownloadTag(response)
         _ = tag.judge(response, offset: 5)
@@ -94,5 +94,5 @@ extension FuzzTarget {
         _ = VOPIDownloads(value, rules: rules)
     }
 
-    private static func size(_ element: XMLAnswer) -> Int { element.children.reduce(1) { $0 + size($1) } }
+    private static func size(_ element: XMLElement) -> Int { element.children.reduce(1) { $0 + size($1) } }
 }

@@ -144,9 +144,9 @@ extension FuzzTarget {
                 try promise(
                     HostRequest(request)?.message == request, "a request that is another one when it is repeated")
             }
-            if let (number, answer) = HostAnswer.parse(message) {
+            if let (number, answer) = HostResponse.parse(message) {
                 let said = answer.message(to: number)
-                let repeated = HostAnswer.parse(said)
+                let repeated = HostResponse.parse(said)
                 try promise(repeated?.number == number, "an answer to another request")
                 try promise(
                     repeated?.answer.message(to: number) == said, "an answer that is another one when it is repeated")

@@ -72,7 +72,7 @@ struct VOPIChainTests {
 
     @Test func `a record reads as it was written, and what is damaged reads as less`() {
         var step = running()
-        step.record.trouble = VOPIRecord.Trouble(failures: [1, 2], since: 3, missing: 1, cancelledAt: 4)
+        step.record.trouble = VOPIRecord.FailureState(failures: [1, 2], since: 3, missing: 1, cancelledAt: 4)
         step.record.results = VOPIManifest(
             entries: [VOPIManifest.Entry(path: "frames/a.png", object: "https://x/a", frame: "a")], expected: 1)
         (step.record.dead, step.record.restarts, step.record.asked) = (["k"], 1, 2)
@@ -277,7 +277,7 @@ struct VOPINotesTests {
         #expect(record.results?.entries.map(\.path) == ["images/hero/white.png", "frames/f1.png"])
         #expect(record.results?.expected == 2 && record.restarts == 1)
         let watched = chain(Self.steps[5].notes).record
-        #expect(watched.trouble == VOPIRecord.Trouble(failures: [1, 2], since: 3, missing: 1, cancelledAt: 4))
+        #expect(watched.trouble == VOPIRecord.FailureState(failures: [1, 2], since: 3, missing: 1, cancelledAt: 4))
         #expect(watched.dead == ["k"] && watched.job?.isAdopted == true)
         let asked = chain(Self.steps[3].notes).record
         #expect(asked.creating == VOPIRecord.Creating(sentAt: 1_700_000_000_000, lookAt: 1_700_000_030_000, looks: 1))
@@ -299,7 +299,7 @@ struct VOPINotesTests {
         #expect(step(["upload": Self.spent, "sent": Self.sent, "job": odd]) == "fetch")
         let place = #"{"publicURL":"https://s.example/up","expires":"x"}"#
         #expect(step(["upload": place, "sent": #"{"md5":7}"#]) == "create")
-        #expect(chain(["trouble": #"{"missing":2}"#]).record.trouble == VOPIRecord.Trouble(missing: 2))
+        #expect(chain(["trouble": #"{"missing":2}"#]).record.trouble == VOPIRecord.FailureState(missing: 2))
         #expect(chain(["results": #"{"expected":3}"#]).record.results == VOPIManifest(expected: 3))
     }
 

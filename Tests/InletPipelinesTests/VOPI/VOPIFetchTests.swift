@@ -102,7 +102,7 @@ import Testing
         ]
         for row in rows {
             let head = DownloadHead(bytes: row.bytes, type: row.type, isProved: row.isProved)
-            #expect((PictureKind.objection(to: head, ending: row.ending) == nil) == row.isTaken, "\(row)")
+            #expect((MediaFormat.objection(to: head, ending: row.ending) == nil) == row.isTaken, "\(row)")
         }
     }
 

@@ -64,7 +64,7 @@ struct Check: AsyncParsableCommand {
 /// The checklist that `check` prints as it comes, and the exit code that comes of it.
 struct Findings {
     /// From the best to the worst.
-    enum Grade: String, Encodable, CaseIterable {
+    enum Severity: String, Encodable, CaseIterable {
         case fine = "ok"
         case warning
         case unavailable
@@ -84,7 +84,7 @@ struct Findings {
     private struct Finding: Encodable {
         var group: Group
         var check: String
-        var grade: Grade
+        var grade: Severity
         var text: String
         var remedy: String?
     }
@@ -108,14 +108,14 @@ struct Findings {
     mutating func begin(_ group: Group) { self.group = group }
 
     /// - Parameter remedy: what to do about it, as an order.
-    mutating func add(_ grade: Grade, _ what: String, _ text: String, remedy: String? = nil) {
+    mutating func add(_ grade: Severity, _ what: String, _ text: String, remedy: String? = nil) {
         let finding = Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
         all.append(finding)
         if !isJSON { show(finding) }
     }
 
     /// A call that the kernel refused, with its remedy.
-    mutating func add(_ grade: Grade, _ what: String, _ error: SystemError, because why: String? = nil) {
+    mutating func add(_ grade: Severity, _ what: String, _ error: SystemError, because why: String? = nil) {
         var text = "\(error)"
         if let remedy = error.remedy, text.hasSuffix("; \(remedy)") { text.removeLast(remedy.count + 2) }
         add(grade, what, text, remedy: [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty)
@@ -159,7 +159,7 @@ struct Findings {
         }
     }
 
-    private func count(_ grade: Grade) -> Int { all.count { $0.grade == grade } }
+    private func count(_ grade: Severity) -> Int { all.count { $0.grade == grade } }
     private var errors: Int { count(.unavailable) + count(.wrong) }
 
     /// `2 warnings, 1 error: see to watch /srv/drop, destination store`

@@ -163,7 +163,7 @@ extension Findings {
     }
 
     /// Who is notified. Nobody is: a test notification is sent only when asked for.
-    mutating func checkReceivers(_ receivers: [NotifySettings], _ outlets: Outlets) {
+    mutating func checkReceivers(_ receivers: [NotifySettings], _ outlets: NotificationClients) {
         for receiver in receivers {
             let what = "notify \(receiver.name)"
             switch receiver.receiver {
@@ -273,7 +273,7 @@ extension Findings {
             for rule in route.derive {
                 guard let word = rule.command.first else { continue }
                 let name = "derive \(rule.name) of route \(route.name)"
-                if let path = ProgramSearch.find(word) {
+                if let path = ProgramFinder.find(word) {
                     add(.fine, name, "made by \(path.display)")
                 } else {
                     add(

@@ -50,7 +50,7 @@ extension Findings {
         let name = "watch \(watch.path.display)"
         if let pattern = watch.pattern {
             let word = watch.volumeWrites ? "written to" : "never written to"
-            let folders = RootInspection.folders(of: pattern)
+            let folders = RootCheck.folders(of: pattern)
             add(
                 .fine, name,
                 "a pattern: its folders are watched as they come, and \(word), so that agents do not know of each other "
@@ -61,21 +61,21 @@ extension Findings {
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return add(
-                    .warning, name, RootInspection.reason(watch.path),
-                    remedy: RootInspection.isBlocked(watch.path)
+                    .warning, name, RootCheck.reason(watch.path),
+                    remedy: RootCheck.isBlocked(watch.path)
                         ? nil : "make it or mount its disk, if it should be there")
             }
-            if RootInspection.pseudo(watch.path) != nil {
+            if RootCheck.pseudo(watch.path) != nil {
                 return add(
-                    .wrong, name, RootInspection.reason(watch.path), remedy: "name another folder in 'path'")
+                    .wrong, name, RootCheck.reason(watch.path), remedy: "name another folder in 'path'")
             }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
-            add(.fine, name, "readable; writer check: \(RootInspection.writerCheck(watch.path))")
-            try checkLock(watch, RootHold(watch, stateDirectory: settings.stateDirectory), name)
+            add(.fine, name, "readable; writer check: \(RootCheck.writerCheck(watch.path))")
+            try checkLock(watch, RootOwnership(watch, stateDirectory: settings.stateDirectory), name)
             checkMode(watch)
-            if let caution = RootInspection.linkCaution(watch.sources, at: watch.path) {
-                add(.warning, name, caution, remedy: RootInspection.linkRemedy)
+            if let caution = RootCheck.linkCaution(watch.sources, at: watch.path) {
+                add(.warning, name, caution, remedy: RootCheck.linkRemedy)
             }
         } catch {
             return add(.wrong, name, error)
@@ -85,8 +85,8 @@ extension Findings {
         }
     }
 
-    private mutating func checkLock(_ watch: WatchSettings, _ hold: RootHold, _ name: String) throws(SystemError) {
-        guard RootHold.isLocked(watch) else {
+    private mutating func checkLock(_ watch: WatchSettings, _ hold: RootOwnership, _ name: String) throws(SystemError) {
+        guard RootOwnership.isLocked(watch) else {
             return add(.fine, name, "other agents may watch it too (shared)")
         }
         if let holder = try hold.stranger() {
@@ -129,7 +129,7 @@ extension Findings {
             if watch.mode == .fanotify, !way.isPolled {
                 // Of a mount below it is known once it is listed.
                 guard place.isEmpty else { continue }
-                if let reason = RootInspection.fanotifyRefusal(watch) {
+                if let reason = RootCheck.fanotifyRefusal(watch) {
                     add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
                 } else {
                     add(.fine, name, "fanotify: one mark for its file system")
@@ -146,7 +146,7 @@ extension Findings {
     /// Whether inotify has room for every folder that is not polled, and for every entry of `watch`.
     mutating func checkWatchLimits(_ entries: [WatchSettings]) {
         let roots = entries.flatMap { watch in
-            watch.pattern.map { RootInspection.folders(of: $0).map { watch.at($0) } } ?? [watch]
+            watch.pattern.map { RootCheck.folders(of: $0).map { watch.at($0) } } ?? [watch]
         }
         // A pattern has one of its own, for the folders that it may find.
         let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
@@ -158,7 +158,7 @@ extension Findings {
 
     /// Folders that need a watch.
     private static func watches(for watch: WatchSettings) -> Int {
-        guard watch.mode != .poll, watch.mode != .fanotify || RootInspection.fanotifyRefusal(watch) != nil,
+        guard watch.mode != .poll, watch.mode != .fanotify || RootCheck.fanotifyRefusal(watch) != nil,
             // A watched folder that cannot be looked at has a finding of its own.
             case .directory? = FileLook.glance(at: watch.path)
         else { return 0 }

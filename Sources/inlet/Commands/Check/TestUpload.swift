@@ -21,7 +21,7 @@ struct TestUpload {
         return destination.untried
     }
 
-    func run() async throws(DeliveryError) -> [(Findings.Grade, String)] {
+    func run() async throws(DeliveryError) -> [(Findings.Severity, String)] {
         if let why = untried { return [(.fine, why)] }
         let folder = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp")
         let ext = destination.testExtension
@@ -46,7 +46,7 @@ struct TestUpload {
             let left = await abandoning(order, notes, at: destination.pipeline)
             return [(.warning, "took the test object, and works on it\(left)")]
         }
-        let stored = (Findings.Grade.fine, "stored a test object, \(Self.verified(proof))")
+        let stored = (Findings.Severity.fine, "stored a test object, \(Self.verified(proof))")
         guard let storage = destination.pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
         let composed = await compose(source, order, storage)
         let enforced = await overwriting(proof.key, storage)
@@ -60,7 +60,7 @@ struct TestUpload {
     /// Large files go another way than small ones.
     private func compose(
         _ source: SourceFile, _ order: DeliveryOrder, _ storage: any ObjectListing
-    ) async -> [(Findings.Grade, String)] {
+    ) async -> [(Findings.Severity, String)] {
         var order = order
         order.key += ".parts"
         let notes = TestNotes()
@@ -78,7 +78,7 @@ struct TestUpload {
     }
 
     /// What the store does about the condition that the settings rely on.
-    private func overwriting(_ key: String, _ storage: any ObjectListing) async -> [(Findings.Grade, String)] {
+    private func overwriting(_ key: String, _ storage: any ObjectListing) async -> [(Findings.Severity, String)] {
         do throws(DeliveryError) {
             guard let refused = try await storage.refusesSecond(key) else { return [] }
             switch refused {
@@ -129,7 +129,7 @@ struct TestUpload {
         }
     }
 
-    private func remove(_ proof: Proof) async -> (Findings.Grade, String) {
+    private func remove(_ proof: Proof) async -> (Findings.Severity, String) {
         do {
             if let undo = destination.undo, proof.keepsakes != nil {
                 _ = try await undo(proof)

@@ -41,7 +41,7 @@ struct Roboscope: AsyncParsableCommand {
         _ server: ServerOption, json: Bool, first: [String], _ body: (RoboscopeAPI) async throws -> JSONValue
     ) async throws {
         try await use(server) { admin in
-            let answer = Answer(try await body(admin))
+            let answer = ServerResponse(try await body(admin))
             Console.print(json ? answer.line : answer.story(first: first))
         }
     }
@@ -84,7 +84,7 @@ extension Roboscope {
             func run() async throws {
                 try await Roboscope.use(server) { admin in
                     let events = try await admin.list(.events).prefix(max(limit, 0))
-                    AnswerTable(
+                    ResponseTable(
                         ("TIME", "created_at|timestamp|time|at"), ("ACTION", "action|event_type|type|event"),
                         ("OBJECT", "object_id|entity_id|resource_id|object|entity"),
                         ("MORE", "message|details|data"), none: "The server has no events."
@@ -124,7 +124,7 @@ extension Roboscope {
                 try await Roboscope.use(server) { admin in
                     let query = key.map { [("key", $0)] } ?? []
                     let spaces = try await admin.list(.spaces, query: query)
-                    AnswerTable(
+                    ResponseTable(
                         ("ID", "id"), ("KEY", "key"), ("UPDATED", "updated_at"),
                         ("MODEL", "model_usdc_url|model_glb_url"), ("NAME", "name"),
                         none: key.map { "No space has the key '\(DisplayText.escape($0))'." } ?? "There are no spaces."
@@ -166,7 +166,7 @@ extension Roboscope {
                 object["key"] = .string(key)
                 object["name"] = .string(name ?? key)
                 try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
-                    let others = try await admin.list(.spaces, query: [("key", key)]).map { Answer($0) }
+                    let others = try await admin.list(.spaces, query: [("key", key)]).map { ServerResponse($0) }
                     if let taken = others.first(where: { $0.fields["key"] == .string(key) }) {
                         throw DeliveryError(
                             .giveUp, .conflict,

@@ -30,7 +30,7 @@ extension Roboscope {
                 try await Roboscope.use(server) { admin in
                     let query = session.map { [("work_session_id", $0)] } ?? []
                     let markers = try await admin.list(.markers, query: query)
-                    AnswerTable(
+                    ResponseTable(
                         ("ID", "id"), ("COLOR", "color"), ("VERSION", "version"),
                         ("SESSION", "work_session_id"), ("LABEL", "label"), none: "There are no such markers."
                     ).print(markers, json: json)

@@ -38,7 +38,7 @@ extension Roboscope {
                     if let status { query.append(("status", status)) }
                     if let type { query.append(("session_type", type)) }
                     let sessions = try await admin.list(.sessions, query: query)
-                    AnswerTable(
+                    ResponseTable(
                         ("ID", "id"), ("TYPE", "session_type"), ("STATUS", "status"),
                         ("VERSION", "version"), ("STARTED", "started_at"), ("COMPLETED", "completed_at"),
                         ("SPACE", "space_id"), none: "There are no such work sessions."

@@ -94,7 +94,7 @@ extension VOPI {
         func run() async throws {
             try await VOPI.use(server) { api, _ in
                 let page = try await api.jobs(status: status, limit: limit, offset: offset)
-                AnswerTable(
+                ResponseTable(
                     ("JOB", "id"), ("STATUS", "status"), ("CREATED", "createdAt"),
                     ("UPDATED", "updatedAt"), ("VIDEO", "videoUrl"), none: "There are no such jobs."
                 ).print(page.jobs.map(\.raw.plain), json: json)
@@ -130,7 +130,7 @@ extension VOPI {
         func run() async throws {
             try await VOPI.use(server) { api, _ in
                 guard product else {
-                    let answer = Answer(try await api.job(job).raw.plain)
+                    let answer = ServerResponse(try await api.job(job).raw.plain)
                     return Console.print(json ? answer.line : answer.story(first: Self.first))
                 }
                 guard let metadata = try await api.metadata(job) else {
@@ -233,7 +233,7 @@ extension VOPI {
                         JSONValue.object(["frame": .string(frame), "version": .string(version), "url": .string(url)])
                     }
                 }
-                AnswerTable(("FRAME", "frame"), ("VERSION", "version"), none: "The job has no pictures.")
+                ResponseTable(("FRAME", "frame"), ("VERSION", "version"), none: "The job has no pictures.")
                     .print(rows, json: json)
             }
         }
@@ -257,7 +257,7 @@ extension VOPI {
         func run() async throws {
             try await VOPI.use(server) { api, _ in
                 let frames = try await api.frames(job, final: !all)
-                AnswerTable(
+                ResponseTable(
                     ("FRAME", "frameId"), ("SECOND", "timestamp"), ("ANGLE", "angleEstimate"),
                     ("PRODUCT", "productId"), ("VARIANT", "variantId"),
                     ("DESCRIPTION", "variantDescription"), ("OBSTRUCTION", "obstruction"),

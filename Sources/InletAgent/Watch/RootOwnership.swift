@@ -4,7 +4,7 @@ package import InletLinux
 package import SystemPackage
 
 /// What can be told of a watched folder without watching it, for `inlet check`, the status, and who waits for it.
-package enum RootInspection {
+package enum RootCheck {
     /// What is wrong with a path that no watched folder is at, and what becomes of it.
     package static func reason(_ path: FilePath) -> String {
         obstacle(at: path) ?? "not there yet; watched as soon as it appears"
@@ -60,7 +60,7 @@ package enum RootInspection {
 }
 
 /// Looks whether a watched folder is the one that it was, before anything of it is believed.
-struct RootCaution: Sendable {
+struct RootIdentityCheck: Sendable {
     let root: FilePath
     let journal: Journal
     let roots: RootRegistry
@@ -147,7 +147,7 @@ struct RootCaution: Sendable {
 }
 
 /// Sees to it that one agent alone takes the files of a watched folder, unless several are meant to (`shared: true`).
-package struct RootHold: Sendable {
+package struct RootOwnership: Sendable {
     enum Outcome: Sendable {
         /// It may be watched, with the lock where one could be had; `doubt` says why somebody should know that there is none.
         case watch(WatchLock?, doubt: String?)

@@ -4,7 +4,7 @@ import InletPipelines
 import SystemPackage
 
 /// What a person said to `inlet init`, and the configuration that comes of it.
-struct InitAnswers: Sendable {
+struct InitInput: Sendable {
     /// A destination's key.
     enum Value: Sendable, Equatable {
         case text(String)
@@ -158,7 +158,7 @@ struct InitRules: Sendable {
     let defaults: ConfigDefaults
 
     /// What is wrong, in the reader's words; nil when it loads and its destinations can be made.
-    func objection(to answers: InitAnswers) -> String? {
+    func objection(to answers: InitInput) -> String? {
         if answers.words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
             return "it is not valid UTF-8, which a configuration is"
         }
@@ -184,7 +184,7 @@ struct InitRules: Sendable {
     }
 
     /// The configuration as it will be read, with values for variables that are not set: they may be for the agent only.
-    func load(_ answers: InitAnswers) throws(ConfigErrors) -> LoadedConfig {
+    func load(_ answers: InitInput) throws(ConfigErrors) -> LoadedConfig {
         var (answers, environment) = (answers, environment)
         for name in answers.variables where environment[name]?.isEmpty ?? true { environment[name] = "unset" }
         answers.target.hideTyped(in: &environment)
@@ -194,7 +194,7 @@ struct InitRules: Sendable {
     }
 
     /// The folders that must be there: what is watched, unless that is a pattern, and one that files go to.
-    func folders(_ answers: InitAnswers) throws(ConfigErrors) -> [FilePath] {
+    func folders(_ answers: InitInput) throws(ConfigErrors) -> [FilePath] {
         let settings = try load(answers).settings
         let library = settings.destinations.compactMap { destination in
             DestinationKinds.named(destination.type)?.type.folderKey.flatMap { destination.values.string($0) }
@@ -203,8 +203,8 @@ struct InitRules: Sendable {
     }
 
     /// Answers that are right, for what is not known yet: what is wrong with them then is the one that was put among them.
-    static func example(_ kind: any DestinationKind) -> InitAnswers {
-        var answers = InitAnswers(watch: "/srv/drop", target: filled(kind))
+    static func example(_ kind: any DestinationKind) -> InitInput {
+        var answers = InitInput(watch: "/srv/drop", target: filled(kind))
         if kind.type.namesStorage {
             var storage = filled(storages[0])
             let question = DestinationSetup.publicURL
@@ -215,8 +215,8 @@ struct InitRules: Sendable {
     }
 
     /// A destination with all that it needs.
-    static func filled(_ kind: any DestinationKind) -> InitAnswers.Target {
-        var target = InitAnswers.Target(kind)
+    static func filled(_ kind: any DestinationKind) -> InitInput.Target {
+        var target = InitInput.Target(kind)
         let unlessOthers = target.setup.questions.compactMap { question in
             if case .unless(let other) = question.need { other } else { nil }
         }
@@ -246,7 +246,7 @@ struct InitRules: Sendable {
     }
 }
 
-extension InitAnswers.Target {
+extension InitInput.Target {
     /// Has secrets that no file holds yet read from the environment.
     fileprivate mutating func hideTyped(in environment: inout [String: String]) {
         for (key, value) in values {

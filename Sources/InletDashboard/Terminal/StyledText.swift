@@ -1,7 +1,7 @@
 package import InletCore
 
 /// How a text is coloured, by the numbers of ECMA-48 (SGR).
-package enum Tint: String, Sendable {
+package enum TextStyle: String, Sendable {
     case good = "32"
     case bad = "31"
     case warning = "33"
@@ -15,32 +15,32 @@ package enum Tint: String, Sendable {
 }
 
 /// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
-package struct TintedText: Sendable, Equatable {
+package struct StyledText: Sendable, Equatable {
     private struct Span: Sendable, Equatable {
         var text: String
-        var tint: Tint?
+        var tint: TextStyle?
     }
 
     private var spans: [Span]
 
-    package init(_ text: String = "", _ tint: Tint? = nil) {
+    package init(_ text: String = "", _ tint: TextStyle? = nil) {
         spans = text.isEmpty ? [] : [Span(text: DisplayText.escape(text), tint: tint)]
     }
 
     package var width: Int { spans.reduce(0) { $0 + DisplayWidth.of($1.text) } }
 
-    package static func + (left: TintedText, right: TintedText) -> TintedText {
+    package static func + (left: StyledText, right: StyledText) -> StyledText {
         var sum = left
         sum.spans += right.spans
         return sum
     }
 
-    package static func += (left: inout TintedText, right: TintedText) { left.spans += right.spans }
+    package static func += (left: inout StyledText, right: StyledText) { left.spans += right.spans }
 
     /// At most `columns` of it; where that is not all, `…` is the last.
-    package func cut(_ columns: Int) -> TintedText {
+    package func cut(_ columns: Int) -> StyledText {
         guard width > columns else { return self }
-        var (result, left) = (TintedText(), columns)
+        var (result, left) = (StyledText(), columns)
         for span in spans {
             let width = DisplayWidth.of(span.text)
             // The last column is for the mark, as something behind this span is left out.
@@ -61,16 +61,16 @@ package struct TintedText: Sendable, Equatable {
     }
 }
 
-extension TintedText {
+extension StyledText {
     /// `████████····  62 %`
     ///
     /// - Parameter share: from 0 to 1; what is outside is taken as the nearest.
-    package static func bar(_ share: Double, width: Int) -> TintedText {
+    package static func bar(_ share: Double, width: Int) -> StyledText {
         let share = share.isFinite ? min(1, max(0, share)) : 1
         let filled = Int(share * Double(width))
         let percent = DisplayWidth.padLeft("\(Int(share * 100))", 3)
-        return TintedText(String(repeating: "█", count: filled), .good)
-            + TintedText(String(repeating: "·", count: width - filled), .faint) + TintedText(" \(percent) %")
+        return StyledText(String(repeating: "█", count: filled), .good)
+            + StyledText(String(repeating: "·", count: width - filled), .faint) + StyledText(" \(percent) %")
     }
 }
 

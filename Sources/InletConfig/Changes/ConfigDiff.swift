@@ -2,9 +2,9 @@ package import InletCore
 
 /// Finds what differs between two configurations. Compares what they come to, with `${…}` filled in, and shows what may be
 /// shown.
-package struct ConfigComparison: Sendable {
+package struct ConfigDiff: Sendable {
     /// A value as it takes effect, and as it is shown.
-    struct Side: Sendable {
+    struct ComparedValue: Sendable {
         var value: ConfigValue?
         var shown: ConfigValue?
 
@@ -15,14 +15,16 @@ package struct ConfigComparison: Sendable {
 
         var section: ConfigSection? { if case .section(let section)? = value { section } else { nil } }
 
-        subscript(_ key: String) -> Side { Side(section?.values[key], shown: shownSection?.values[key]) }
+        subscript(_ key: String) -> ComparedValue {
+            ComparedValue(section?.values[key], shown: shownSection?.values[key])
+        }
         private var shownSection: ConfigSection? { if case .section(let section)? = shown { section } else { nil } }
 
         /// The entries of a list of sections.
-        var entries: [Side] {
+        var entries: [ComparedValue] {
             guard case .list(let values)? = value else { return [] }
             let shown: [ConfigValue?] = if case .list(let items)? = shown { items } else { [] }
-            return values.enumerated().map { Side($1, shown: $0 < shown.count ? shown[$0] : nil) }
+            return values.enumerated().map { ComparedValue($1, shown: $0 < shown.count ? shown[$0] : nil) }
         }
 
         /// What a list's entry is called by.
@@ -33,7 +35,7 @@ package struct ConfigComparison: Sendable {
     /// Whether what is shown is all that is known.
     private let isOfTexts: Bool
     /// Of the key of the file that is being compared.
-    private var effect = ConfigEffect.now
+    private var effect = ReloadPolicy.now
     private var changes: [ConfigChange] = []
 
     /// - Parameter types: those with which both were loaded.
@@ -41,8 +43,8 @@ package struct ConfigComparison: Sendable {
         from old: LoadedConfig, to new: LoadedConfig, types: [DestinationType]
     ) -> [ConfigChange] {
         run(
-            Side(.section(old.filled), shown: .section(old.effective)),
-            Side(.section(new.filled), shown: .section(new.effective)), ConfigComparison(types: types))
+            ComparedValue(.section(old.filled), shown: .section(old.effective)),
+            ComparedValue(.section(new.filled), shown: .section(new.effective)), ConfigDiff(types: types))
     }
 
     /// The same for what `ConfigFile.shown` reads: secrets are not told apart.
@@ -50,11 +52,11 @@ package struct ConfigComparison: Sendable {
         from old: ConfigSection, to new: ConfigSection, types: [DestinationType]
     ) -> [ConfigChange] {
         run(
-            Side(.section(old), shown: .section(old)), Side(.section(new), shown: .section(new)),
-            ConfigComparison(types: types, isOfTexts: true))
+            ComparedValue(.section(old), shown: .section(old)), ComparedValue(.section(new), shown: .section(new)),
+            ConfigDiff(types: types, isOfTexts: true))
     }
 
-    private static func run(_ old: Side, _ new: Side, _ comparison: ConfigComparison) -> [ConfigChange] {
+    private static func run(_ old: ComparedValue, _ new: ComparedValue, _ comparison: ConfigDiff) -> [ConfigChange] {
         var comparison = comparison
         for spec in ConfigKeys.all.specs {
             comparison.effect = spec.untilRestart == nil ? .now : .restart
@@ -68,7 +70,7 @@ package struct ConfigComparison: Sendable {
         self.isOfTexts = isOfTexts
     }
 
-    private mutating func compare(_ old: Side, _ new: Side, _ kind: ValueKind, _ keys: [String]) {
+    private mutating func compare(_ old: ComparedValue, _ new: ComparedValue, _ kind: ValueKind, _ keys: [String]) {
         switch kind {
         case .section(let specs), .brief(_, let specs):
             for spec in specs { compare(old[spec.name], new[spec.name], spec.kind, keys + [spec.name]) }
@@ -81,7 +83,7 @@ package struct ConfigComparison: Sendable {
     }
 
     /// Destinations: one that became another type is another one.
-    private mutating func compareNamed(_ old: Side, _ new: Side, _ keys: [String]) {
+    private mutating func compareNamed(_ old: ComparedValue, _ new: ComparedValue, _ keys: [String]) {
         let names = Set(old.section?.values.keys.map(\.self) ?? []).union(new.section?.values.keys.map(\.self) ?? [])
         for name in names.sorted() {
             let (before, after) = (old[name], new[name])
@@ -95,7 +97,9 @@ package struct ConfigComparison: Sendable {
     }
 
     /// Entries are told apart by their path or name; where one has none, by their numbers.
-    private mutating func compareList(_ old: [Side], _ new: [Side], _ specs: [KeySpec], _ keys: [String]) {
+    private mutating func compareList(
+        _ old: [ComparedValue], _ new: [ComparedValue], _ specs: [KeySpec], _ keys: [String]
+    ) {
         let names = (old.map(\.name), new.map(\.name))
         let isNamed = Self.areNames(names.0) && Self.areNames(names.1)
         let before = isNamed ? names.0.compactMap(\.self) : old.indices.map { "\($0 + 1)" }
@@ -129,7 +133,7 @@ package struct ConfigComparison: Sendable {
 }
 
 /// Values in one line, for lists of changes.
-extension ConfigComparison.Side {
+extension ConfigDiff.ComparedValue {
     /// nil for what is not there.
     func leaf(_ kind: ValueKind) -> String? {
         guard value != nil else { return nil }

@@ -6,13 +6,13 @@ internal import Synchronization
 ///
 /// Labels are the names of destinations and routes that the configuration has, or has had; all others count together, so that
 /// neither a name in the journal nor a file can make this grow.
-package final class MetricsTally: Sendable {
+package final class MetricsCollector: Sendable {
     /// The label of whatever the configuration does not name.
     package static let other = "other"
     /// Destinations or routes that are counted by name, be it after a thousand reloads.
     static let mostNames = 1000
 
-    private let state = Mutex(MetricsFigures())
+    private let state = Mutex(MetricsCounts())
 
     /// - Parameters:
     ///   - destinations: the names of the configuration, as `routes` are.
@@ -23,7 +23,7 @@ package final class MetricsTally: Sendable {
         state.withLock { state in
             for name in [Self.other] + destinations
             where state.destinations[name] == nil && state.destinations.count < Self.mostNames {
-                state.destinations[name] = MetricsFigures.Destination()
+                state.destinations[name] = MetricsCounts.Destination()
             }
             for name in [Self.other] + routes
             where state.files[name] == nil && state.files.count < Self.mostNames {
@@ -33,7 +33,7 @@ package final class MetricsTally: Sendable {
     }
 
     /// As they are now.
-    package var figures: MetricsFigures { state.withLock { $0 } }
+    package var figures: MetricsCounts { state.withLock { $0 } }
 
     /// To be called with every event, on any thread.
     package func count(_ event: AgentEvent) {
@@ -74,7 +74,7 @@ package final class MetricsTally: Sendable {
     }
 
     /// Changes the figures of a destination in their place.
-    private func at(_ name: String, _ change: (inout MetricsFigures.Destination) -> Void) {
+    private func at(_ name: String, _ change: (inout MetricsCounts.Destination) -> Void) {
         state.withLock { state in
             let index = state.destinations.index(forKey: name) ?? state.destinations.index(forKey: Self.other)
             if let index { change(&state.destinations.values[index]) }
@@ -83,7 +83,7 @@ package final class MetricsTally: Sendable {
 }
 
 /// What has happened since the agent's start, counted.
-package struct MetricsFigures: Sendable {
+package struct MetricsCounts: Sendable {
     /// Of one destination.
     package struct Destination: Sendable, Equatable {
         /// How deliveries ended; of a duplicate nothing was sent, because the destination has the content already.

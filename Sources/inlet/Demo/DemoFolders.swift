@@ -6,7 +6,7 @@ import InletPipelines
 import SystemPackage
 
 /// The demo's folders and its configuration.
-struct DemoPlace: Sendable {
+struct DemoFolders: Sendable {
     let base: FilePath
 
     init(_ base: FilePath) { self.base = base }

@@ -5,12 +5,12 @@ internal import SystemPackage
 
 /// Looks at files: whether they are there, whether the rule of the root takes them, whether somebody still writes to them. Files
 /// that are left alone are logged once for each folder and extension.
-struct Inspector: Sendable {
+struct FileChecker: Sendable {
     /// What was seen of some paths.
     struct Looks: Sendable {
         /// Those of which no more needs to be known.
-        var judged: [(FilePath, AdmissionStage.Considered)] = []
-        var arrivals: [Arrival] = []
+        var judged: [(FilePath, AdmissionStage.EvaluationResult)] = []
+        var arrivals: [CompleteFile] = []
         /// Those of them that the root's rule leaves out, unless the journal knows them.
         var refused: [FilePath: SourceRule.Refusal] = [:]
 
@@ -24,7 +24,7 @@ struct Inspector: Sendable {
     /// With `existing: skip`: files not touched since then are left alone.
     let skipBefore: WallTime?
 
-    private var tally = IgnoreTally()
+    private var tally = IgnoreCounts()
     /// What the rule of the root leaves out.
     var refused = RefusedFiles()
     /// Files that could not be looked at since the last listing began.
@@ -73,7 +73,7 @@ struct Inspector: Sendable {
                     looks.judged.append((path, .known))
                 case .regular(let identity, _, _):
                     if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
-                    looks.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+                    looks.arrivals.append(CompleteFile(root: root, path: path, identity: identity, volume: volume))
                 case .missing:
                     refused.forget(path)
                     admission.deriver?.close(path, kept: [])
@@ -118,7 +118,7 @@ struct Inspector: Sendable {
     ///   - binding: the quiet time that counts instead of the file's own, and why.
     ///   - mayBeFilled: whether it stands for itself, or for its companions, so that an empty one waits for what it is to hold.
     mutating func probe(
-        _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
+        _ arrival: CompleteFile, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
     ) -> Settler.Look {
         let writer: LeaseProbe
         let now: FileLook
@@ -210,7 +210,7 @@ struct Inspector: Sendable {
     }
 }
 
-extension Inspector {
+extension FileChecker {
     /// Names of one folder that are read to find out what is being fetched there.
     private static let mostNames = 100_000
     /// The name, to be shown, under which the file at `path` is being fetched; nil where none is seen. Blocks.

@@ -4,10 +4,10 @@ internal import InletLinux
 internal import InletTransfer
 
 /// The configured notification receivers that are reached over HTTP.
-package struct Outlets: Sendable {
+package struct NotificationClients: Sendable {
     /// By receiver; the others are programs.
     package var webhooks: [String: Webhook] = [:]
-    package var ping: DeadManPing?
+    package var ping: HealthPing?
 
     package init() {}
 }
@@ -34,10 +34,10 @@ extension PipelineFactory {
     /// that tells of a failure says what is wrong.
     ///
     /// - Throws: `SettingFault` as `webhook` does.
-    package func ping(_ settings: PingSettings) throws(SettingFault) -> DeadManPing {
+    package func ping(_ settings: PingSettings) throws(SettingFault) -> HealthPing {
         let url = try Self.url(
             settings.url, "ping_url", allowHTTP: settings.allowsHTTP, otherwise: "ping_allow_http: true")
-        return DeadManPing(url: url, client: try client(Trust(caFile: settings.caFile)))
+        return HealthPing(url: url, client: try client(Trust(caFile: settings.caFile)))
     }
 
     /// The fault does not quote the address.
@@ -58,7 +58,7 @@ extension PipelineFactory {
 
 /// Tells a monitoring service that we are well, or that we are not (healthchecks.io: "Pinging API"; others know only the plain
 /// address). A ping is worth something only now: it is never repeated or kept.
-package struct DeadManPing: Sendable {
+package struct HealthPing: Sendable {
     package enum Signal: Sendable, Equatable {
         case start
         case success
@@ -74,7 +74,7 @@ package struct DeadManPing: Sendable {
         }
     }
 
-    package enum Answer: Sendable, Equatable {
+    package enum Outcome: Sendable, Equatable {
         case taken
         /// The service answers, but does not know this signal.
         case unknown
@@ -90,7 +90,7 @@ package struct DeadManPing: Sendable {
     let url: HTTPURL
     let client: HTTPClient
 
-    package func send(_ signal: Signal) async -> Answer {
+    package func send(_ signal: Signal) async -> Outcome {
         var request = HTTPRequest(
             "GET", signal.suffix.map { url.appending(path: $0) } ?? url, answerDeadline: Self.timeout,
             stallTimeout: Self.timeout, connectTimeout: Self.timeout)

@@ -2,7 +2,7 @@ package import SystemPackage
 
 /// The folders of files that never get complete. Some of these files are remembered one by one; those beyond that are left to
 /// their folder, which is listed again, later and later: none is forgotten, and memory is bounded.
-package struct StuckFolders: Sendable {
+package struct IncompleteFolders: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
     /// What is said of one folder.
@@ -208,7 +208,7 @@ extension Settler {
     }
 
     /// What keeps a file, since the first of the looks in a row that found it so.
-    struct Hindrance: Sendable {
+    struct SettleBlocker: Sendable {
         var since: ContinuousClock.Instant
         var looks = 0
         /// It cannot be looked at, or read: nobody tells when it can.
@@ -299,8 +299,8 @@ extension Settler {
 
 extension Settler.Entry {
     mutating func hinder(isFailing: Bool, isRefused: Bool = false, at now: ContinuousClock.Instant) {
-        var found = hindrance ?? Settler.Hindrance(since: now)
-        if found.isFailing != isFailing { found = Settler.Hindrance(since: now) }
+        var found = hindrance ?? Settler.SettleBlocker(since: now)
+        if found.isFailing != isFailing { found = Settler.SettleBlocker(since: now) }
         found.looks += 1
         found.isFailing = isFailing
         found.isRefused = isRefused || found.isRefused
@@ -308,7 +308,7 @@ extension Settler.Entry {
     }
 
     func failingWait(at now: ContinuousClock.Instant) -> Duration {
-        StuckFolders.wait(after: hindrance?.since.duration(to: now) ?? .zero)
+        IncompleteFolders.wait(after: hindrance?.since.duration(to: now) ?? .zero)
     }
 
     fileprivate var stuckWhy: String {

@@ -5,7 +5,7 @@ import SystemPackage
 import struct NIOCore.ByteBuffer
 
 /// A file that is being received: written under a temporary name, gone again unless it is moved to its place.
-struct IncomingFile: ~Copyable {
+struct ReceivedFile: ~Copyable {
     private let descriptor: FileDescriptor
     private let path: FilePath
     private(set) var hash: ContentHash

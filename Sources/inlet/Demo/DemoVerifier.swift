@@ -9,14 +9,14 @@ import SystemPackage
 
 /// Holds every stored object against its source, byte for byte, with reads of its own; also what the demo's servers made of
 /// files: pictures of a product's video, and spaces that show models.
-struct DemoComparison {
-    let place: DemoPlace
+struct DemoVerifier {
+    let place: DemoFolders
     let servers: DemoServers
     private let pool = BlockingPool(name: "compare", threads: 1)
     /// What was made of files, a row each: the file, what it became, and where that is.
     private var made: [[String]] = []
 
-    init(_ place: DemoPlace, _ servers: DemoServers) { (self.place, self.servers) = (place, servers) }
+    init(_ place: DemoFolders, _ servers: DemoServers) { (self.place, self.servers) = (place, servers) }
 
     /// Prints what was found. - Returns: whether everything is as it should be.
     mutating func run(_ samples: [DemoSamples.Sample], _ control: LocalControl) async throws -> Bool {
@@ -73,7 +73,7 @@ struct DemoComparison {
 
     /// Holds every picture that VOPI made of a video against what was fetched.
     private mutating func comparePictures(of video: FilePath) async throws -> String? {
-        let sha256 = try await Fingerprint.sha256(of: SourceFile(opening: video), on: pool)
+        let sha256 = try await SourceDigests.sha256(of: SourceFile(opening: video), on: pool)
         guard let (job, pictures) = servers.pictures(of: sha256) else { return "VOPI has made no picture of it" }
         let folder = place.pictures.appending(job)
         let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []

@@ -8,7 +8,7 @@ internal import ServiceLifecycle
 /// there are cancelled. Only what is in our journal: others share the bucket. A pause holds up new work, not this; and a
 /// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
 /// Runs outside the scope that was cancelled.
-struct Leftovers: Service {
+struct UploadCleaner: Service {
     let shared: Shared
 
     /// Before a journal that could not be read is asked again.
@@ -21,7 +21,7 @@ struct Leftovers: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            var pace = SweepPace()
+            var pace = UploadCleanerBackoff()
             await shared.loop(on: .leftover, for: .sweeper, pause: Self.journalPause) { () throws(JournalError) in
                 try await sweep(&pace) ? (true, nil) : (false, try await journal.nextLeftover())
             }
@@ -29,7 +29,7 @@ struct Leftovers: Service {
     }
 
     /// - Returns: whether there may be more.
-    private func sweep(_ pace: inout SweepPace) async throws(JournalError) -> Bool {
+    private func sweep(_ pace: inout UploadCleanerBackoff) async throws(JournalError) -> Bool {
         let leftovers = try await journal.leftovers(at: .now, limit: Self.atOnce)
         var away: Set<String> = []
         var removed = 0
@@ -50,7 +50,7 @@ struct Leftovers: Service {
     /// - Returns: whether nothing is left over any more.
     private func remove(
         _ file: FileRow, _ delivery: DeliveryRow, _ checkpoint: [String: [UInt8]], _ away: inout Set<String>,
-        _ pace: inout SweepPace
+        _ pace: inout UploadCleanerBackoff
     ) async throws(JournalError) -> Bool {
         guard let destination = shared.destinations[delivery.destination] else {
             // Left to the store's own expiry at last, unless it comes back into the configuration.
@@ -82,7 +82,7 @@ struct Leftovers: Service {
     /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what
     /// it still has may cost money. The others have their turn there, because the trouble may be with this one.
     private func keep(
-        _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ pace: inout SweepPace
+        _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ pace: inout UploadCleanerBackoff
     ) async throws(JournalError) {
         // The agent is stopping: at the next start it is tried at once.
         if Task.isCancelled { return }
@@ -98,7 +98,7 @@ struct Leftovers: Service {
 }
 
 /// How long a leftover is left alone after a try that did not remove it: soon at first, then ever longer.
-struct SweepPace: Sendable {
+struct UploadCleanerBackoff: Sendable {
     static let first = Duration.seconds(10)
     static let longest = Duration.seconds(300)
     /// More leftovers than this begin anew.

@@ -32,11 +32,11 @@ extension RoboscopeJob {
     private func send(_ file: MarkerFile) async throws(DeliveryError) -> DeliveryOutcome {
         try checkStopping()
         let session = try await resolve(file)
-        let tally = MarkerTally(attempt.checkpoint.entries, session: session, count: file.count)
-        try await attempt.checkpoint.put([MarkerTally.note: tally.bytes])
+        let tally = ConfirmedMarkers(attempt.checkpoint.entries, session: session, count: file.count)
+        try await attempt.checkpoint.put([ConfirmedMarkers.note: tally.bytes])
         return try await KeyedMutex.shared.alone("markers in \(session) at \(server)") { () throws(DeliveryError) in
             try await SessionWatch(job: self, session: session).whileWriting { () async throws(DeliveryError) in
-                try await MarkerImport(job: self, file: file, session: session).run(tally)
+                try await MarkerUpload(job: self, file: file, session: session).run(tally)
                 try await end(session, file)
                 let details = [
                     "session_id": session, "markers": String(file.count),
@@ -53,7 +53,7 @@ extension RoboscopeJob {
             let there = try await api.object(.sessions, id)
             return there.id.isEmpty ? id : there.id
         }
-        if let noted = MarkerTally.session(attempt.checkpoint.entries) {
+        if let noted = ConfirmedMarkers.session(attempt.checkpoint.entries) {
             // Only a server that says so has lost a session: with any other error its markers would go to a second one.
             let there = try await DeliveryError.ignoring(
                 .notFound, in: await api.object(.sessions, noted))
@@ -106,7 +106,7 @@ extension RoboscopeJob {
 /// Brings the markers of a file into a session, each exactly once, whatever becomes of requests and answers: the server is
 /// asked what it has before anything is sent, and again after each request whose end is unknown. What it has confirmed is
 /// in the journal, and is not sent again by any attempt.
-struct MarkerImport: Sendable {
+struct MarkerUpload: Sendable {
     let job: RoboscopeJob
     let file: MarkerFile
     let session: String
@@ -116,7 +116,7 @@ struct MarkerImport: Sendable {
 
     /// - Parameter known: what earlier attempts have noted.
     /// - Returns: when the server has them all.
-    func run(_ known: MarkerTally) async throws(DeliveryError) {
+    func run(_ known: ConfirmedMarkers) async throws(DeliveryError) {
         var chunk = job.api.settings.chunk
         var failed = 0
         var most = -1
@@ -125,7 +125,7 @@ struct MarkerImport: Sendable {
             try job.checkStopping()
             do throws(DeliveryError) {
                 let there = try await inSession()
-                let listed = MarkerTally.set(there.keys.sorted())
+                let listed = ConfirmedMarkers.set(there.keys.sorted())
                 let isHiding = tally.missing(from: listed) > 0
                 await note(listed, in: &tally)
                 if isHiding { throw hidden(there.count, of: tally.count, isLast: failed + 1 >= Retrying.tries) }
@@ -158,7 +158,7 @@ struct MarkerImport: Sendable {
 
     /// - Parameter tally: gets what each answer confirms, and is noted before anything more is sent.
     private func send(
-        _ missing: [Int], _ chunk: inout Int, _ tally: inout MarkerTally
+        _ missing: [Int], _ chunk: inout Int, _ tally: inout ConfirmedMarkers
     ) async throws(DeliveryError) {
         var rest = missing[...]
         while !rest.isEmpty {
@@ -193,7 +193,7 @@ struct MarkerImport: Sendable {
 
     /// - Parameter numbers: of the markers, in the same order.
     private func send(
-        _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
+        _ markers: [[UInt8]], _ numbers: ArraySlice<Int>, _ tally: inout ConfirmedMarkers
     ) async throws(DeliveryError) {
         if !job.cache.lacks(.bulk) {
             do throws(DeliveryError) {
@@ -202,7 +202,7 @@ struct MarkerImport: Sendable {
                     throw .misunderstood(
                         "\(job.shown): \(markers.count) markers were sent, and \(made.count) came back")
                 }
-                return await note(MarkerTally.set(numbers), in: &tally)
+                return await note(ConfirmedMarkers.set(numbers), in: &tally)
             } catch {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
@@ -213,14 +213,14 @@ struct MarkerImport: Sendable {
         for (marker, number) in zip(markers, numbers) {
             try job.checkStopping()
             try await job.api.create(marker: marker)
-            await note(MarkerTally.set([number]), in: &tally)
+            await note(ConfirmedMarkers.set([number]), in: &tally)
         }
     }
 
     /// A server that has said yes cannot be asked to forget it, so the journal has to know before the next request.
-    private func note(_ numbers: RangeSet<Int>, in tally: inout MarkerTally) async {
+    private func note(_ numbers: RangeSet<Int>, in tally: inout ConfirmedMarkers) async {
         guard tally.add(numbers) else { return }
-        await job.attempt.checkpoint.putPersistently([MarkerTally.note: tally.bytes])
+        await job.attempt.checkpoint.putPersistently([ConfirmedMarkers.note: tally.bytes])
     }
 
     private func report(_ count: Int) {
@@ -267,10 +267,10 @@ struct MarkerImport: Sendable {
 /// The markers of a file that the server is known to have taken: it has answered that it made them, or has listed them.
 ///
 /// Kept in the journal, so that no later attempt sends one of them again, whatever the server lists by then.
-struct MarkerTally: Sendable, Equatable {
+struct ConfirmedMarkers: Sendable, Equatable {
     /// The one note that the journal keeps when a delivery has failed, for `queue retry`. Its value is the session's id, and
     /// after it the numbers of the markers: `ID 0-99 200-299`.
-    static let note = CheckpointNote.mayBeVisible
+    static let note = CheckpointName.mayBeVisible
 
     /// The only session that the numbers are about.
     let session: String

@@ -5,7 +5,7 @@ package import SystemPackage
 /// A folder's times change when a name is added to it, where the file system keeps them so; then a folder with the same time
 /// (`FileIdentity.touched`) need not be listed. It counts as known once a listing has begun two seconds after that time was
 /// first seen: a coarse clock, or one that is not this machine's, hides nothing.
-package struct PollBook: Sendable {
+package struct PollState: Sendable {
     /// Whether a folder's time tells that names were added.
     package enum Times: Sendable, Hashable {
         case always
@@ -14,7 +14,7 @@ package struct PollBook: Sendable {
         case whenSeen
     }
 
-    package enum Act: Sendable, Hashable {
+    package enum ScanAction: Sendable, Hashable {
         case skip
         /// The names are listed, and compared with those of the last time.
         case names
@@ -23,7 +23,7 @@ package struct PollBook: Sendable {
     }
 
     /// What a listing showed of its file system's times.
-    package enum Evidence: Sendable, Hashable {
+    package enum TimestampUpdate: Sendable, Hashable {
         case changesTime
         /// Names changed, the time did not.
         case keepsTime
@@ -82,7 +82,7 @@ package struct PollBook: Sendable {
     /// What a folder with this time needs now.
     package func act(
         on directory: FilePath, modified: Int64, times: Times, at now: ContinuousClock.Instant, wall: WallTime
-    ) -> Act {
+    ) -> ScanAction {
         guard let look = looks[directory], look.modified == modified, look.isKnown else { return .files }
         let isOldByClock = !look.isWitnessed && wall - WallTime(nanoseconds: modified) >= Self.youth
         if !isOldByClock, look.since.duration(to: now) < Self.youth { return .files }
@@ -97,13 +97,13 @@ package struct PollBook: Sendable {
     /// A listing that began at `start`, when the folder had the time `modified`, has come to its end.
     package mutating func listed(
         _ directory: FilePath, modified: Int64, names: UInt64, from start: ContinuousClock.Instant
-    ) -> Evidence? {
+    ) -> TimestampUpdate? {
         guard var look = looks[directory], look.modified == modified else { return nil }
         if leaving.contains(directory) {
             remove(directory)
             return nil
         }
-        var evidence: Evidence?
+        var evidence: TimestampUpdate?
         if let last = look.names, last != names {
             if look.listedAt != modified { evidence = .changesTime } else if look.isKnown { evidence = .keepsTime }
         }
@@ -135,7 +135,7 @@ package struct PollBook: Sendable {
     }
 }
 
-extension PollBook {
+extension PollState {
     /// A number for a set of names, in whatever order they come (FNV-1a of each, added up).
     package struct NameSum: Sendable, Hashable {
         package private(set) var value: UInt64 = 0

@@ -36,7 +36,7 @@ import Testing
     private static func texts(
         _ old: String, _ new: String, _ environment: [String: String] = [:], _ later: [String: String]? = nil
     ) throws -> [String] {
-        try ConfigComparison.changes(
+        try ConfigDiff.changes(
             from: load(old, environment), to: load(new, later ?? environment), types: types
         ).map(\.text)
     }
@@ -92,9 +92,9 @@ import Testing
         let shown = try ConfigFile.shown(
             ConfigPrinter.show(config, types: Self.types), file: "/etc/inlet.yaml", types: Self.types,
             defaults: ConfigDefaults(stateDirectory: "/elsewhere", home: nil, workingDirectory: "/"))
-        #expect(ConfigComparison.changes(from: shown, to: config.effective, types: Self.types) == [])
+        #expect(ConfigDiff.changes(from: shown, to: config.effective, types: Self.types) == [])
         let other = try Self.load(Self.plain.replacing("{ path: /in }", with: "{ path: /in, settle: 1s }"))
-        let changes = ConfigComparison.changes(from: shown, to: other.effective, types: Self.types)
+        let changes = ConfigDiff.changes(from: shown, to: other.effective, types: Self.types)
         #expect(changes.map(\.path) == ["watch[/in].settle"])
     }
 
@@ -118,14 +118,14 @@ import Testing
         #expect(isKept(\.stateDirectory) && isKept(\.workers))
         #expect(isKept(\.landlock) && isKept(\.tlsKeyLog))
         #expect(isKept(\.dashboard) && isKept(\.proxy))
-        let changes = ConfigComparison.changes(from: running, to: next, types: Self.types)
+        let changes = ConfigDiff.changes(from: running, to: next, types: Self.types)
         #expect(changes.map(\.path) == ["destinations.one.path"])
     }
 
     @Test func `what a running agent keeps until its restart is told by the keys`() throws {
         let kept = ConfigKeys.all.specs.filter { $0.untilRestart != nil }.map(\.name)
         #expect(kept == ["state_dir", "workers", "landlock", "tls_key_log", "dashboard", "proxy"])
-        let changes = ConfigComparison.changes(
+        let changes = ConfigDiff.changes(
             from: try Self.load(Self.plain),
             to: try Self.load(Self.plain + "workers: 8\nlog: { keep: 9 }\nproxy: { url: \"off\" }\n"),
             types: Self.types)

@@ -1,7 +1,7 @@
 internal import InletCore
 
 /// What `inlet status --watch` shows, as lines that fit a terminal: problems first, then transfers.
-package struct StatusScreen: Sendable {
+package struct StatusView: Sendable {
     private let status: WatchedStatus
     private let columns: Int
     private let rows: Int?
@@ -19,7 +19,7 @@ package struct StatusScreen: Sendable {
     }
 
     /// - Parameter clock: the time of day, for people.
-    package func lines(clock: String) -> [TintedText] {
+    package func lines(clock: String) -> [StyledText] {
         let head = head(clock)
         let rest = section("Destinations", destinations) + section("Watched, and not as it should be", roots)
         // Two for the heading of what moves.
@@ -29,32 +29,32 @@ package struct StatusScreen: Sendable {
     }
 
     /// The first of them; where that is not all, the last line says how many more there are.
-    private static func first(_ rows: [TintedText], _ room: Int?) -> [TintedText] {
+    private static func first(_ rows: [StyledText], _ room: Int?) -> [StyledText] {
         guard let room, rows.count > room else { return rows }
-        return rows.prefix(room - 1) + [TintedText("  … and \(rows.count - room + 1) more", .faint)]
+        return rows.prefix(room - 1) + [StyledText("  … and \(rows.count - room + 1) more", .faint)]
     }
 
-    private func section(_ title: String, _ rows: [TintedText]) -> [TintedText] {
-        rows.isEmpty ? [] : [TintedText(), TintedText(title, .strong)] + rows
+    private func section(_ title: String, _ rows: [StyledText]) -> [StyledText] {
+        rows.isEmpty ? [] : [StyledText(), StyledText(title, .strong)] + rows
     }
 
     // MARK: - The head
 
-    private func head(_ clock: String) -> [TintedText] {
+    private func head(_ clock: String) -> [StyledText] {
         let health = report.health ?? Health(report)
-        let mark: TintedText =
+        let mark: StyledText =
             switch health.state {
-            case .ok: TintedText("✓ ", .good)
-            case .attention: TintedText("! ", .warning)
-            case .trouble: TintedText("✗ ", .bad)
+            case .ok: StyledText("✓ ", .good)
+            case .attention: StyledText("! ", .warning)
+            case .trouble: StyledText("✗ ", .bad)
             }
         let name = "inlet" + (report.version.map { " \($0)" } ?? "")
-        let state = report.running ? TintedText(" running", .good) : TintedText(" not running", .warning)
-        var lines = [TintedText(name, .strong) + state + TintedText("  \(clock)", .faint)]
-        if let notice = status.notice { lines.append(TintedText(notice, .warning)) }
-        lines.append(mark + TintedText(health.sentence, .strong))
-        lines += health.needs.prefix(Self.mostNeeds).map { TintedText("  \($0)") }
-        return lines + [TintedText(), TintedText(pace)]
+        let state = report.running ? StyledText(" running", .good) : StyledText(" not running", .warning)
+        var lines = [StyledText(name, .strong) + state + StyledText("  \(clock)", .faint)]
+        if let notice = status.notice { lines.append(StyledText(notice, .warning)) }
+        lines.append(mark + StyledText(health.sentence, .strong))
+        lines += health.needs.prefix(Self.mostNeeds).map { StyledText("  \($0)") }
+        return lines + [StyledText(), StyledText(pace)]
     }
 
     /// `38 MiB/s · 12 files/s · 14 waiting · 3.1 GiB to go, about 1m20s`
@@ -89,7 +89,7 @@ package struct StatusScreen: Sendable {
     private static let mostBar = 16
 
     /// A line each: bar, rate and time left, with the path in what room is left.
-    private var transfers: [TintedText] {
+    private var transfers: [StyledText] {
         let moving = report.in_flight
         let rates = moving.map { transfer in
             transfer.next_look == nil ? status.rates.rate(of: transfer) : nil
@@ -107,10 +107,10 @@ package struct StatusScreen: Sendable {
         return moving.indices.map { index in
             let transfer = moving[index]
             let target = DisplayWidth.pad(DisplayWidth.cut(transfer.destination, destination), destination)
-            return TintedText("  \(DisplayWidth.padLeft("\(transfer.job)", job))  ", .faint)
-                + TintedText(DisplayWidth.pad(DisplayWidth.shorten(transfer.path, path), path) + " → \(target)  ")
-                + TintedText.bar(transfer.share, width: bar)
-                + TintedText("  \(DisplayWidth.padLeft(shown[index], rate))  \(left[index])")
+            return StyledText("  \(DisplayWidth.padLeft("\(transfer.job)", job))  ", .faint)
+                + StyledText(DisplayWidth.pad(DisplayWidth.shorten(transfer.path, path), path) + " → \(target)  ")
+                + StyledText.bar(transfer.share, width: bar)
+                + StyledText("  \(DisplayWidth.padLeft(shown[index], rate))  \(left[index])")
         }
     }
 
@@ -124,23 +124,23 @@ package struct StatusScreen: Sendable {
 
     // MARK: - Places
 
-    private var destinations: [TintedText] {
+    private var destinations: [StyledText] {
         let name = Self.widest(report.destinations.map(\.name))
         let state = Self.widest(report.destinations.map(\.state))
         return report.destinations.map { destination in
             let isGood = ["up", "not asked yet"].contains(destination.state)
-            let tint: Tint = isGood ? .good : destination.state == "not running" ? .faint : .bad
+            let tint: TextStyle = isGood ? .good : destination.state == "not running" ? .faint : .bad
             let next = destination.next_probe.map { "  asked again \(WallTime.clock(of: $0))" } ?? ""
-            return TintedText("  \(DisplayWidth.pad(destination.name, name))  ")
-                + TintedText(DisplayWidth.pad(destination.state, state), tint)
-                + TintedText("  \(destination.waiting) waiting\(next)")
-                + TintedText(destination.last_error.map { "  \(DisplayText.escape($0))" } ?? "", .faint)
+            return StyledText("  \(DisplayWidth.pad(destination.name, name))  ")
+                + StyledText(DisplayWidth.pad(destination.state, state), tint)
+                + StyledText("  \(destination.waiting) waiting\(next)")
+                + StyledText(destination.last_error.map { "  \(DisplayText.escape($0))" } ?? "", .faint)
         }
     }
 
-    private var roots: [TintedText] {
+    private var roots: [StyledText] {
         report.roots.filter { $0.state != "watching" }.map { root in
-            TintedText("  \(root.path)  ") + TintedText(DisplayText.escape(root.state), .warning)
+            StyledText("  \(root.path)  ") + StyledText(DisplayText.escape(root.state), .warning)
         }
     }
 }

@@ -5,7 +5,7 @@ import InletDashboard
 import InletPipelines
 
 /// One JSON object that a server answered with: printed as it is for programs, and read field by field for people.
-struct Answer: Sendable {
+struct ServerResponse: Sendable {
     let fields: JSONObject
 
     /// What is no object is read as one without fields.
@@ -44,7 +44,7 @@ struct Answer: Sendable {
 }
 
 /// A list of answers, for people or for programs.
-struct AnswerTable: Sendable {
+struct ResponseTable: Sendable {
     /// A field below each heading, or several with `|` between them.
     private let columns: [(heading: String, field: String)]
     /// What is said of an empty list.
@@ -57,7 +57,7 @@ struct AnswerTable: Sendable {
 
     /// - Parameter json: one object a line instead of the table.
     func print(_ values: some Sequence<JSONValue>, json: Bool) {
-        let answers = values.map { Answer($0) }
+        let answers = values.map { ServerResponse($0) }
         if json {
             for answer in answers { Console.print(answer.line) }
         } else if answers.isEmpty {

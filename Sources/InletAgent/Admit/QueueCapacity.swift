@@ -5,7 +5,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// How many more files the queue takes, which root waits for room, and who is told. Without limits nobody asks the journal.
-final class QueueRoom: Sendable {
+final class QueueCapacity: Sendable {
     private let limits: Mutex<QueueLimit>
     private let journal: Journal
     private let log: EventLog

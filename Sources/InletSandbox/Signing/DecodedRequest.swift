@@ -4,7 +4,7 @@ import Hummingbird
 import InletCore
 
 /// A request's address, decoded: what tables of calls and signatures go by.
-struct SignableRequest: Sendable {
+struct DecodedRequest: Sendable {
     var method: String
     /// Decoded, with its leading slash.
     var path: String
@@ -45,7 +45,7 @@ struct SignableRequest: Sendable {
     }
 }
 
-extension SignableRequest {
+extension DecodedRequest {
     /// What a signature of the arrived request would have to cover. nil when the path or query is not decodable.
     init?(_ request: Request) {
         let halves = (request.head.path ?? "/").split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)

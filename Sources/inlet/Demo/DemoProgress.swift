@@ -7,15 +7,15 @@ import Synchronization
 import SystemPackage
 
 /// Shows files arriving: a bar for what is moving on a terminal, a plain line for each end everywhere.
-struct DemoStage: Sendable {
-    private let place: DemoPlace
+struct DemoProgress: Sendable {
+    private let place: DemoFolders
     private let control: LocalControl
     private let ended = WakeSignal()
-    private let lines = DemoLines()
+    private let lines = DemoOutput()
 
     private static let interval = Duration.milliseconds(150)
 
-    init(place: DemoPlace, log: EventLog, control: LocalControl) {
+    init(place: DemoFolders, log: EventLog, control: LocalControl) {
         self.place = place
         self.control = control
         let (lines, ended) = (lines, ended)
@@ -106,8 +106,8 @@ struct DemoStage: Sendable {
         Console.draw(bars.joined(separator: "\n") + up)
     }
 
-    private static func line(_ event: AgentEvent, _ place: DemoPlace, _ lines: DemoLines) -> String? {
-        func line(_ sign: String, _ tint: Tint, _ path: FilePath, _ rest: String) -> String {
+    private static func line(_ event: AgentEvent, _ place: DemoFolders, _ lines: DemoOutput) -> String? {
+        func line(_ sign: String, _ tint: TextStyle, _ path: FilePath, _ rest: String) -> String {
             "\(Console.tint(sign, tint)) \(place.name(of: path)) \(rest)"
         }
         switch event {
@@ -129,7 +129,7 @@ struct DemoStage: Sendable {
 }
 
 /// Lines that wait to be printed.
-private final class DemoLines: Sendable {
+private final class DemoOutput: Sendable {
     private let state = Mutex(
         (waiting: [String](), shownOnce: Set<String>(), begun: [Int64: ContinuousClock.Instant]()))
 
