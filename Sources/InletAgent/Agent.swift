@@ -23,7 +23,7 @@ package final class Agent: Sendable {
     /// - Parameters:
     ///   - sendRoots: of an agent that is there for `send` alone, whose settings name no watched folders: those that the
     ///     configuration has. Their files go on as far as they are in the journal; nobody is told. nil = an agent that watches.
-    ///   - outlets: those who are told what happens.
+    ///   - notificationClients: those who are told what happens.
     ///   - valve: where the rates are set at which may be sent.
     ///   - source: where another configuration comes from; nil = there is none but this.
     ///   - door: raised when the agent can be asked, before which it is not ready; nil where nobody asks it.
@@ -31,7 +31,7 @@ package final class Agent: Sendable {
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, outlets: NotificationClients = NotificationClients(),
+        sendRoots: [WatchSettings]? = nil, notificationClients: NotificationClients = NotificationClients(),
         valve: @escaping BandwidthValve = { _, _ in },
         source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
         goesOn: (any Error) async throws -> Bool = { _ in false }
@@ -39,7 +39,7 @@ package final class Agent: Sendable {
         // First of all, so that it counts what the start finds.
         let tally = Self.announce(settings, destinations, label, log)
         let (shared, notifier) = try await Self.again(while: goesOn) {
-            try await Self.recover(settings, sendRoots, destinations, outlets, journal, bounds.probes, log)
+            try await Self.recover(settings, sendRoots, destinations, notificationClients, journal, bounds.probes, log)
         }
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
@@ -47,7 +47,7 @@ package final class Agent: Sendable {
         let parts = Reload.Parts(
             roots: try RootSupervisor(shared, bounds.places), bandwidth: BandwidthControl(shared, valve),
             notifications: NotificationStage(notifier, shared.health.restarts),
-            scheduler: Scheduler(shared, ping: sendRoots == nil ? outlets.ping : nil), tally: tally)
+            scheduler: Scheduler(shared, ping: sendRoots == nil ? notificationClients.ping : nil), tally: tally)
         reload = source.map { Reload(shared, $0, parts, systemd) }
 
         let all: [(any Service)?] = [
@@ -98,10 +98,10 @@ package final class Agent: Sendable {
     /// before any of it goes.
     private static func recover(
         _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination],
-        _ outlets: NotificationClients,
+        _ notificationClients: NotificationClients,
         _ journal: Journal, _ pace: ProbePace, _ log: EventLog
     ) async throws -> (Shared, NotificationSender) {
-        let receivers = NotificationReceiver.all(settings.notify, outlets)
+        let receivers = NotificationReceiver.all(settings.notify, notificationClients)
         let notifier = try await NotificationSender(receivers, journal: journal, log: log)
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)

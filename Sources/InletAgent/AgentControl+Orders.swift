@@ -313,7 +313,7 @@ extension AgentControl {
                 }
                 continue
             }
-            proof.keepsakes = nil
+            proof.secrets = nil
             proof.details = (proof.details ?? [:]).merging([Proof.deletedName: WallTime.now.rfc3339]) { $1 }
             try await journal.replaceProof(of: delivery.id, by: proof)
         }

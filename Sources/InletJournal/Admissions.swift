@@ -155,7 +155,7 @@ extension Journal {
         else { return admission }
         for step in admission.steps.steps {
             guard let wanted = DeliveryContent(plan, step, size: admission.arrival.identity.size),
-                case .brought = try standing(of: wanted, at: now, database)
+                case .brought = try status(of: wanted, at: now, database)
             else { return admission }
         }
         var alone = admission
@@ -207,7 +207,7 @@ extension Journal {
         _ database: Database
     ) throws -> Link? {
         guard let wanted = DeliveryContent(plan, step, size: admission.arrival.identity.size),
-            case .brought(let original) = try standing(of: wanted, at: now, database)
+            case .brought(let original) = try status(of: wanted, at: now, database)
         else { return nil }
         var delivery = NewDelivery(file: file, destination: step.destination, nextAt: now.milliseconds)
         delivery.fields = plan.with
@@ -221,7 +221,7 @@ extension Journal {
         _ previous: LatestFile?, to arrival: CompleteFile, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
         guard let previous else { return nil }
-        if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
+        if previous.status(of: arrival, 0) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
     }

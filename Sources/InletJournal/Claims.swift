@@ -151,22 +151,24 @@ extension Journal {
     /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is
     /// written before its claim is returned.
     package func exchange(
-        _ ended: [EndedClaim], for wish: ClaimRequest, ending: EndingRule? = nil, at now: WallTime
+        _ ended: [EndedClaim], for request: ClaimRequest, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
             let settled = try ended.map { one in
                 try Self.settlePlain(one, ending, now, database) ?? Self.settleStepwise(one, ending, now, database)
             }
-            guard let room = wish.room else { return Exchange(settled: settled, claims: [], nextDue: nil, damaged: []) }
+            guard let room = request.room else {
+                return Exchange(settled: settled, claims: [], nextDue: nil, damaged: [])
+            }
             let running = try database.row(
                 "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
-                room.destination, wish.lane
+                room.destination, request.lane
             ) { $0.int(0) }
-            let places = (room.limits[wish.lane] ?? 0) - (running ?? 0)
-            let most = min(wish.most, places)
+            let places = (room.limits[request.lane] ?? 0) - (running ?? 0)
+            let most = min(request.most, places)
             var (due, damaged): ([Claim], [UnreadableDelivery]) = ([], [])
             for priority in Priority.ranked where due.count < most {
-                let found = try Self.due(room, wish.lane, priority, most - due.count, now, database)
+                let found = try Self.due(room, request.lane, priority, most - due.count, now, database)
                 due += found.claims
                 damaged += found.damaged
             }
@@ -176,9 +178,9 @@ extension Journal {
                     "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
                     ErrorCode.internalFault, one.reason, one.delivery)
             }
-            let claims = try due.compactMap { try Self.take($0, wish.owner, room, now, database) }
-            let mayBeMore = claims.count < min(max(wish.most, 1), places)
-            let next = mayBeMore ? try Self.nextDue(room, wish.lane, database) : nil
+            let claims = try due.compactMap { try Self.take($0, request.owner, room, now, database) }
+            let mayBeMore = claims.count < min(max(request.most, 1), places)
+            let next = mayBeMore ? try Self.nextDue(room, request.lane, database) : nil
             return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
@@ -252,8 +254,8 @@ extension Journal {
 
     /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
-        for shelf in JournalTables.allCases {
-            if let found = try DeliveryRow.all(database, from: shelf, "WHERE id = ?", id).first { return found }
+        for tables in JournalTables.allCases {
+            if let found = try DeliveryRow.all(database, from: tables, "WHERE id = ?", id).first { return found }
         }
         throw RowNotFound()
     }

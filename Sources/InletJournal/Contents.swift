@@ -13,7 +13,7 @@ package struct Original: Sendable, Equatable {
     /// undo the delivery stays with the first.
     package var link: Proof {
         var link = proof
-        link.keepsakes = nil
+        link.secrets = nil
         link.details = (proof.details ?? [:]).merging([Proof.sameAsName: String(job)]) { $1 }
         return link
     }
@@ -105,30 +105,30 @@ extension Journal {
             try question.destinations.reduce(into: [:]) { found, destination in
                 // The time decides only about what is under way.
                 let now = WallTime(milliseconds: 0)
-                let standing = try Self.standing(of: DeliveryContent(question, destination), at: now, database)
-                if case .brought(let original) = standing { found[destination] = original }
+                let status = try Self.status(of: DeliveryContent(question, destination), at: now, database)
+                if case .brought(let original) = status { found[destination] = original }
             }
         }
     }
 
     // MARK: - In transactions of others
 
-    static func standing(of wanted: DeliveryContent, at now: WallTime, _ database: Database) throws -> ContentStatus {
+    static func status(of wanted: DeliveryContent, at now: WallTime, _ database: Database) throws -> ContentStatus {
         // The history may still have an earlier delivery of a content that was delivered again since.
-        try standing(of: wanted, at: now, in: .current, database)
-            ?? standing(of: wanted, at: now, in: .history, database) ?? .free
+        try status(of: wanted, at: now, in: .current, database)
+            ?? status(of: wanted, at: now, in: .history, database) ?? .free
     }
 
-    private static func standing(
-        of wanted: DeliveryContent, at now: WallTime, in shelf: JournalTables, _ database: Database
+    private static func status(
+        of wanted: DeliveryContent, at now: WallTime, in tables: JournalTables, _ database: Database
     ) throws -> ContentStatus? {
-        let contents = shelf == .current ? "content" : "history_content AS content"
-        let destination = shelf == .current ? "?" : "(SELECT id FROM history_word WHERE word = ?)"
+        let contents = tables == .current ? "content" : "history_content AS content"
+        let destination = tables == .current ? "?" : "(SELECT id FROM history_word WHERE word = ?)"
         return try database.row(
             """
             SELECT \(DeliveryRow.qualified), file.route, file.root, file.path, file.size
-            FROM \(contents) CROSS JOIN \(shelf.deliveries) ON delivery.id = content.delivery_id
-                CROSS JOIN \(shelf.files) ON file.id = delivery.file_id
+            FROM \(contents) CROSS JOIN \(tables.deliveries) ON delivery.id = content.delivery_id
+                CROSS JOIN \(tables.files) ON file.id = delivery.file_id
             WHERE content.destination = \(destination) AND content.digest = ?
             """, wanted.destination, wanted.digest
         ) { row -> ContentStatus in
@@ -139,12 +139,12 @@ extension Journal {
             let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
             if let proof = holder.proof, try !isHere(proof, wanted.destination, database) { return .free }
             let path = row.path(first + 1).pushing(row.path(first + 2))
-            let found = standing(of: holder, path, now)
+            let found = status(of: holder, path, now)
             return isSamePurpose || found == .free ? found : .apart
         }
     }
 
-    private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> ContentStatus {
+    private static func status(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> ContentStatus {
         switch holder.state {
         case .delivered:
             guard let proof = holder.proof, !proof.isDeleted else { return .free }
@@ -176,7 +176,7 @@ extension Journal {
         try database.change("DELETE FROM twin WHERE delivery_id = ?", row.id)
         // What is stored anew is registered anew.
         if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return (nil, false) }
-        switch try standing(of: wanted, at: now, database) {
+        switch try status(of: wanted, at: now, database) {
         case .apart: return (nil, false)
         case .free:
             try hold(wanted, by: row.id, database)
@@ -209,7 +209,7 @@ extension Journal {
         else {
             return
         }
-        switch try standing(of: wanted, at: now, database) {
+        switch try status(of: wanted, at: now, database) {
         case .brought, .apart: return
         case .free, .underWay: try hold(wanted, by: row.id, database)
         }

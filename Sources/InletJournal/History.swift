@@ -265,20 +265,20 @@ private struct ShortProof: Codable {
     private var size: Int64
     private var texts: [String?]
     private var details: [String: String]?
-    private var keepsakes: ProofSecrets?
+    private var secrets: ProofSecrets?
     private var address: String?
 
     init(_ proof: Proof, of key: String?) {
         (method, size) = (proof.method, proof.size)
         texts = [proof.key == key ? nil : proof.key, proof.content?.short, proof.etag, proof.url]
-        (details, keepsakes, address) = (proof.details, proof.keepsakes, proof.address)
+        (details, secrets, address) = (proof.details, proof.secrets, proof.address)
     }
 
     func proof(of key: String?) throws -> Proof {
         guard let key = texts[0] ?? key else { throw UnreadableHistory() }
         var proof = Proof(
             key: key, size: size, method: method, content: try texts[1].map { try ContentHash(short: $0) },
-            etag: texts[2], url: texts[3], details: details, keepsakes: keepsakes)
+            etag: texts[2], url: texts[3], details: details, secrets: secrets)
         proof.address = address
         return proof
     }
@@ -290,7 +290,7 @@ private struct ShortProof: Codable {
         texts = []
         for _ in 0..<4 { texts.append(try values.decodeIfPresent(String.self)) }
         details = try values.decodeIfPresent([String: String].self)
-        keepsakes = try values.decodeIfPresent(ProofSecrets.self)
+        secrets = try values.decodeIfPresent(ProofSecrets.self)
         address = try values.decodeIfPresent(String.self)
     }
 
@@ -298,11 +298,11 @@ private struct ShortProof: Codable {
         var values = encoder.unkeyedContainer()
         try values.encode(method)
         try values.encode(size)
-        let hasNotes = details != nil || keepsakes != nil || address != nil
+        let hasNotes = details != nil || secrets != nil || address != nil
         let last = hasNotes ? texts.count : texts.lastIndex { $0 != nil }.map { $0 + 1 } ?? 0
         for text in texts.prefix(last) { try values.encode(text) }
         if hasNotes { try values.encode(details) }
-        if keepsakes != nil || address != nil { try values.encode(keepsakes) }
+        if secrets != nil || address != nil { try values.encode(secrets) }
         if address != nil { try values.encode(address) }
     }
 }

@@ -117,9 +117,9 @@ extension Journal {
         while true {
             let last = jobs.last?.file.id ?? 0
             let page = try await read { database in
-                let files = try JournalTables.allCases.flatMap { shelf in
+                let files = try JournalTables.allCases.flatMap { tables in
                     try FileRow.all(
-                        database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
+                        database, from: tables, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
                         [batch, last], showing: true)
                 }.sorted { $0.id < $1.id }
                 return try files.prefix(Self.page).map { try Self.job($0, database, showing: true) }

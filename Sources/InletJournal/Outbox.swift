@@ -260,9 +260,9 @@ extension Journal {
             do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
             guard batch.endedAt != nil else { return nil }
             // A receiver that was away for long is told all the same.
-            let files = try JournalTables.allCases.flatMap { shelf in
+            let files = try JournalTables.allCases.flatMap { tables in
                 try FileRow.all(
-                    database, from: shelf,
+                    database, from: tables,
                     "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
                     [id, unitMarkerRole, limit], showing: true)
             }.sorted { ($0.state == .delivered ? 1 : 0, $0.id) < ($1.state == .delivered ? 1 : 0, $1.id) }

@@ -189,9 +189,9 @@ extension Journal {
     }
 
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
-        for shelf in JournalTables.allCases {
+        for tables in JournalTables.allCases {
             let deliveries = try DeliveryRow.all(
-                database, from: shelf, "WHERE file_id = ? ORDER BY id", file.id, showing: showing)
+                database, from: tables, "WHERE file_id = ? ORDER BY id", file.id, showing: showing)
             if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
         }
         return Job(file: file, deliveries: [])
@@ -294,11 +294,11 @@ extension Journal {
     ) async throws(JournalError) -> (page: [DeliveredFile], next: Int64?) {
         try await read { database in
             let (conditions, values) = filter.question(after: last)
-            let found = try JournalTables.allCases.flatMap { shelf in
+            let found = try JournalTables.allCases.flatMap { tables in
                 try database.rows(
                     """
                     SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
-                    FROM \(shelf.deliveries) JOIN \(shelf.files) ON file.id = delivery.file_id
+                    FROM \(tables.deliveries) JOIN \(tables.files) ON file.id = delivery.file_id
                     WHERE \(conditions) ORDER BY delivery.id LIMIT \(limit)
                     """, values
                 ) { row in
@@ -322,18 +322,18 @@ extension Journal {
 
 extension FileRow {
     static func all(
-        _ database: Database, from shelf: JournalTables = .current, _ clause: String, _ values: [any SQLValue],
+        _ database: Database, from tables: JournalTables = .current, _ clause: String, _ values: [any SQLValue],
         showing: Bool = false
     ) throws -> [FileRow] {
-        try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
+        try database.rows("SELECT \(columns) FROM \(tables.files) \(clause)", values) {
             try FileRow($0, showing: showing)
         }
     }
 
     /// The file of that number, wherever it is; nil when the journal has none.
     static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
-        for shelf in JournalTables.allCases {
-            let found = try all(database, from: shelf, "WHERE id = ?", [id], showing: showing).first
+        for tables in JournalTables.allCases {
+            let found = try all(database, from: tables, "WHERE id = ?", [id], showing: showing).first
             if let found { return found }
         }
         return nil
@@ -342,10 +342,10 @@ extension FileRow {
 
 extension DeliveryRow {
     static func all(
-        _ database: Database, from shelf: JournalTables = .current, _ clause: String, _ values: any SQLValue...,
+        _ database: Database, from tables: JournalTables = .current, _ clause: String, _ values: any SQLValue...,
         showing: Bool = false
     ) throws -> [DeliveryRow] {
-        try database.rows("SELECT \(columns) FROM \(shelf.deliveries) \(clause)", values) {
+        try database.rows("SELECT \(columns) FROM \(tables.deliveries) \(clause)", values) {
             try DeliveryRow($0, showing: showing)
         }
     }

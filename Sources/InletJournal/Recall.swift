@@ -27,7 +27,7 @@ extension Journal {
         try await read { database in
             try arrivals.map { arrival in
                 guard let last = try Self.remembered(arrival, database) else { return .new }
-                return switch last.standing(of: arrival, tolerance) {
+                return switch last.status(of: arrival, tolerance) {
                 case .new: .new
                 case .known: .known
                 case .touched: .touched(try Self.file(last.id, database))
@@ -49,7 +49,7 @@ extension Journal {
 
         enum ChangeStatus { case new, known, touched }
 
-        func standing(of arrival: CompleteFile, _ tolerance: Int64) -> ChangeStatus {
+        func status(of arrival: CompleteFile, _ tolerance: Int64) -> ChangeStatus {
             let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
@@ -179,7 +179,7 @@ extension Journal {
                 guard let identity else { return (row, false) }
                 let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
                 let last = try Self.remembered(arrival, database)
-                return (row, last.map { $0.standing(of: arrival, tolerance) != .new } ?? false)
+                return (row, last.map { $0.status(of: arrival, tolerance) != .new } ?? false)
             }
         }
     }
@@ -305,7 +305,7 @@ package struct ReadOnlyJournal {
         try read { database in
             try arrivals.map { arrival in
                 guard let last = try Journal.remembered(arrival, database),
-                    last.standing(of: arrival, tolerance) != .new
+                    last.status(of: arrival, tolerance) != .new
                 else { return nil }
                 return (last.id, last.state)
             }

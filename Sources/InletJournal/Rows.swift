@@ -387,7 +387,7 @@ extension Proof {
         if let url { object.add("url", url) }
         if let address { object.add("address", address) }
         if let details { object.add("details", JSONLine(details)) }
-        if let keepsakes { object.add("keepsakes", JSONLine(keepsakes.all)) }
+        if let secrets { object.add("keepsakes", JSONLine(secrets.all)) }
         return object.finished
     }
 }

@@ -79,17 +79,17 @@ extension Journal {
 /// A filter as questions to the tables; what SQL cannot tell is asked of each row.
 private struct FileQuery {
     private let filter: FileFilter
-    private let shelf: JournalTables
+    private let tables: JournalTables
     /// The index and the condition that leave the fewest rows to look at.
     private let source: String
     private var conditions: [String] = []
     private var values: [any SQLValue] = []
 
-    init(_ filter: FileFilter, _ shelf: JournalTables) {
+    init(_ filter: FileFilter, _ tables: JournalTables) {
         self.filter = filter
-        self.shelf = shelf
-        if shelf == .history {
-            source = shelf.files
+        self.tables = tables
+        if tables == .history {
+            source = tables.files
         } else if filter.batch != nil {
             source = "file INDEXED BY file_by_batch"
         } else if filter.ids == nil, !filter.states.isEmpty {
@@ -103,7 +103,7 @@ private struct FileQuery {
         }
         if !filter.states.isEmpty { conditions.append("state IN (\(filter.states.literals))") }
         if filter.hasDeliveries {
-            conditions.append("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id)")
+            conditions.append("EXISTS (SELECT 1 FROM \(tables.deliveries) WHERE file_id = file.id)")
         }
         if let route = filter.route { add("route = ?", route) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
@@ -112,10 +112,10 @@ private struct FileQuery {
         }
         if let below = filter.below { add("id < ?", below) }
         if let destination = filter.destination {
-            add("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
+            add("EXISTS (SELECT 1 FROM \(tables.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
         }
         if let code = filter.code {
-            add("(code = ? OR EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND code = ?))", code)
+            add("(code = ? OR EXISTS (SELECT 1 FROM \(tables.deliveries) WHERE file_id = file.id AND code = ?))", code)
             values.append(code)
         }
     }
@@ -144,7 +144,7 @@ private struct FileQuery {
         }
         if let batch = filter.batch {
             try look("batch_id = ? AND ", batch)
-        } else if filter.states.isEmpty || shelf == .history {
+        } else if filter.states.isEmpty || tables == .history {
             try look("")
         } else {
             for state in Set(filter.states) { try look("state = '\(state.rawValue)' AND ") }

@@ -227,10 +227,10 @@ extension Journal {
 
     static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         var counts: [FileState: Int] = [:]
-        for shelf in JournalTables.allCases {
+        for tables in JournalTables.allCases {
             _ = try database.rows(
                 """
-                SELECT state, count(*) FROM \(shelf.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
+                SELECT state, count(*) FROM \(tables.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
                 """, id, unitMarkerRole
             ) { row in
                 if let state = row.text(0).flatMap(FileState.init) { counts[state, default: 0] += row.int(1) }

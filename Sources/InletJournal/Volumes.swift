@@ -164,8 +164,8 @@ extension Journal {
     ) async throws(JournalError) -> [VolumeFile] {
         try await read { database in
             let values: [any SQLValue] = [volume, last.bytes, limit]
-            let found = try JournalTables.allCases.flatMap { shelf in
-                try database.rows(Self.newest(shelf, proofs), values) { row in
+            let found = try JournalTables.allCases.flatMap { tables in
+                try database.rows(Self.newest(tables, proofs), values) { row in
                     VolumeFile(
                         id: row.integer(0), path: row.path(1), identity: row.identity(2), isDelivered: row.bool(7),
                         isAdopted: row.bool(8), deliveredAt: row.time(9))
@@ -177,9 +177,9 @@ extension Journal {
 
     /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
     /// What has finished as it was admitted was adopted: delivering takes longer.
-    private static func newest(_ shelf: JournalTables, _ proofs: Int?) -> String {
+    private static func newest(_ tables: JournalTables, _ proofs: Int?) -> String {
         let condition =
-            switch shelf {
+            switch tables {
             case .current:
                 """
                 id IN (
@@ -197,20 +197,20 @@ extension Journal {
                 """
             }
         return """
-            SELECT id, path, size, modified, changed, inode, device, (\(isProved(by: proofs, shelf))),
+            SELECT id, path, size, modified, changed, inode, device, (\(isProved(by: proofs, tables))),
                 state = 'delivered' AND finished_at = admitted_at,
-                ifnull((SELECT max(ended_at) FROM \(shelf.deliveries) WHERE file_id = file.id
+                ifnull((SELECT max(ended_at) FROM \(tables.deliveries) WHERE file_id = file.id
                     AND delivery.state = 'delivered'), ifnull(ended_at, 0))
-            FROM \(shelf.files) WHERE \(condition)
+            FROM \(tables.files) WHERE \(condition)
             """
     }
 
     /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
-    private static func isProved(by proofs: Int?, _ shelf: JournalTables) -> String {
+    private static func isProved(by proofs: Int?, _ tables: JournalTables) -> String {
         let whole = "state IN ('delivered', 'duplicate')"
         guard let proofs else { return whole }
         let sent =
-            "SELECT count(*) FROM \(shelf.deliveries) WHERE file_id = file.id AND after_id IS NULL AND closes IS NULL"
+            "SELECT count(*) FROM \(tables.deliveries) WHERE file_id = file.id AND after_id IS NULL AND closes IS NULL"
         let arrived = "(\(sent) AND delivery.state = 'delivered')"
         return """
             \(whole) OR \(arrived) >= min(\(proofs), (\(sent)))
@@ -234,17 +234,17 @@ extension Journal {
         try await read { database in
             let names = String(decoding: try JSON.encode(weaker), as: UTF8.self)
             let values: [any SQLValue] = [root, last.bytes, names, volume, limit]
-            let found = try JournalTables.allCases.flatMap { shelf in
-                try FileRow.all(database, from: shelf, Self.heirless(shelf), values)
+            let found = try JournalTables.allCases.flatMap { tables in
+                try FileRow.all(database, from: tables, Self.heirless(tables), values)
             }
             return Array(found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }.prefix(limit))
         }
     }
 
     /// Nothing is newer under the path at that root, or on the volume itself: neither here nor in the history.
-    private static func heirless(_ shelf: JournalTables) -> String {
+    private static func heirless(_ tables: JournalTables) -> String {
         let place =
-            switch shelf {
+            switch tables {
             case .current: "INDEXED BY file_by_path WHERE root = ?1"
             case .history: "WHERE place IN \(placesOfWeaker) AND root = ?1"
             }

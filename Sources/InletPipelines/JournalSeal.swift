@@ -73,17 +73,17 @@ package struct JournalSeal: Sealing {
 
     // MARK: - Secrets of proofs
 
-    package func closed(_ keepsakes: ProofSecrets) -> ProofSecrets {
+    package func closed(_ secrets: ProofSecrets) -> ProofSecrets {
         ProofSecrets(
             Dictionary(
-                uniqueKeysWithValues: keepsakes.all.compactMap { name, text in
+                uniqueKeysWithValues: secrets.all.compactMap { name, text in
                     seal(Array(text.utf8), for: name).map { (name, Self.prefix + Data($0).base64EncodedString()) }
                 }))
     }
 
-    package func opened(_ keepsakes: ProofSecrets) -> ProofSecrets? {
+    package func opened(_ secrets: ProofSecrets) -> ProofSecrets? {
         var opened: [String: String] = [:]
-        for (name, text) in keepsakes.all {
+        for (name, text) in secrets.all {
             if text.hasPrefix(Self.prefix) {
                 guard let sealed = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))) else { continue }
                 opened[name] = open(Array(sealed), for: name).map { String(decoding: $0, as: UTF8.self) }

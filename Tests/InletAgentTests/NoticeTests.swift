@@ -204,13 +204,13 @@ import Testing
         defer { journal.close() }
         let events = EventRecord(log)
         let book = directory.path.appending("book")
-        let outlets = [
+        let notificationClients = [
             hook("hanging", "exec sleep 600", book),
             hook(
                 "writing",
                 #"echo "$INLET_EVENT $INLET_DESTINATION $INLET_STATE" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
         ]
-        let notifier = try await NotificationSender(outlets, journal: journal, log: log)
+        let notifier = try await NotificationSender(notificationClients, journal: journal, log: log)
         try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
             log.emit(.destinationUp(destination: "store"))

@@ -286,11 +286,13 @@ final class ReloadSite: Sendable {
         return config
     }
 
-    private func outlets(_ config: LoadedConfig) -> NotificationClients {
-        var outlets = NotificationClients()
-        for receiver in config.settings.notify { outlets.webhooks[receiver.name] = try? factory.webhook(receiver) }
-        outlets.ping = config.settings.ping.flatMap { try? factory.ping($0) }
-        return outlets
+    private func notificationClients(_ config: LoadedConfig) -> NotificationClients {
+        var notificationClients = NotificationClients()
+        for receiver in config.settings.notify {
+            notificationClients.webhooks[receiver.name] = try? factory.webhook(receiver)
+        }
+        notificationClients.ping = config.settings.ping.flatMap { try? factory.ping($0) }
+        return notificationClients
     }
 
     func destinations(_ config: LoadedConfig) -> [Destination] {
@@ -303,7 +305,7 @@ final class ReloadSite: Sendable {
         let config = try load()
         var scene = try Scene(in: directory)
         scene.destinations = destinations(config)
-        scene.outlets = outlets(config)
+        scene.notificationClients = notificationClients(config)
         scene.source = Source(config: config, site: self)
         return scene
     }
@@ -321,7 +323,8 @@ final class ReloadSite: Sendable {
         func read() throws(ConfigErrors) -> PreparedReload {
             let config = try site.load()
             return PreparedReload(
-                config: config, destinations: site.destinations(config), outlets: site.outlets(config))
+                config: config, destinations: site.destinations(config),
+                notificationClients: site.notificationClients(config))
         }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? { nil }

@@ -33,7 +33,7 @@ struct Scene: Sendable {
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: (@Sendable (String) -> Destination?)?
     /// Those who are told what happens.
-    var outlets = NotificationClients()
+    var notificationClients = NotificationClients()
     /// Where another configuration comes from; nil = there is none.
     var source: (any ReloadSource)?
     /// Called with every event, on the thread that emits it.
@@ -146,7 +146,7 @@ struct Stage: Sendable {
         (bounds.places, bounds.silence) = (scene.places, scene.silence)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets,
+            label: Agent.Label(version: "test", configuration: "test"), notificationClients: scene.notificationClients,
             source: scene.source ?? scene.renewing(settings), bounds: bounds)
     }
 

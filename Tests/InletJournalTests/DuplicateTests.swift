@@ -118,12 +118,12 @@ import Testing
     @Test func `what undoes the first one is not given to its duplicates`() async throws {
         try await bench.admit(.content(1, "a", .link))
         var proof = Proof.test("a")
-        proof.keepsakes = ProofSecrets(["token": "once"])
+        proof.secrets = ProofSecrets(["token": "once"])
         proof.details = ["id": "7"]
         for claim in try await bench.claimAll() { try await bench.end(claim, .delivered(proof)) }
         let id = try await bench.duplicate(.content(1, "b", .link), of: 1)
         let link = try #require(try await bench.job(id).deliveries.first?.proof)
-        #expect(link.keepsakes == nil && link.details == ["id": "7", "same_as": "1"])
+        #expect(link.secrets == nil && link.details == ["id": "7", "same_as": "1"])
     }
 
     @Test func `the question of a person is answered by destination`() async throws {

@@ -253,7 +253,7 @@ extension Proof {
             key: text(&generator), size: Int64.random(in: 0...Int64.max, using: &generator),
             method: methods.randomElement(using: &generator) ?? .size, content: content(&generator),
             etag: maybe(&generator, text), url: maybe(&generator, text), details: maybe(&generator, texts),
-            keepsakes: maybe(&generator) { ProofSecrets(texts(&$0)) })
+            secrets: maybe(&generator) { ProofSecrets(texts(&$0)) })
         proof.address = maybe(&generator, text)
         return proof
     }

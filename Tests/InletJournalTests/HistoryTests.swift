@@ -20,7 +20,7 @@ import Testing
             let proof = Proof(
                 key: number == 0 ? "a.txt" : "elsewhere", size: 10, method: .sha256,
                 content: ContentHash(digest: .content(7), partSize: number == 0 ? nil : 8), etag: "\"e\"",
-                url: "https://x/a.txt", details: ["id": "9"], keepsakes: ProofSecrets(["token": "t"]))
+                url: "https://x/a.txt", details: ["id": "9"], secrets: ProofSecrets(["token": "t"]))
             try await bench.end(claim, .delivered(proof))
         }
         try await bench.finishAll(Disposition.archived("/done/a.txt"))

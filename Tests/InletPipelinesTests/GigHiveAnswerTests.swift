@@ -164,11 +164,11 @@ import Testing
             source: FileIdentity(size: 5, modified: 0, changed: 0, inode: 1, device: 1))
         let proof = reply.proof(order, digest: Digest(.sha256, hex: String(repeating: "0f", count: 32)), asset: nil)
         #expect(proof.method == .sha256 && proof.details?["asset_id"] == "7" && proof.details?["status"] == "201")
-        #expect(proof.keepsakes?.reveal("delete_token") == token)
+        #expect(proof.secrets?.reveal("delete_token") == token)
         #expect(!"\(proof)".contains(token) && !String(reflecting: proof).contains(token))
         let stored = try JSONDecoder().decode(Proof.self, from: JSONEncoder().encode(proof))
         #expect(stored == proof)
-        #expect(stored.keepsakes?.reveal("delete_token") == token)
+        #expect(stored.secrets?.reveal("delete_token") == token)
     }
 
     @Test(arguments: ["", "null", "[]", "{}", #"{"asset_id":"x"}"#, "<html>", #"{"asset_id":1"#])

@@ -49,7 +49,7 @@ import Testing
         try await withGigHive(rules: rules, settings: settings, file: 3000) { place, path, order, _ in
             _ = try await place.pipeline.probe()
             let proof = try await place.deliver(path, order)
-            #expect(proof.keepsakes?.reveal("status_nonce") != nil)
+            #expect(proof.secrets?.reveal("status_nonce") != nil)
             let entry = try #require(place.sandbox.assets().first?.entries.first)
             #expect(entry.eventDate == "2025-05-05" && entry.orgName == "Smith" && entry.label == "One")
             #expect(place.count(.upload) == 0)
@@ -143,7 +143,7 @@ import Testing
             let said = try await undo(proof)
             #expect(said.contains("deleted"))
             #expect(place.sandbox.assets() == [])
-            let token = try #require(proof.keepsakes?.reveal("delete_token"))
+            let token = try #require(proof.secrets?.reveal("delete_token"))
             let again = await #expect(throws: DeliveryError.self) { try await undo(proof) }
             #expect(again?.verdict == .giveUp && again?.reason.contains(token) == false)
         }
@@ -171,7 +171,7 @@ import Testing
             try #require(try await place.pipeline.conclude(path, order, notes.attempt())).wait()
             place.sandbox.rules = GigHiveRules(hookWait: .zero)
             let proof = try #require(try await place.pipeline.conclude(path, order, notes.attempt())).proof()
-            #expect(proof.method == .sha256 && proof.keepsakes?.reveal("delete_token") != nil)
+            #expect(proof.method == .sha256 && proof.secrets?.reveal("delete_token") != nil)
             #expect(try place.library() == [content(3000)])
             #expect(place.count(.tusPatch) == 1 && place.count(.tusDelete) == 0)
             // With the answer in the journal nothing is asked again.

@@ -191,13 +191,13 @@ import Testing
             #expect(second.content == first.content && second.details?["status"] == "409")
             #expect(second.details?["asset_id"] == first.details?["asset_id"])
             #expect(second.details?["duplicate"] != nil && first.details?["duplicate"] == nil)
-            #expect(second.keepsakes == nil && first.keepsakes != nil)
+            #expect(second.secrets == nil && first.secrets != nil)
             #expect(place.sandbox.assets().count == 1 && place.sandbox.openUploads() == [])
             // Another event takes the same bytes once more; the upload does not stay behind.
             var other = order
             other.fields["event_date"] = "2026-11-22"
             let third = try await place.deliver(path, other)
-            #expect(third.details?["status"] == "201" && third.keepsakes == nil)
+            #expect(third.details?["status"] == "201" && third.secrets == nil)
             #expect(place.sandbox.assets().first?.entries.count == 2 && place.sandbox.openUploads() == [])
         }
     }

@@ -90,7 +90,7 @@ import Testing
             // With the answer in the journal nothing is asked at all, and the token is still there.
             let requests = place.sandbox.traffic.counts.values.reduce(0, +)
             let last = try await place.deliver(path, order, notes)
-            #expect(last == first && last.keepsakes?.reveal("delete_token") != nil)
+            #expect(last == first && last.secrets?.reveal("delete_token") != nil)
             #expect(place.sandbox.traffic.counts.values.reduce(0, +) == requests)
         }
     }
@@ -100,7 +100,7 @@ import Testing
         try await withGigHive(transport, file: 3000) { place, path, order, notes in
             let proof = try await place.deliver(path, order, notes)
             #expect(notes.puts.last == ["answer"])
-            let token = try #require(proof.keepsakes?.reveal("delete_token"))
+            let token = try #require(proof.secrets?.reveal("delete_token"))
             #expect(String(decoding: notes.entries["answer"] ?? [], as: UTF8.self).contains(token))
             #expect(proof.details?.values.contains { $0.contains(token) } == false)
         }

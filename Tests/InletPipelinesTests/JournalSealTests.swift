@@ -114,8 +114,8 @@ struct JournalSealTests {
         for notes in [["upload": signed, "completing": []], ["upload": Array("tus-id".utf8), "offset": [0x37]], [:]] {
             #expect(seal.closed(notes) == notes)
         }
-        let keepsakes = ProofSecrets(["delete_token": "old"])
-        #expect(seal.opened(keepsakes) == keepsakes)
+        let secrets = ProofSecrets(["delete_token": "old"])
+        #expect(seal.opened(secrets) == secrets)
     }
 
     @Test func `a seal is good for its own note only`() throws {
@@ -131,12 +131,12 @@ struct JournalSealTests {
         #expect(seal.opened(damaged)["upload"] == first["upload"])
     }
 
-    @Test func `keepsakes are sealed, and none is left where the key is another`() throws {
-        let keepsakes = ProofSecrets(["delete_token": Self.canary, "status_nonce": "ü"])
-        let closed = seal.closed(keepsakes)
+    @Test func `secrets are sealed, and none is left where the key is another`() throws {
+        let secrets = ProofSecrets(["delete_token": Self.canary, "status_nonce": "ü"])
+        let closed = seal.closed(secrets)
         #expect(closed.all.keys.sorted() == ["delete_token", "status_nonce"])
         #expect(!closed.all.values.contains { $0.contains(Self.canary) })
-        #expect(seal.opened(closed) == keepsakes)
+        #expect(seal.opened(closed) == secrets)
         #expect(try stranger().opened(closed) == nil)
     }
 

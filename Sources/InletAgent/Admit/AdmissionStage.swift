@@ -23,7 +23,7 @@ struct AdmissionStage: Sendable {
     let hashing: Hashing
     /// When the root was first watched.
     let firstSeen: WallTime
-    var inspector: FileChecker
+    var checker: FileChecker
     let companions: CompanionRule
     var renames = Renames()
     /// With `existing: adopt`.
@@ -57,7 +57,7 @@ struct AdmissionStage: Sendable {
         let (root, heartbeat) = (settings.path, admission.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
         self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
-        inspector = FileChecker(settings, volume, admission, skipBefore: skipBefore)
+        checker = FileChecker(settings, volume, admission, skipBefore: skipBefore)
         companions = CompanionRule(routes: admission.routes, settle: settings.settle, skipBefore: skipBefore)
         if adopts { adopter = AdoptionCheck(admission.registry) }
     }
@@ -75,7 +75,7 @@ struct AdmissionStage: Sendable {
     mutating func consider(
         _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], JournalError>
     ) async -> [(FilePath, EvaluationResult)] {
-        defer { inspector.endTurn() }
+        defer { checker.endTurn() }
         roles = [:]
         let arrivals = looks.arrivals
         guard case .success(let known) = answer else {
@@ -96,7 +96,7 @@ struct AdmissionStage: Sendable {
                 considered[arrival.path] = await consider(arrival, status)
             }
         } else {
-            for arrival in new { considered[arrival.path] = .look(inspector.probe(arrival, mayBeFilled: true)) }
+            for arrival in new { considered[arrival.path] = .look(checker.probe(arrival, mayBeFilled: true)) }
         }
         return looks.judged + arrivals.compactMap { arrival in considered[arrival.path].map { (arrival.path, $0) } }
     }
@@ -111,7 +111,7 @@ struct AdmissionStage: Sendable {
     ) async -> EvaluationResult? {
         switch known {
         case .known: return EvaluationResult.known
-        case .new where inspector.isRefused(arrival.path, looks): return .known
+        case .new where checker.isRefused(arrival.path, looks): return .known
         case .new where !renames.isEmpty && hashed > Hashing.budget: return .look(.comparedLater)
         case .new where admission.deriver?.isUnderWay(arrival) == true:
             return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
@@ -140,7 +140,7 @@ struct AdmissionStage: Sendable {
             if outcome == .renamed { return .known }
         } catch {
             hashed += arrival.identity.size
-            return .look(inspector.failed(arrival.path, error))
+            return .look(checker.failed(arrival.path, error))
         }
         return await adopt([arrival])[arrival.path]?.considered
     }
@@ -155,7 +155,7 @@ struct AdmissionStage: Sendable {
         do {
             if file.hasChecksum {
                 guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
-                else { return inspector.isRefused(arrival.path, looks) ? .known : nil }
+                else { return checker.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
                 admission.shared.looks.keep(file.id)
@@ -170,7 +170,7 @@ struct AdmissionStage: Sendable {
         } catch let error as SystemError where error.isMissing {
             return .look(.gone)
         } catch {
-            return .look(inspector.failed(arrival.path, error))
+            return .look(checker.failed(arrival.path, error))
         }
     }
 
@@ -184,14 +184,14 @@ struct AdmissionStage: Sendable {
             let status = try status.get()
             note(path, isAwaited: status.isAwaited)
             switch status {
-            case .alone: return .look(inspector.probe(arrival, mayBeFilled: true))
+            case .alone: return .look(checker.probe(arrival, mayBeFilled: true))
             case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
                 let binding = isWhole ? nil : (quiet, "waiting for its sidecars")
-                return .look(inspector.probe(arrival, binding, mayBeFilled: true))
+                return .look(checker.probe(arrival, binding, mayBeFilled: true))
             case .marked(let companions):
                 roles[path] = .main(companions)
-                return .look(inspector.probe(arrival, (.zero, "")))
+                return .look(checker.probe(arrival, (.zero, "")))
             case .unmarked(let marker):
                 // Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
                 if unmarked.count(path) {
@@ -207,11 +207,11 @@ struct AdmissionStage: Sendable {
             case .dormant: return .known
             case .late(let companion, let main, let quiet):
                 roles[path] = .late(companion, main: main)
-                return .look(inspector.probe(arrival, quiet.map { ($0, "waiting for its file") }))
-            case .orphan(let quiet): return .look(inspector.probe(arrival, (quiet, "waiting for its file")))
+                return .look(checker.probe(arrival, quiet.map { ($0, "waiting for its file") }))
+            case .orphan(let quiet): return .look(checker.probe(arrival, (quiet, "waiting for its file")))
             }
         } catch {
-            return .look(inspector.failed(path, error))
+            return .look(checker.failed(path, error))
         }
     }
 
@@ -238,7 +238,7 @@ struct AdmissionStage: Sendable {
     /// The settler says that the file is complete.
     mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
         let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
-        inspector.refused.forget(path)
+        checker.refused.forget(path)
         let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
         return Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts)
     }

@@ -53,7 +53,7 @@ extension AdmissionStage {
             switch endings[arrival.path] {
             case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)
             case .unmatched:
-                inspector.leaveAlone(
+                checker.leaveAlone(
                     arrival.path,
                     "it was there before this folder was watched, and no route accepts it (existing: adopt)")
             default: break

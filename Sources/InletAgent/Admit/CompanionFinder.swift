@@ -49,7 +49,7 @@ extension AdmissionStage {
     ) throws(SystemError) {
         for file in companions.probed(for: arrival, facts, at: now) {
             facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
-            let found = try inspector.turn.look(file.path)
+            let found = try checker.turn.look(file.path)
             facts[file.path].identity = found.refusal(by: settings.sources) == nil ? found.identity : nil
         }
     }
@@ -61,7 +61,7 @@ extension AdmissionStage {
         var seen: Set<FilePath> = []
         for path in paths where seen.insert(path).inserted {
             do throws(SystemError) {
-                let found = try inspector.turn.look(path)
+                let found = try checker.turn.look(path)
                 if let identity = found.identity, found.refusal(by: settings.sources) == nil {
                     facts[path] = CompanionContext.File(identity)
                 }

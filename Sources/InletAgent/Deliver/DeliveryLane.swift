@@ -123,16 +123,16 @@ struct DeliveryLane: Sendable {
             places = stage.transferPool.take(places, for: id)
         }
         if ended.isEmpty, places == 0 { return (false, nil) }
-        var wish = none
+        var request = none
         if var room {
             room.limits = room.limits.mapValues(most)
-            wish = ClaimRequest(lane: id.lane, room: room, most: places)
+            request = ClaimRequest(lane: id.lane, room: room, most: places)
         }
         let exchange: Exchange?
         do throws(JournalError) {
-            exchange = try await commit(ended, wish)
+            exchange = try await commit(ended, request)
         } catch {
-            exchange = await exchangeSingly(ended, wish, error)
+            exchange = await exchangeSingly(ended, request, error)
         }
         if id.lane == .big {
             stage.transferPool.begin(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
@@ -141,10 +141,10 @@ struct DeliveryLane: Sendable {
     }
 
     /// One end that the journal refuses must keep neither the others from their proofs nor the lane from its work.
-    private func exchangeSingly(_ ended: [Ended], _ wish: ClaimRequest, _ error: JournalError) async -> Exchange? {
-        let refused = await settleSingly(ended, error, hadClaims: wish.most > 0)
+    private func exchangeSingly(_ ended: [Ended], _ request: ClaimRequest, _ error: JournalError) async -> Exchange? {
+        let refused = await settleSingly(ended, error, hadClaims: request.most > 0)
         // Where it is refused too, the first refusal is told below.
-        let exchange = ended.isEmpty ? nil : try? await commit([], wish)
+        let exchange = ended.isEmpty ? nil : try? await commit([], request)
         if exchange != nil || refused.count < ended.count {
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
         } else {
@@ -155,10 +155,10 @@ struct DeliveryLane: Sendable {
     }
 
     /// Writes it down, and then tells those who have to do with it.
-    private func commit(_ ended: [Ended], _ wish: ClaimRequest) async throws(JournalError) -> Exchange {
+    private func commit(_ ended: [Ended], _ request: ClaimRequest) async throws(JournalError) -> Exchange {
         if !ended.isEmpty { Failpoint.settling.reached() }
         let exchange = try await shared.journal.exchange(
-            ended.map { EndedClaim($0.claim, $0.settlement) }, for: wish, ending: Receipt.atOnce, at: .now)
+            ended.map { EndedClaim($0.claim, $0.settlement) }, for: request, ending: Receipt.atOnce, at: .now)
         // One that only looked has written nothing.
         if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in

@@ -316,9 +316,9 @@ struct Disposal: Sendable {
         case (.looksForOwn, .missing): return go(.asksRoot(.unreadable), .askRoot)
         case (.looksAtOwnInstead, .found(let found)): return ownInstead(found)
         case (.looksAtOwnInstead, .missing): return withoutFile(isChanged: false)
-        case (.looksForCopy(let standing), .found(let target)):
+        case (.looksForCopy(let status), .found(let target)):
             let isKnown = target.isKnown(as: file.identity)
-            return go(.comparesOwnCopy(standing, isKnown: isKnown), .compareCopy(.own))
+            return go(.comparesOwnCopy(status, isKnown: isKnown), .compareCopy(.own))
         case (.looksForCopy, .missing): return startOver()
         case (.comparesOwnCopy, .answer(true)):
             // Only the removal failed; another copy would be a second file in the archive.
@@ -347,9 +347,9 @@ struct Disposal: Sendable {
     /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
     private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep? {
         identity = found
-        let standing = SourceStatus(found, since: file.identity, ignoringChangeTime: true)
-        if standing == .changed { return withoutFile(isChanged: true) }
-        if wasMoving, let wanted { return go(.looksForCopy(standing), .look(.target, wanted)) }
+        let status = SourceStatus(found, since: file.identity, ignoringChangeTime: true)
+        if status == .changed { return withoutFile(isChanged: true) }
+        if wasMoving, let wanted { return go(.looksForCopy(status), .look(.target, wanted)) }
         return startOver()
     }
 

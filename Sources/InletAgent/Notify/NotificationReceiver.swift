@@ -15,9 +15,10 @@ package struct NotificationReceiver: Sendable {
     private static let programTries = 5
 
     /// Those of a configuration. Programs have a thread each, so that one that hangs holds nobody else up.
-    static func all(_ settings: [NotifySettings], _ outlets: NotificationClients) -> [NotificationReceiver] {
+    static func all(_ settings: [NotifySettings], _ notificationClients: NotificationClients) -> [NotificationReceiver]
+    {
         let pool = BlockingPool(name: "hook", threads: settings.count)
-        return settings.map { NotificationReceiver($0, webhook: outlets.webhooks[$0.name], pool: pool) }
+        return settings.map { NotificationReceiver($0, webhook: notificationClients.webhooks[$0.name], pool: pool) }
     }
 
     /// - Parameter pool: where programs are waited for, each on a thread of its own.

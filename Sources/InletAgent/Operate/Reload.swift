@@ -168,7 +168,7 @@ package final class Reload: Service {
         let paused = isNew ? try await journal.paused() : []
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
-        let receivers = scope.has("notify") ? NotificationReceiver.all(settings.notify, trial.outlets) : nil
+        let receivers = scope.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
         // Before anything is sent there.
         let notifier = try await register(changed, receivers)
 
@@ -199,7 +199,7 @@ package final class Reload: Service {
         if let notifier { parts.notifications.replace(by: notifier) }
         let scheduler = parts.scheduler
         if scope.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
-            scheduler.replace(.ping, by: Pinger(shared, trial.outlets.ping, settings.ping))
+            scheduler.replace(.ping, by: Pinger(shared, trial.notificationClients.ping, settings.ping))
         }
         if scope.has("journal_backup") {
             scheduler.replace(.backup, by: BackupJob(journal, settings.journalBackup, shared.log))
@@ -319,12 +319,13 @@ package protocol ReloadSource: Sendable {
 package struct PreparedReload: Sendable {
     package var config: LoadedConfig
     package var destinations: [Destination]
-    package var outlets: NotificationClients
+    package var notificationClients: NotificationClients
 
     package init(
-        config: LoadedConfig, destinations: [Destination], outlets: NotificationClients = NotificationClients()
+        config: LoadedConfig, destinations: [Destination],
+        notificationClients: NotificationClients = NotificationClients()
     ) {
-        (self.config, self.destinations, self.outlets) = (config, destinations, outlets)
+        (self.config, self.destinations, self.notificationClients) = (config, destinations, notificationClients)
     }
 }
 

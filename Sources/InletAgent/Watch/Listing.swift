@@ -249,7 +249,7 @@ extension RootLoop {
     private static let batch = 256
 
     mutating func startListing() {
-        stage.inspector.unread = 0
+        stage.checker.unread = 0
         stage.awaited = AwaitedFiles()
         watch.listingBegins()
         listing.begin()
@@ -280,7 +280,7 @@ extension RootLoop {
         var budget = Self.listingBudget
         guard shared.room.limit.isOff else { return trackListed(&budget) }
         let (admission, tolerance) = (stage.admission, stage.tolerance)
-        var looked = stage.inspector.look(listed(&budget))
+        var looked = stage.checker.look(listed(&budget))
         var ready: [FileAdmission] = []
         var last: [AdmissionResult] = []
         var failure: SystemError?
@@ -292,7 +292,7 @@ extension RootLoop {
             await Task.yield()
             await apply(last)
             // Meanwhile, the journal answers.
-            let ahead = stage.inspector.look(listed(&budget))
+            let ahead = stage.checker.look(listed(&budget))
             let seen = await known
             // Events tell which files of the listing were renamed.
             do throws(SystemError) {
@@ -364,7 +364,7 @@ extension RootLoop {
             }
             switch step {
             case .file(let path): return path
-            case .irregular(let path): stage.inspector.noteIrregular(path)
+            case .irregular(let path): stage.checker.noteIrregular(path)
             case .entered(let directory): settler.stuckFolders.entered(directory)
             case .gone(let directory): if directory.isEmpty { loseRoot() }
             case .passedOver(let directory, let error):

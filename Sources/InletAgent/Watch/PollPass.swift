@@ -213,7 +213,7 @@ extension RootLoop {
         for _ in 0..<Self.pollBudget {
             switch watch.nextPolled() {
             case .file(let path): if !take(path) { return }
-            case .irregular(let path): stage.inspector.noteIrregular(path)
+            case .irregular(let path): stage.checker.noteIrregular(path)
             case .directory(let path): listing.add(path)
             case .gone(let directory):
                 if directory.isEmpty { return loseRoot() }

@@ -69,12 +69,12 @@ struct RootLoop: ~Copyable {
             try await advanceListing()
             let turn = ContinuousClock.now
             advancePass()
-            stage.inspector.looking = turn.duration(to: .now)
+            stage.checker.looking = turn.duration(to: .now)
             await admitDue()
             followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
             watch.polls.turnEnded(
-                took: stage.inspector.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+                took: stage.checker.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -152,7 +152,7 @@ struct RootLoop: ~Copyable {
 
     private mutating func forget(_ path: FilePath) {
         settler.forget(path)
-        stage.inspector.refused.forget(path)
+        stage.checker.refused.forget(path)
         stage.admission.deriver?.close(path, kept: [])
     }
 
@@ -214,7 +214,7 @@ struct RootLoop: ~Copyable {
     }
 
     /// How long it must be quiet before it is looked at; nil = as long as the root says.
-    func settle(for path: FilePath) -> Duration? { stage.inspector.settle(for: path) }
+    func settle(for path: FilePath) -> Duration? { stage.checker.settle(for: path) }
 
     /// A file is there, which nothing has told of. False = there is no room for it.
     mutating func discover(_ path: FilePath) -> Bool {
@@ -227,7 +227,7 @@ struct RootLoop: ~Copyable {
         let due = await dueNow()
         guard !due.isEmpty else { return }
         volume.question.reopen()
-        let looks = stage.inspector.look(due)
+        let looks = stage.checker.look(due)
         let known = await stage.admission.recall(looks.arrivals, tolerance: stage.tolerance)
         let considered = await stage.consider(looks, known)
         if losesPassing() { return }
@@ -267,7 +267,7 @@ struct RootLoop: ~Copyable {
             case .journal(.full): refused.append(path)
             case .journal, .gone: for unit in stage.joined(result.arrival) { join(unit) }
             case .unmatched:
-                stage.inspector.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+                stage.checker.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
             }
         }
         await putBack(refused)
@@ -281,9 +281,9 @@ struct RootLoop: ~Copyable {
 
     /// Files that the root's rule leaves out, until they change.
     mutating func followRefused() {
-        for path in stage.inspector.refused.takeLinked() { watch.follow(linked: path) }
+        for path in stage.checker.refused.takeLinked() { watch.follow(linked: path) }
         guard listing.isIdle else { return }
-        for news in stage.inspector.refused.takeNews() {
+        for news in stage.checker.refused.takeNews() {
             log.emit(
                 .fileIgnored(path: settings.path.pushing(news.path), reason: news.refusal.reason(files: news.files)))
         }

@@ -68,7 +68,7 @@ extension RootLoop {
         var status = RootStatus(root: settings.path, state: listing.hasEnded ? .watching : .starting)
         watch.describe(&status)
         status.settling = settler.count
-        status.ignored = stage.inspector.ignored
+        status.ignored = stage.checker.ignored
         status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
         status.stuck = settler.stuckFolders.sum.map { ($0.count, $0.why) }
         mailbox.publish(status)

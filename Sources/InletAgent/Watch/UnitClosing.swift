@@ -50,7 +50,7 @@ extension RootLoop {
     /// before it have come by then. One that is found only now is looked at again once they have.
     private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
         do throws(SystemError) {
-            if case .missing = try stage.inspector.look(at: unit.folder.appending(Completion.folderMarker)) {
+            if case .missing = try stage.checker.look(at: unit.folder.appending(Completion.folderMarker)) {
                 markersFound.remove(unit.folder)
                 return false
             }
@@ -154,7 +154,7 @@ extension AdmissionStage {
     /// The unit's marker; nil while there is none, or only one of files that went before.
     private func marker(of unit: FilePath) async throws -> CompleteFile? {
         let path = unit.appending(Completion.folderMarker)
-        guard let identity = try inspector.taken(at: path) else { return nil }
+        guard let identity = try checker.taken(at: path) else { return nil }
         let marker = CompleteFile(root: root, path: path, identity: identity, volume: volume)
         return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
@@ -164,7 +164,7 @@ extension AdmissionStage {
     private func labels(of unit: FilePath, marker: FilePath?) async throws -> [String: String] {
         var labels: [String: String] = [:]
         for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
-            guard try inspector.taken(at: path) != nil else { continue }
+            guard try checker.taken(at: path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
                     RootedPath(root, path), isMarker: path == marker, by: settings.sources, on: hashing.pool)

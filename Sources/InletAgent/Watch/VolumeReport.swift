@@ -206,9 +206,9 @@ extension RootLoop {
     private mutating func volumeReport(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeReport {
         let (root, earlier) = (settings.path, volume.earlier)
         var end = VolumeReport(root: root, volume: found)
-        (end.destinations, end.ignored) = (settings.volumeDoneAfter, stage.inspector.ignored)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, stage.checker.ignored)
         (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
-        end.unread = listing.unread + stage.inspector.unread
+        end.unread = listing.unread + stage.checker.unread
         var last = FilePath()
         while true {
             shared.health.heartbeat.beat(.intake(root))

@@ -39,7 +39,7 @@ package struct Proof: Sendable, Equatable, Codable {
     /// What else the destination said that is worth keeping (an id, a status, the head of its answer): for receipts.
     package var details: [String: String]?
     /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
-    package var keepsakes: ProofSecrets?
+    package var secrets: ProofSecrets?
 
     /// Of what a destination says: it goes into the journal, receipts, lines and pages.
     package static let longestText = 2 << 10
@@ -48,7 +48,7 @@ package struct Proof: Sendable, Equatable, Codable {
     /// cut.
     package init(
         key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil,
-        details: [String: String]? = nil, keepsakes: ProofSecrets? = nil
+        details: [String: String]? = nil, secrets: ProofSecrets? = nil
     ) {
         self.key = key
         self.size = size
@@ -57,7 +57,7 @@ package struct Proof: Sendable, Equatable, Codable {
         self.etag = etag.flatMap(Self.whole)
         self.url = url.flatMap(Self.whole)
         self.details = details?.mapValues(Self.beginning)
-        self.keepsakes = keepsakes
+        self.secrets = secrets
     }
 }
 
@@ -136,21 +136,21 @@ package protocol Sealing: Sendable {
     /// The notes that those were made of. What cannot be opened is left out, as if it had never been known; what was written
     /// before there were seals is as it was.
     func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]]
-    func closed(_ keepsakes: ProofSecrets) -> ProofSecrets
+    func closed(_ secrets: ProofSecrets) -> ProofSecrets
     /// nil when none of them can be opened.
-    func opened(_ keepsakes: ProofSecrets) -> ProofSecrets?
+    func opened(_ secrets: ProofSecrets) -> ProofSecrets?
 }
 
 extension Sealing {
     package func closed(_ proof: Proof) -> Proof {
         var proof = proof
-        proof.keepsakes = proof.keepsakes.map(closed)
+        proof.secrets = proof.secrets.map(closed)
         return proof
     }
 
     package func opened(_ proof: Proof) -> Proof {
         var proof = proof
-        proof.keepsakes = proof.keepsakes.flatMap(opened)
+        proof.secrets = proof.secrets.flatMap(opened)
         return proof
     }
 }
@@ -161,6 +161,6 @@ package struct NoSeal: Sealing {
 
     package func closed(_ notes: [String: [UInt8]]) -> [String: [UInt8]] { notes }
     package func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]] { notes }
-    package func closed(_ keepsakes: ProofSecrets) -> ProofSecrets { keepsakes }
-    package func opened(_ keepsakes: ProofSecrets) -> ProofSecrets? { keepsakes }
+    package func closed(_ secrets: ProofSecrets) -> ProofSecrets { secrets }
+    package func opened(_ secrets: ProofSecrets) -> ProofSecrets? { secrets }
 }

@@ -237,7 +237,7 @@ extension Settler {
         if entries[path] != nil { return _ = observe(path, settle: max(settle, Self.refusedPause), at: now) }
         var entry = Entry(settle: settle, at: now, busyWait: .zero)
         let before = returning.removeValue(forKey: path)
-        entry.hindrance = before?.hindrance
+        entry.blocker = before?.blocker
         entry.hinder(isFailing: why != nil, isRefused: true, at: now)
         entry.why = why
         let wait = why == nil ? max(settle, Self.refusedPause, crowdWait) : entry.failingWait(at: now)
@@ -255,7 +255,7 @@ extension Settler {
     /// - Parameter isStuck: whether it deserves none, whatever is known of it.
     mutating func keep(_ path: FilePath, _ entry: Entry, isStuck: Bool = false, at now: ContinuousClock.Instant) {
         var entry = entry
-        if entry.isStuck, entry.hindrance == nil, hasRoom {
+        if entry.isStuck, entry.blocker == nil, hasRoom {
             uncount(path, entry)
             (entry.isStuck, entry.isCounted) = (false, false)
         } else if !entry.isStuck, isStuck || isTooLong(path, entry, at: now) {
@@ -267,7 +267,7 @@ extension Settler {
             stuck += 1
         }
         // Of the others each is told of by itself.
-        if entry.isStuck, !entry.isCounted, entry.hindrance?.isFailing == true {
+        if entry.isStuck, !entry.isCounted, entry.blocker?.isFailing == true {
             entry.isCounted = true
             stuckFolders.add(path, entry.stuckWhy, at: now)
         }
@@ -275,13 +275,13 @@ extension Settler {
     }
 
     private func isTooLong(_ path: FilePath, _ entry: Entry, at now: ContinuousClock.Instant) -> Bool {
-        guard let hindrance = entry.hindrance else {
+        guard let blocker = entry.blocker else {
             return entry.changes > 0 && entry.why == nil && entry.since.duration(to: now) >= Self.patience
         }
-        let isTried = hindrance.looks >= Self.enoughLooks
+        let isTried = blocker.looks >= Self.enoughLooks
         // A listing shows it again: it need not be learnt anew what it is.
-        if hindrance.isFailing { return isTried || stuckFolders.leaves(path) }
-        if hindrance.since.duration(to: now) >= Self.patience { return true }
+        if blocker.isFailing { return isTried || stuckFolders.leaves(path) }
+        if blocker.since.duration(to: now) >= Self.patience { return true }
         return isTried && entries.count - stuck > places.settling / 2
     }
 
@@ -299,20 +299,20 @@ extension Settler {
 
 extension Settler.Entry {
     mutating func hinder(isFailing: Bool, isRefused: Bool = false, at now: ContinuousClock.Instant) {
-        var found = hindrance ?? Settler.SettleBlocker(since: now)
+        var found = blocker ?? Settler.SettleBlocker(since: now)
         if found.isFailing != isFailing { found = Settler.SettleBlocker(since: now) }
         found.looks += 1
         found.isFailing = isFailing
         found.isRefused = isRefused || found.isRefused
-        hindrance = found
+        blocker = found
     }
 
     func failingWait(at now: ContinuousClock.Instant) -> Duration {
-        IncompleteFolders.wait(after: hindrance?.since.duration(to: now) ?? .zero)
+        IncompleteFolders.wait(after: blocker?.since.duration(to: now) ?? .zero)
     }
 
     fileprivate var stuckWhy: String {
         if isBusy { return "open for writing" }
-        return why ?? (hindrance?.isRefused ?? false ? "waiting for what is on its way" : "it keeps changing")
+        return why ?? (blocker?.isRefused ?? false ? "waiting for what is on its way" : "it keeps changing")
     }
 }

@@ -96,7 +96,7 @@ package struct Settler: Sendable {
         entry.isBusy = false
         entry.why = nil
         // It is looked at as one that may be complete; without a place, if it had none.
-        entry.hindrance = nil
+        entry.blocker = nil
         schedule(path, &entry, at: now.advanced(by: settle))
         if known == nil || entry.isStuck { entries[path] = entry } else { keep(path, entry, at: now) }
         return true
@@ -163,7 +163,7 @@ package struct Settler: Sendable {
             return .dropped
         case .waiting(let wait, let why):
             (entry.why, entry.isBusy) = (why, false)
-            if entry.hindrance?.isRefused != true { entry.hindrance = nil }
+            if entry.blocker?.isRefused != true { entry.blocker = nil }
             next = max(next, now.advanced(by: max(wait, .milliseconds(1))))
         case .failing(let why):
             (entry.why, entry.isBusy) = (why, false)
@@ -178,7 +178,7 @@ package struct Settler: Sendable {
             } else if let wait = remainingWait(identity, quiet ?? entry.settle, since, isForeign, now, wall) {
                 next = now.advanced(by: wait)
             } else {
-                if entry.hindrance?.isRefused == true { returning[path] = entry }
+                if entry.blocker?.isRefused == true { returning[path] = entry }
                 forget(path)
                 return .settled(identity)
             }
@@ -266,7 +266,7 @@ extension Settler {
         var changes = 0
         /// The sign of life that was counted last.
         var stirred: ContinuousClock.Instant
-        var hindrance: SettleBlocker?
+        var blocker: SettleBlocker?
         /// It takes no place of those that may settle.
         var isStuck = false
         /// Its folder speaks for it.
@@ -304,8 +304,8 @@ extension Settler {
             if isChanged { changes += 1 }
             if isBusy || isChanged {
                 hinder(isFailing: false, at: now)
-            } else if hindrance?.isRefused != true {
-                hindrance = nil
+            } else if blocker?.isRefused != true {
+                blocker = nil
             }
             self.isBusy = isBusy
             if let look, !isChanged { return look.time }

@@ -233,7 +233,7 @@ package struct ProofReport: Codable, Sendable, NamedSchema {
 
     init(_ delivered: DeliveredFile) {
         var proof = delivered.delivery.proof
-        proof?.keepsakes = nil
+        proof?.secrets = nil
         job = delivered.file.id
         delivery = delivered.delivery.id
         path = delivered.file.fullPath.display

@@ -217,7 +217,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
         return Proof(
             key: order.key, size: order.source.size, method: digest == nil ? .size : .sha256,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, url: asset?.redacted, details: details,
-            keepsakes: secrets.isEmpty ? nil : ProofSecrets(secrets))
+            secrets: secrets.isEmpty ? nil : ProofSecrets(secrets))
     }
 
     static let noteName = "answer"

@@ -66,7 +66,7 @@ package struct GigHivePipeline: Pipeline {
     /// - Returns: what was done, in a few words.
     package func undo(_ proof: Proof) async throws(DeliveryError) -> String {
         guard let asset = proof.details?["asset_id"].flatMap({ Int64($0) }),
-            let token = proof.keepsakes?.reveal(GigHiveReply.deleteTokenName)
+            let token = proof.secrets?.reveal(GigHiveReply.deleteTokenName)
         else {
             throw DeliveryError(
                 .giveUp, .notFound,

@@ -37,9 +37,9 @@ struct Notify: AsyncParsableCommand {
             }
             let factory = PipelineFactory.standard(config)
             defer { factory.shutdown() }
-            let outlets = try config.makeOutlets(factory)
+            let notificationClients = try config.makeNotificationClients(factory)
             let pool = BlockingPool(name: "hook", threads: 1)
-            let receiver = NotificationReceiver(settings, webhook: outlets.webhooks[name], pool: pool)
+            let receiver = NotificationReceiver(settings, webhook: notificationClients.webhooks[name], pool: pool)
             try report(await receiver.test(at: .now))
         }
 

@@ -68,7 +68,7 @@ struct Run: AsyncParsableCommand {
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
         var destinations = try config.makeDestinations(factory)
-        let outlets = try config.makeOutlets(factory)
+        let notificationClients = try config.makeNotificationClients(factory)
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
@@ -78,7 +78,7 @@ struct Run: AsyncParsableCommand {
             ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display, confinement: confinement.report, outlets: outlets,
+                label: config.file.display, confinement: confinement.report, notificationClients: notificationClients,
                 dashboard: config.settings.dashboard,
                 source: Source(config: config, options: options, factory: factory, confinement: confinement),
                 start: start)
@@ -147,7 +147,7 @@ struct Run: AsyncParsableCommand {
             }
             return PreparedReload(
                 config: config, destinations: try config.tryDestinations(factory),
-                outlets: try config.tryOutlets(factory))
+                notificationClients: try config.tryNotificationClients(factory))
         }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? {

@@ -26,7 +26,7 @@ struct AgentSession: Sendable {
     ///
     /// - Parameters:
     ///   - sendRoots: as `Agent` has them.
-    ///   - outlets: those who are told what happens.
+    ///   - notificationClients: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - source: where another configuration comes from.
     ///   - start: waits for the journal's disk; nil: an error is one.
@@ -34,7 +34,7 @@ struct AgentSession: Sendable {
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
-        outlets: NotificationClients = NotificationClients(), dashboard: DashboardSettings? = nil,
+        notificationClients: NotificationClients = NotificationClients(), dashboard: DashboardSettings? = nil,
         source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
@@ -47,7 +47,7 @@ struct AgentSession: Sendable {
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
-            outlets: outlets, valve: factory.valve, source: source, door: door
+            notificationClients: notificationClients, valve: factory.valve, source: source, door: door
         ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
         start?.ends()
         ProcessMemory.releaseColdPages()

@@ -27,30 +27,30 @@ extension LoadedConfig {
     }
 
     /// The receivers of notifications, ready to be used. Prints what cannot be used, with its place, and exits with 78.
-    func makeOutlets(_ factory: PipelineFactory) throws -> NotificationClients {
-        try orExit { () throws(ConfigErrors) in try tryOutlets(factory) }
+    func makeNotificationClients(_ factory: PipelineFactory) throws -> NotificationClients {
+        try orExit { () throws(ConfigErrors) in try tryNotificationClients(factory) }
     }
 
     /// The same, saying nothing.
-    func tryOutlets(_ factory: PipelineFactory) throws(ConfigErrors) -> NotificationClients {
-        var outlets = NotificationClients()
+    func tryNotificationClients(_ factory: PipelineFactory) throws(ConfigErrors) -> NotificationClients {
+        var notificationClients = NotificationClients()
         var faults: [ConfigError] = []
         for receiver in settings.notify {
             do throws(SettingFault) {
-                outlets.webhooks[receiver.name] = try factory.webhook(receiver)
+                notificationClients.webhooks[receiver.name] = try factory.webhook(receiver)
             } catch {
                 faults.append(located(error, receiver.positions, receiver.position))
             }
         }
         if let ping = settings.ping {
             do throws(SettingFault) {
-                outlets.ping = try factory.ping(ping)
+                notificationClients.ping = try factory.ping(ping)
             } catch {
                 faults.append(located(error, [:], ping.position))
             }
         }
         guard faults.isEmpty else { throw ConfigErrors(list: faults) }
-        return outlets
+        return notificationClients
     }
 
     /// What `make` makes of the settings, or the place of what it refuses, and exit 78.

@@ -30,7 +30,7 @@ struct Check: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
-        let outlets = try config.makeOutlets(factory)
+        let notificationClients = try config.makeNotificationClients(factory)
         var findings = Findings(isJSON: json)
         findings.add(.fine, "configuration", "\(config.file.display) is correct")
         for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
@@ -50,7 +50,7 @@ struct Check: AsyncParsableCommand {
         for destination in destinations { await findings.check(destination, upload: upload) }
         for destination in destinations { findings.checkStorage(of: destination, settings.destinations) }
         findings.checkKinds(settings)
-        findings.checkReceivers(settings.notify, outlets)
+        findings.checkReceivers(settings.notify, notificationClients)
         findings.begin(.system)
         await findings.checkDashboard(config)
         await findings.checkConfinement(config)

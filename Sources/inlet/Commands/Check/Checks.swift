@@ -163,12 +163,12 @@ extension Findings {
     }
 
     /// Who is notified. Nobody is: a test notification is sent only when asked for.
-    mutating func checkReceivers(_ receivers: [NotifySettings], _ outlets: NotificationClients) {
+    mutating func checkReceivers(_ receivers: [NotifySettings], _ notificationClients: NotificationClients) {
         for receiver in receivers {
             let what = "notify \(receiver.name)"
             switch receiver.receiver {
             case .webhook:
-                let host = outlets.webhooks[receiver.name]?.host ?? ""
+                let host = notificationClients.webhooks[receiver.name]?.host ?? ""
                 add(.fine, what, "\(host) is told by POST; not tried, 'inlet notify test \(receiver.name)' does that")
             case .exec(let words):
                 let program = FilePath(words.first ?? "")

@@ -131,7 +131,7 @@ struct TestUpload {
 
     private func remove(_ proof: Proof) async -> (Findings.Severity, String) {
         do {
-            if let undo = destination.undo, proof.keepsakes != nil {
+            if let undo = destination.undo, proof.secrets != nil {
                 _ = try await undo(proof)
             } else if let storage = destination.pipeline as? any ObjectListing {
                 try await storage.remove(proof.key)
