@@ -339,33 +339,6 @@ import Testing
         #expect(try await journal.totals()[.rejected]?.files ?? 0 == admitted)
     }
 
-    @Test func `a proof waits for space and is not lost`() async throws {
-        let disk = try SmallDisk()
-        let journal = try disk.openJournal()
-        defer { disk.unmount(journal) }
-        guard case .admitted(let id) = try await journal.admit(.test("a"), at: Bench.start) else {
-            throw Unexpected(what: "not admitted")
-        }
-        let isFull = Flag()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                _ = try await journal.withClaim(.big, rooms: [.test()], clock: { Bench.start }) { _ in
-                    try disk.fill()
-                    _ = try await Self.admitUntilFull(journal)
-                    isFull.set()
-                    return (ClaimOutcome.test(.delivered), 0)
-                }
-            }
-            group.addTask {
-                try await eventually("the disk is full") { isFull.isSet }
-                await #expect(throws: JournalError.self) { try await journal.setPaused("r2", true) }
-                try disk.free()
-            }
-            try await group.waitForAll()
-        }
-        #expect(try await journal.job(id)?.file.state == .delivered)
-    }
-
     @Test func `an exchange on a full disk loses neither the proof nor what was to be claimed`() async throws {
         let disk = try SmallDisk()
         let journal = try disk.openJournal()

@@ -4,8 +4,6 @@ package import InletJournal
 extension Journal {
     /// Claims the delivery that is due first in `lane`, hands it to `body`, and settles it as that says: the exchanges of a lane,
     /// one claim at a time. If `body` throws, the claim goes back to the queue uncounted.
-    ///
-    /// What the journal refuses is offered again every second, until the task is cancelled.
     /// - Returns: nil when nothing is due within the given room.
     package func withClaim<Result: Sendable>(
         _ lane: Lane, rooms: [ClaimCapacity], clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
@@ -28,22 +26,15 @@ extension Journal {
     private func settle(
         _ ended: EndedClaim, _ lane: Lane, _ ending: EndingRule?, _ clock: @Sendable () -> WallTime
     ) async throws -> SettledFile {
-        while true {
-            do {
-                return try await exchange([ended], for: .none(lane), ending: ending, at: clock()).settled[0]
-            } catch {
-                if Task.isCancelled { throw error }
-                try? await Task.sleep(for: .seconds(1))
-            }
-        }
+        try await exchange([ended], for: .none(lane), ending: ending, at: clock()).settled[0]
     }
 
     /// Claims what is due in `lane`, room by room, until there are `most`. - Returns: in the order in which they were due.
     package func claims(_ lane: Lane, rooms: [ClaimCapacity], most: Int, at now: WallTime) async throws -> [Claim] {
         var claims: [Claim] = []
         for room in rooms where claims.count < most {
-            let wish = ClaimRequest(lane: lane, room: room, most: most - claims.count)
-            claims += try await exchange([], for: wish, at: now).claims
+            let request = ClaimRequest(lane: lane, room: room, most: most - claims.count)
+            claims += try await exchange([], for: request, at: now).claims
         }
         return claims.sorted {
             let (one, other) = ($0.delivery, $1.delivery)
@@ -55,8 +46,8 @@ extension Journal {
     package func nextDue(_ lane: Lane, rooms: [ClaimCapacity]) async throws -> WallTime? {
         var times: [WallTime] = []
         for room in rooms {
-            let wish = ClaimRequest(lane: lane, room: room, most: 0)
-            if let time = try await exchange([], for: wish, at: WallTime(milliseconds: 0)).nextDue {
+            let request = ClaimRequest(lane: lane, room: room, most: 0)
+            if let time = try await exchange([], for: request, at: WallTime(milliseconds: 0)).nextDue {
                 times.append(time)
             }
         }
