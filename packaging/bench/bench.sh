@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # One of the scenarios below packaging/bench/scenarios, with a release build or with the binary that INLET_BINARY names:
-# bench.sh SCENARIO [OPTION…]; SCENARIO.sh is the same. `--help` says what it measures, report.py what the exit codes mean.
+# bench.sh SCENARIO [OPTION…]; SCENARIO.sh is a link to it and says the same. `--help` says what it measures, report.py what the exit codes mean.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-[[ -f packaging/bench/scenarios/${1:-}.py ]] ||
+scenario="$(basename -- "$0" .sh)"
+if [[ $scenario == bench ]]; then
+    scenario="${1:-}"
+    shift || true
+fi
+[[ -f packaging/bench/scenarios/$scenario.py ]] ||
     die 64 "bench.sh SCENARIO [OPTION…], where SCENARIO is one of $(basename -s .py -a packaging/bench/scenarios/*.py | xargs)"
-scenario=$1
-shift
 
 packages=("python3 command:python3")
 readonly COMPILER="gcc command:cc" CURL="curl command:curl" SINK=("gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
@@ -32,9 +35,8 @@ install_peers() {
 # The fuzzer, apart from the other builds: every target of ours is instrumented. Optimized, because what counts is how often a
 # reader runs; Swift's own checks of bounds and overflow stay. Exits 69 where the toolchain has no libFuzzer.
 build_fuzzer() {
-    local toolchain build=(swift build -c release --scratch-path .build-fuzz --product inlet-fuzz)
-    toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
-    INLET_FUZZER="$(find "$toolchain/lib/clang" -name "libclang_rt.fuzzer_no_main-$(uname -m).a" -print -quit 2>/dev/null || true)"
+    local build=(swift build -c release --scratch-path .build-fuzz --product inlet-fuzz)
+    INLET_FUZZER="$(clang_runtime fuzzer_no_main)"
     [[ -n $INLET_FUZZER ]] || die $EX_UNAVAILABLE "this toolchain has no libFuzzer (libclang_rt.fuzzer_no_main-$(uname -m).a)"
     export INLET_FUZZER
     "${build[@]}" >&2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from links import broken_links
 from names import unnamed
-from swift_text import closing, debug_lines, functions, without_comments_and_strings
+from swift_text import closing, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 480
@@ -77,8 +77,6 @@ SWALLOWED = re.compile(r"\btry\?|(?<!func )\bbestEffort\(")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
-# What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
-DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
 # What a linter of the page's scripts would say first; `== null` also holds for undefined, and is meant so.
 LOOSE = re.compile(r"\bvar |[^=!]==(?!=)(?! null\b)|!=(?!=)(?! null\b)")
 # Places of one person's machine; written so that this line does not match itself.
@@ -231,31 +229,6 @@ def page_format():
                 yield f"{name}:{number}: {match[0].strip()}"
 
 
-def debug_only():
-    named = set()
-    for name in SOURCES:
-        allowed = debug_lines(CODE[name])
-        lines = TEXT[name].split("\n")
-        for match in DEBUG_ONLY.finditer(TEXT[name]):
-            line = line_of(TEXT[name], match.start())
-            if lines[line - 1].lstrip().startswith("//"):
-                continue
-            named.add(match[0])
-            if line not in allowed:
-                yield f"{name}:{line}: {match[0]} outside of #if DEBUG"
-    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "Armed"} - named):
-        yield f"{missing} is read nowhere: has it another name now?"
-
-
-def one_version():
-    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
-    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
-    package = re.match(r"inlet \((?:\d+:)?([^)]+?)(?:-[^-)]*)?\)", TEXT.get(Path("packaging/deb/changelog"), ""))
-    if not program or not package or program[1] != package[1]:
-        yield (f"Sources/inlet/Inlet.swift: version {program and program[1]}; "
-               f"packaging/deb/changelog begins with {package and package[1]}")
-
-
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
     if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
@@ -279,8 +252,6 @@ CHECKS = [
     ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
     ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
-    ("the package has the program's version", one_version),
-    ("what tests arm is in debug builds only", debug_only),
 ]
 
 

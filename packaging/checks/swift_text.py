@@ -86,22 +86,3 @@ def tests(code):
     types = [(match.start(), closing(code, match.end() - 1, "{", "}"), match[1]) for match in _TYPE.finditer(code)]
     for match in _TEST.finditer(code):
         yield [name for start, end, name in types if start < match.start() < end], match[1]
-
-
-_DIRECTIVE = re.compile(r"[ \t]*#(if|elseif|else|endif)\b[ \t]*(.*)")
-
-
-def debug_lines(code):
-    """The numbers of the lines that only debug builds have: those between `#if DEBUG` and its `#else`."""
-    found, conditions = set(), []
-    for number, line in enumerate(code.split("\n"), 1):
-        if match := _DIRECTIVE.match(line):
-            if match[1] == "endif":
-                conditions.pop()
-            elif match[1] == "if":
-                conditions.append(match[2].strip())
-            else:
-                conditions[-1] = match[2].strip()
-        elif "DEBUG" in conditions:
-            found.add(number)
-    return found

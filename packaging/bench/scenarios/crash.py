@@ -9,18 +9,17 @@ import json
 import os
 import queue
 import random
-import re
 import time
 from pathlib import Path
 from typing import Any
 
 import aftermath
 import judge
-from agent import ROOT, Agent, Event, binary, lines_of, status
+from agent import Agent, Event, lines_of, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
 from judge import Source
 from process import Worker, until
-from report import MIB, SEED, Failed, Given, Row, bounded, none
+from report import MIB, SEED, Given, Row, bounded, none
 from servers import Sandbox, Sink
 
 FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
@@ -153,13 +152,6 @@ def run_to_the_end(config: Path, filler: Filler) -> tuple[list[Event], int]:
 # What it cost
 
 
-def has_failpoints(program: str) -> bool:
-    """Whether a binary can be told to end itself. By a meaning of theirs: as short a text as `INLET_FAILPOINT` itself stands in
-    no data section of an optimized build."""
-    source = (ROOT / "Sources/InletLinux/Process/Failpoint.swift").read_text()
-    return re.search(r'case \.opening: "([^"]{30,})"', source)[1].encode() in Path(program).read_bytes()
-
-
 def body_bytes(report: dict[str, Any], parts_only: bool = False) -> int:
     """Bytes of files, or of parts of files, that the servers received, those of attempts that were cut off included."""
     return sum(report[name]["server"]["bytes"].get(operation, 0) for name, operations in BODIES.items()
@@ -187,9 +179,6 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
 
 
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
-    # A release build of bench.sh's own is one for people.
-    if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
-        raise Failed("the release binary has failpoints")
     found = judge.crash_findings()
     with Sink(etag="md5") as store, Sandbox(folder) as sandbox:
         config = configure_everywhere(folder, sandbox, store.url, evidence=True)
