@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import aftermath
 import judge
 from agent import Agent, Event, lines_of, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
@@ -138,7 +137,7 @@ def kill_again_and_again(config: Path, filler: Filler, given: Given) -> tuple[li
 
 def expected(sources: list[Source]) -> int:
     """Of each unit one list goes to S3, beside the files."""
-    return len(sources) + len(aftermath.units(sources))
+    return len(sources) + len(judge.units(sources))
 
 
 def run_to_the_end(config: Path, filler: Filler) -> tuple[list[Event], int]:
@@ -167,7 +166,7 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
     forms = report["gighive"]["server"]["requests"].get("upload", 0) * FORM_OVERHEAD
     rows = []
     for what, sent, needed, allowed in (
-        ("bytes", body_bytes(report) + other["bytes"], sum(sizes) + sum(aftermath.sent_lists(folder).values()),
+        ("bytes", body_bytes(report) + other["bytes"], sum(sizes) + sum(judge.sent_lists(folder).values()),
          judge.allowance(runs) + forms),
         ("bytes in parts", body_bytes(report, True) + other["part_bytes"],
          sum(size for size in sizes if size > PART), judge.allowance(runs, above=PART)),
@@ -189,8 +188,8 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
         runs.append(last)
         says, rows, report, other = status(config), lines_of("receipts", config=config), sandbox.report(), store.stats()
         (folder / "report.json").write_text(json.dumps({"report": report, "other": other, "status": says}))
-        aftermath.compare(found, folder, filler.sources, report, store)
-    aftermath.compare_receipts(found, folder, filler.sources, rows)
+        judge.compare(found, folder, filler.sources, report, store)
+    judge.compare_receipts(found, folder, filler.sources, rows)
     judge.balance(found, says, expected(filler.sources))
     judge.finished(found, runs)
     hit, early = sum(bool(judge.in_flight(events)) for events in runs[:-1]), judge.killed_early(runs[:-1])
