@@ -159,6 +159,7 @@ python_packages() {
 need_binary() {
     if [[ -z ${INLET_BINARY:-} ]]; then
         need_toolchain
+        need_packages
         build_release
         INLET_BINARY="$(release_binary)"
     fi

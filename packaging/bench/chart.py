@@ -1,10 +1,5 @@
-"""Draws what throughput.py measured as one SVG: a panel a load, a bar a client.
+"""Draws what throughput.py measured as one SVG: a panel a load, a bar a client."""
 
-    chart.py THROUGHPUT.json > THROUGHPUT.svg
-"""
-
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -57,7 +52,3 @@ def draw(groups: list[Group]) -> str:
             f'viewBox="0 0 {width} {top + MARGIN}" role="img" aria-label="Throughput of inlet and of its peers">\n'
             f"<style>{Path(__file__).with_suffix('.css').read_text()}</style>\n" + "\n".join(shapes) + "\n</svg>\n")
 
-
-if __name__ == "__main__":
-    with open(sys.argv[1]) as file:
-        sys.stdout.write(draw(json.load(file)["groups"]))
