@@ -36,30 +36,24 @@ class Agent:
     def __init__(self, base, secrets):
         self.base = base
         self.drop, self.library = base / "drop", base / "library"
-        for folder in (self.drop, self.library):
-            folder.mkdir(parents=True)
+        self.library.mkdir(parents=True)
         self.port = closed_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
         self.settings = {
-            "state_dir": str(base / "state"),
-            "log": {"level": "info", "output": "stderr", "format": "json"},
             "dashboard": {"listen": f"127.0.0.1:{self.port}"}
                          | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
-            "watch": [{"path": str(self.drop), "settle": "0s"}],
         }
-        self.file = base / "inlet.yaml"
         self.agent = None
 
     def write(self):
-        # JSON is YAML.
-        self.file.write_text(json.dumps(self.settings, indent=2) + "\n")
+        self.file = agent.configure(self.base, **self.settings)
 
     def start(self):
         self.write()
         self.agent = agent.Agent(self.file)
-        until(self.answers, what="answer of the agent", process=self.agent.process, words=self.agent.tail)
+        self.agent.wait_for("answer", self.answers, 20)
 
     def answers(self):
         try:
@@ -126,7 +120,7 @@ class Station(Agent):
         }
         self.settings |= {
             "limits": {"queue_warning": 20},
-            "watch": [{"path": str(self.drop), "settle": "200ms"}],
+            "watch": {"settle": "200ms"},
             "routes": [
                 {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
                 {"name": "films", "match": {"path": "films/**"}, "to": "archive"},
