@@ -167,7 +167,7 @@ need_binary() {
 }
 
 build_release() {
-    INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2
+    INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2 || return
     # What tests arm is in debug builds only: each by a text of its own that is long enough to stand in the data of a binary.
     ! grep -aqE 'the journal is about to be opened|INLET_(PROBE_PACE|FAULTS_LOG)' "$(release_binary)" ||
         die 70 "the release binary has what ends, hurries or disturbs it for tests"

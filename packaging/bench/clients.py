@@ -15,10 +15,9 @@ from typing import Any
 from agent import HERE, Agent, binary, configure, s3, spiral
 from loads import write_random
 from process import PATIENCE, cpu_seconds, peak_mib, run_to_end
-from report import Failed
+from report import UNITS, Failed
 from servers import Sink
 
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # From here on a file is big: measured in bytes a second, and beside curl.
 BIG = 4 << 20
 CHECKS = ("size", "md5", "crc32c", "sha256")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import agent  # noqa: E402
-import process  # noqa: E402
+from process import until  # noqa: E402
 from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
@@ -23,11 +23,6 @@ HOSTILE = [
     b"not utf-8 \xff.txt",
     b"x" * 251 + b".txt",
 ]
-
-
-def until(true, seconds=20, what="it", **more):
-    """Asks again until `true()` is; returns what it returned."""
-    return process.until(true, seconds, what, **more)
 
 
 class Agent:
