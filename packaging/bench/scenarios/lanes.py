@@ -6,16 +6,14 @@ hung answers and the slow one is slow no more. Nothing may be claimed that nobod
 may fail as `agent_crashed`, and everything must be everywhere, whole.
 """
 
-import contextlib
 import random
 import socket
-import sqlite3
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, command, configure, instant, route, spiral
+from agent import Agent, command, configure, instant, opened, route, spiral
 from judge import digest_of
 from loads import drop_together
 from report import MIB, SEED, Given, Row, bounded, none
@@ -93,7 +91,7 @@ WRONG = {
 
 
 def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[Row]:
-    with contextlib.closing(sqlite3.connect(f"file:{folder}/state/journal.sqlite?mode=ro", uri=True)) as journal:
+    with opened(folder / "state/journal.sqlite") as journal:
         rows = [none(what, journal.execute(f"SELECT count(*) FROM delivery WHERE {condition}").fetchone()[0])
                 for what, condition in WRONG.items()]
     held = {"the folder": {path.name: digest_of(path, "md5") for path in (folder / "fast").iterdir()}}
