@@ -22,16 +22,10 @@ need_packages "python3 command:python3"
 # What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
 formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
 
-scripts() {
-    find packaging .ci -type f \( -name '*.sh' -o -path .ci/run \) -print0
-}
-
 shell_scripts() {
-    if command -v shellcheck >/dev/null; then
-        scripts | xargs -0 shellcheck -x -P packaging -P packaging/bench -P packaging/checks/api
-    else
-        scripts | xargs -0 -n 1 bash -n
-    fi
+    local linter=(-n 1 bash -n)
+    ! command -v shellcheck >/dev/null || linter=(shellcheck -x -P packaging -P packaging/bench -P packaging/checks/api)
+    find packaging .ci -type f \( -name '*.sh' -o -path .ci/run \) -print0 | xargs -0 "${linter[@]}"
 }
 
 python_scripts() {

@@ -5,12 +5,10 @@ import datetime
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,19 +29,6 @@ Event = dict[str, Any]
 def binary() -> str:
     """The inlet to measure; bench.sh builds it and sets this variable."""
     return os.environ.get("INLET_BINARY") or sys.exit("INLET_BINARY is not set: run the .sh of the same name")
-
-
-@contextlib.contextmanager
-def workspace():
-    """A temporary directory, below $TMPDIR, that goes when the measurement ends (kept with INLET_KEEP=1)."""
-    path = Path(tempfile.mkdtemp(prefix="inlet-bench-"))
-    try:
-        yield path
-    finally:
-        if os.environ.get("INLET_KEEP"):
-            print(f"kept: {path}")
-        else:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: Any) -> dict[str, Any]:
