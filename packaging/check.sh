@@ -22,16 +22,10 @@ need_packages "python3 command:python3"
 # What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
 formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
 
-scripts() {
-    find packaging .ci -type f \( -name '*.sh' -o -path .ci/run \) -print0
-}
-
 shell_scripts() {
-    if command -v shellcheck >/dev/null; then
-        scripts | xargs -0 shellcheck -x -P packaging -P packaging/bench -P packaging/checks/api
-    else
-        scripts | xargs -0 -n 1 bash -n
-    fi
+    local linter=(-n 1 bash -n)
+    ! command -v shellcheck >/dev/null || linter=(shellcheck -x -P packaging -P packaging/bench -P packaging/checks/api)
+    find packaging .ci -type f \( -name '*.sh' -o -path .ci/run \) -print0 | xargs -0 "${linter[@]}"
 }
 
 python_scripts() {
@@ -40,15 +34,12 @@ python_scripts() {
         xargs -0 python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]'
 }
 
-# As the modules that they are, which node tells by the name; the one that is none, theme.js, would do as one.
+# As the modules that they are; the one that is none, theme.js, would do as one.
 page_scripts() {
-    local folder file ended=0
-    folder="$(mktemp -d)"
+    local file ended=0
     for file in Sources/InletWeb/page/*.js; do
-        cp -- "$file" "$folder/$(basename -- "$file" .js).mjs"
-        node --check "$folder/$(basename -- "$file" .js).mjs" || ended=1
+        node --check --input-type=module - <"$file" || { echo "in $file" && ended=1; }
     done
-    rm -rf -- "$folder"
     return "$ended"
 }
 
@@ -61,13 +52,7 @@ metrics_files() {
 }
 
 # What they say comes from the program, so that it is enough to have them made and looked at.
-man_pages() {
-    local folder ended=0
-    folder="$(mktemp -d)"
-    python3 -B packaging/docs/pages.py "$TESTS_BUILD/debug/inlet" "$folder" --lint || ended=1
-    rm -rf -- "$folder"
-    return "$ended"
-}
+man_pages() { python3 -B packaging/docs/pages.py "$TESTS_BUILD/debug/inlet" .build/man --lint; }
 
 # In tenths: 30 is "3.0". What verify says needs the program installed: packaging/deb/test.sh asks it.
 unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }

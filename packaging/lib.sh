@@ -133,6 +133,13 @@ commit() {
     printf '%s%s, %s' "${said%%,*}" "$changed" "${said#*, }"
 }
 
+# clang_runtime NAME: the path of a library below the compiler's, such as tsan; nothing where the toolchain has it not.
+clang_runtime() {
+    local toolchain
+    toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
+    find "$toolchain/lib/clang" -name "libclang_rt.$1-$(uname -m).a" -print -quit 2>/dev/null || true
+}
+
 # python_packages NAME REQUIREMENTS: a virtual environment below .build with what the file lists, made once; prints its path. Fails with
 # the reason where that cannot be.
 python_packages() {
@@ -152,13 +159,19 @@ python_packages() {
 need_binary() {
     if [[ -z ${INLET_BINARY:-} ]]; then
         need_toolchain
+        need_packages
         build_release
         INLET_BINARY="$(release_binary)"
     fi
     export INLET_BINARY
 }
 
-build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
+build_release() {
+    INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2 || return
+    # What tests arm is in debug builds only: each by a text of its own that is long enough to stand in the data of a binary.
+    ! grep -aqE 'the journal is about to be opened|INLET_(PROBE_PACE|FAULTS_LOG)' "$(release_binary)" ||
+        die 70 "the release binary has what ends, hurries or disturbs it for tests"
+}
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 
 # The debug build of everything, with the tests. check.sh and test.sh share it, flags included, so that nothing is built twice.

@@ -10,7 +10,7 @@ need_packages "${TEST_PACKAGES[@]}"
 # Before the tests: CommandTests drive the inlet binary of this build.
 build_tests
 # Servers and tools that no one here wrote. Without them their tests say that they are skipped, and why.
-if place="$(packaging/checks/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
+if place="$(python_packages interop packaging/checks/interop/requirements.txt)"; then export INLET_INTEROP="$place"; fi
 built=$SECONDS
 
 if [[ ${1:-} == --full ]]; then

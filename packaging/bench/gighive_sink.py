@@ -26,9 +26,11 @@ class GigHive(http.server.BaseHTTPRequestHandler):
     # [bytes, length, digest] of each upload by tus.
     uploads: dict[str, list[Any]] = {}
 
-    def pieces(self) -> Iterator[memoryview]:
-        """The body; each view is valid until the next one."""
-        left = int(self.headers.get("content-length") or 0)
+    def length(self) -> int:
+        return int(self.headers.get("content-length") or 0)
+
+    def pieces(self, left: int) -> Iterator[memoryview]:
+        """So many bytes of the body; each view is valid until the next one."""
         buffer = memoryview(bytearray(min(PIECE, left)))
         while left and (count := self.rfile.readinto1(buffer[:left])):
             left -= count
@@ -48,7 +50,7 @@ class GigHive(http.server.BaseHTTPRequestHandler):
                 GigHive.received = 0
             self.reply(200, {}, {"bytes": GigHive.received})
         elif self.path == "/api/uploads/finalize":
-            _, length, digest = self.uploads.pop(json.loads(b"".join(map(bytes, self.pieces())))["upload_id"])
+            _, length, digest = self.uploads.pop(json.loads(self.rfile.read(self.length()))["upload_id"])
             self.filed(digest.hexdigest(), length)
         elif self.path.startswith("/api/"):
             self.form()
@@ -73,17 +75,14 @@ class GigHive(http.server.BaseHTTPRequestHandler):
     def form(self) -> None:
         """The file is the last part, so that it ends where the closing boundary begins."""
         boundary = re.search(r'boundary="?([^";]+)', self.headers["content-type"])[1]
-        footer, digest, head, size, left = len(f"\r\n--{boundary}--\r\n"), hashlib.sha256(), b"", 0, None
-        for piece in self.pieces():
-            if left is None:
-                head += bytes(piece)
-                start = head.find(b"\r\n\r\n", head.find(b"filename="))
-                if start < 0:
-                    continue
-                piece = head[start + 4:]
-                left = size = int(self.headers["content-length"]) - start - 4 - footer
-            digest.update(piece[:max(0, min(len(piece), left))])
-            left -= len(piece)
+        footer, left, digest, is_file, line = len(f"\r\n--{boundary}--\r\n"), self.length(), hashlib.sha256(), False, b""
+        while not is_file or line != b"\r\n":
+            line = self.rfile.readline()
+            left, is_file = left - len(line), is_file or b"filename=" in line
+        size = left - footer
+        for piece in self.pieces(size):
+            digest.update(piece)
+        self.rfile.read(footer)
         GigHive.received += size
         self.filed(digest.hexdigest(), size)
 
@@ -91,7 +90,7 @@ class GigHive(http.server.BaseHTTPRequestHandler):
         if upload is None:
             return self.reply(404, {}, "ERR_UPLOAD_NOT_FOUND: upload not found")
         if self.command == "PATCH":
-            for piece in self.pieces():
+            for piece in self.pieces(self.length()):
                 upload[2].update(piece)
                 upload[0] += len(piece)
                 GigHive.received += len(piece)

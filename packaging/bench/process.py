@@ -16,7 +16,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 1800
 
 
-def until(condition: Callable[[], Any], seconds: float, what: str = "", every: float = 0.05,
+def until(condition: Callable[[], Any], seconds: float = 20, what: str = "", every: float = 0.05,
           process: subprocess.Popen | None = None, words: Callable[[], str] = str) -> Any:
     """The first true value of `condition`. When time is up, or `process` has ended, there is none: in the name of `what` that is
     a failure, with `words`; without it what came last is returned."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 MISSED, UNMEASURED = 1, 3
 MIB, GIB = 1 << 20, 1 << 30
+UNITS = {"KiB": 1 << 10, "MiB": MIB, "GiB": GIB}
 # What a scenario's OPTIONS have become.
 Given = argparse.Namespace
 # What random choices begin with where no other is given.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import agent  # noqa: E402
-import process  # noqa: E402
+from process import until  # noqa: E402
 from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
@@ -25,41 +25,30 @@ HOSTILE = [
 ]
 
 
-def until(true, seconds=20, what="it", **more):
-    """Asks again until `true()` is; returns what it returned."""
-    return process.until(true, seconds, what, **more)
-
-
 class Agent:
     """A running `inlet run` with a folder to watch and one to send to."""
 
     def __init__(self, base, secrets):
         self.base = base
         self.drop, self.library = base / "drop", base / "library"
-        for folder in (self.drop, self.library):
-            folder.mkdir(parents=True)
+        self.library.mkdir(parents=True)
         self.port = closed_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
         self.settings = {
-            "state_dir": str(base / "state"),
-            "log": {"level": "info", "output": "stderr", "format": "json"},
             "dashboard": {"listen": f"127.0.0.1:{self.port}"}
                          | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
-            "watch": [{"path": str(self.drop), "settle": "0s"}],
         }
-        self.file = base / "inlet.yaml"
         self.agent = None
 
     def write(self):
-        # JSON is YAML.
-        self.file.write_text(json.dumps(self.settings, indent=2) + "\n")
+        self.file = agent.configure(self.base, **self.settings)
 
     def start(self):
         self.write()
         self.agent = agent.Agent(self.file)
-        until(self.answers, what="answer of the agent", process=self.agent.process, words=self.agent.tail)
+        self.agent.wait_for("answer", self.answers, 20)
 
     def answers(self):
         try:
@@ -126,7 +115,7 @@ class Station(Agent):
         }
         self.settings |= {
             "limits": {"queue_warning": 20},
-            "watch": [{"path": str(self.drop), "settle": "200ms"}],
+            "watch": {"settle": "200ms"},
             "routes": [
                 {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
                 {"name": "films", "match": {"path": "films/**"}, "to": "archive"},

@@ -7,10 +7,10 @@ read behind every confinement.
 
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
-import threading
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,22 +165,22 @@ def main(ids):
     # As packaging/lib.sh builds for the tests.
     flags = ["--scratch-path", BUILD, "--explicit-target-dependency-import-check", "error", "-Xswiftc", "-O"]
     subprocess.run(["swift", "build", "--build-tests", *flags], cwd=TREE, check=True, stdout=sys.stderr)
-    free = list(folders(os.cpu_count() or 1))
-    ended, happened = run(free[0], {mutation["killer"] for mutation in chosen})
+    lanes, free = list(folders(os.cpu_count() or 1)), queue.SimpleQueue()
+    ended, happened = run(lanes[0], {mutation["killer"] for mutation in chosen})
     broken = {test for kind, test in happened if kind == "issueRecorded"}
     if ended != 0 or broken:
         sys.exit(f"without any mutation the killers end with {ended}: {sorted(broken)}")
-    lock, failed = threading.Lock(), 0
+    for folder in lanes:
+        free.put(folder)
+    failed = 0
 
     def judged(mutation):
-        with lock:
-            folder = free.pop()
+        folder = free.get()
         found = verdict(*run(folder, [mutation["killer"]], mutation["id"]))
-        with lock:
-            free.append(folder)
+        free.put(folder)
         return mutation, found
 
-    with ThreadPoolExecutor(len(free)) as pool:
+    with ThreadPoolExecutor(len(lanes)) as pool:
         for mutation, found in pool.map(judged, chosen):
             failed += found is not None
             print(f"FAIL  {mutation['id']}: {found}" if found else f"ok    {mutation['id']}", flush=True)

@@ -5,7 +5,6 @@ failed test said is kept below .build/failed-tests. Exits 1 when a test failed, 
 Tests/CHECKLIST.tsv was not shown. With arguments of a bundle (--filter, --skip) there is one group, and no table.
 """
 
-import argparse
 import os
 import shutil
 import signal
@@ -99,19 +98,16 @@ def run(bundle, number, name, arguments, folder, is_alone):
     return Run(name, ended, log.read_text(errors="replace"), happened, time.monotonic() - begin, logs)
 
 
-def main(arguments=None):
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("bundle", type=Path)
-    options.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the bundle")
-    given = options.parse_args(arguments)
-    bundle = given.bundle.resolve()
+def main(bundle, *given):
+    """`given`: arguments of the bundle."""
+    bundle = Path(bundle).resolve()
     # In the background of a script, or under nohup, some are ignored: the programs of the tests would do so as well.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     groups = [(name, ["--filter", f"^({name})\\."]) for name in GROUPS]
     groups.append(("all others", ["--skip", f"^({'|'.join(GROUPS)})\\."]))
-    if given.arguments:
-        groups = [(" ".join(given.arguments), given.arguments)]
+    if given:
+        groups = [(" ".join(given), given)]
     else:
         # What a whole run has kept is still to be looked at while its failures are run again.
         shutil.rmtree(KEPT, ignore_errors=True)
@@ -123,7 +119,7 @@ def main(arguments=None):
             runs.append(ended.result())
             print("\n".join(runs[-1].lines()), flush=True)
     faults = []
-    if not given.arguments:
+    if not given:
         # What a machine cannot show, an ordinary user's for one, is no fault of the change.
         missing = list(checklist.not_run((checklist.TESTS / "CHECKLIST.tsv").read_text(), [run.happened for run in runs]))
         faults = [row for row in missing if os.environ.get("CI") or not row.endswith("was skipped")]
@@ -134,4 +130,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

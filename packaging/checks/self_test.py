@@ -126,7 +126,7 @@ def runs_of_tests():
             earlier = run_tests.KEPT / "of a whole run"
             earlier.touch()
             with contextlib.redirect_stdout(io.StringIO()) as said:
-                ended = run_tests.main([str(bundle), "--filter", what])
+                ended = run_tests.main(bundle, "--filter", what)
             if ended != code or any(word not in said.getvalue() for word in words) or "another's word" in said.getvalue():
                 raise SystemExit(f"run_tests, {what}: ended with {ended} and said\n{said.getvalue()}")
             # Of the three that failed, and of no other; and what a whole run has kept.

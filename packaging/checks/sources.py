@@ -11,12 +11,11 @@ from pathlib import Path
 
 from links import broken_links
 from names import unnamed
-from swift_text import closing, debug_lines, functions, without_comments_and_strings
+from swift_text import closing, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 480
 FUNCTION_LINES = 40
-PAGE_COLUMNS = 120
 
 # One dependency, one door: who may import what is not ours. Which of our modules a module may import says Package.swift, and the build
 # refuses others (lib.sh, build_tests).
@@ -77,22 +76,19 @@ SWALLOWED = re.compile(r"\btry\?|(?<!func )\bbestEffort\(")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
-# What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
-DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
-# What a linter of the page's scripts would say first; `== null` also holds for undefined, and is meant so.
-LOOSE = re.compile(r"\bvar |[^=!]==(?!=)(?! null\b)|!=(?!=)(?! null\b)")
+# In the page's files: a long line, a tab, a space at a line's end, a second empty line, another end than one line break. In its
+# scripts besides: what is not moved in by steps of 4 (further lines of a comment begin with " *"), and what a linter says first;
+# `== null` also holds for undefined, and is meant so. What may stand in the page at all is WebFilesTests' to say.
+UNFORMATTED = re.compile(r"^.{121}|\t| $|\n{3}|\n\n\Z|[^\n]\Z", re.MULTILINE)
+LOOSE = re.compile(r"^(?:    )* {1,3}(?![ *])|\bvar |[^=!]==(?!=)(?! null\b)|!=(?!=)(?! null\b)", re.MULTILINE)
 # Places of one person's machine; written so that this line does not match itself.
 LOCAL_PATH = re.compile(r"(?<![\w.~$}-])/(?:[w]ork|[h]ome)/[\w.-]")
 
 
 def tracked():
     """What a clone would hold: tracked files and new ones that are not ignored."""
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True)
-    if listed.returncode == 0:
-        names = [Path(name) for name in listed.stdout.decode(errors="surrogateescape").split("\0") if name]
-    else:
-        # A source archive has no .git.
-        names = [path.relative_to(ROOT) for path in ROOT.rglob("*") if ".build" not in path.parts]
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, check=True)
+    names = map(Path, listed.stdout.decode(errors="surrogateescape").rstrip("\0").split("\0"))
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
@@ -101,6 +97,7 @@ TEXT = {name: (ROOT / name).read_text(errors="replace") for name in FILES}
 SOURCES = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Sources"]
 OURS = {name.parts[1] for name in SOURCES}
 TESTS = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Tests"]
+WEB = [name for name in FILES if name.parent == Path("Sources/InletWeb/page")]
 PAGES = {name: text for name, text in TEXT.items() if name.suffix == ".md"}
 CODE = {name: without_comments_and_strings(TEXT[name]) for name in SOURCES + TESTS}
 
@@ -211,51 +208,6 @@ def function_lengths():
                 yield f"{name}:{line}: {title} has {count} lines, more than {FUNCTION_LINES}"
 
 
-def page_format():
-    """What a formatter would put right. What may stand in the page at all is WebFilesTests' to say."""
-    page = [name for name in FILES if name.parent == Path("Sources/InletWeb/page")]
-    if not page:
-        yield "Sources/InletWeb/page holds no file"
-    for name in page:
-        if not re.search(r"\S\n\Z", TEXT[name]):
-            yield f"{name}: does not end with one line break"
-        if match := re.search(r"\n\n\n", TEXT[name]):
-            yield f"{name}:{line_of(TEXT[name], match.end())}: a second empty line"
-        for number, line in enumerate(TEXT[name].splitlines(), 1):
-            # The further lines of a comment begin with " *".
-            if name.suffix == ".js" and re.match(r"(?:    )* {1,3}(?![ *])", line):
-                yield f"{name}:{number}: not indented by steps of 4"
-            if len(line) > PAGE_COLUMNS or "\t" in line or line != line.rstrip():
-                yield f"{name}:{number}: longer than {PAGE_COLUMNS}, with a tab, or with a space at its end"
-            if name.suffix == ".js" and (match := LOOSE.search(line)):
-                yield f"{name}:{number}: {match[0].strip()}"
-
-
-def debug_only():
-    named = set()
-    for name in SOURCES:
-        allowed = debug_lines(CODE[name])
-        lines = TEXT[name].split("\n")
-        for match in DEBUG_ONLY.finditer(TEXT[name]):
-            line = line_of(TEXT[name], match.start())
-            if lines[line - 1].lstrip().startswith("//"):
-                continue
-            named.add(match[0])
-            if line not in allowed:
-                yield f"{name}:{line}: {match[0]} outside of #if DEBUG"
-    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "Armed"} - named):
-        yield f"{missing} is read nowhere: has it another name now?"
-
-
-def one_version():
-    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
-    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
-    package = re.match(r"inlet \((?:\d+:)?([^)]+?)(?:-[^-)]*)?\)", TEXT.get(Path("packaging/deb/changelog"), ""))
-    if not program or not package or program[1] != package[1]:
-        yield (f"Sources/inlet/Inlet.swift: version {program and program[1]}; "
-               f"packaging/deb/changelog begins with {package and package[1]}")
-
-
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
     if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
@@ -274,19 +226,18 @@ CHECKS = [
     (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),
     (f"files have at most {FILE_LINES} lines", file_lengths),
     (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
-    ("the page's files are formatted", page_format),
+    ("the page's files are formatted", without(UNFORMATTED, WEB, TEXT, ": not as a formatter has it")),
+    ("the page's scripts are as a linter wants them", without(LOOSE, [name for name in WEB if name.suffix == ".js"], TEXT)),
     ("no paths of one machine", without(LOCAL_PATH, FILES, TEXT)),
     ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
     ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
-    ("the package has the program's version", one_version),
-    ("what tests arm is in debug builds only", debug_only),
 ]
 
 
 def main():
-    if not SOURCES:
-        sys.exit("no Swift sources found: nothing was checked")
+    if not SOURCES or not WEB:
+        sys.exit("no Swift sources, or no files of the page: nothing was checked")
     failed = 0
     for title, check in CHECKS:
         findings = list(check())

@@ -49,23 +49,22 @@ def _code_end(text, index):
     return index if depth == 0 else len(text)
 
 
-_DECLARATION = re.compile(r"(?<![.\w`])(func\s+(?:`[^`]*`|[^\s(<]+)|init(?=[?!]?\s*[(<])|deinit(?=\s*\{)|subscript(?=\s*[(<]))")
-_PROPERTY = re.compile(r"(?<![.\w`])(var\s+\w+)\s*:[^={}\n]*(?=\{)")
-# A line that begins so, or a closing brace, ends a declaration that has no body (a protocol's requirement).
-_NEXT = re.compile(r"\s*(?:[@}]|(?:package|public|internal|private|fileprivate|static|mutating|func|var|let|init|associatedtype|"
-                   r"case|struct|enum|class|extension|typealias|subscript)\b)")
+_DECLARATION = re.compile(r"( *)[^/\n]*?(?<![.\w`])(func\s*(?:`[^`]*`|[^\s(<]*)|init(?=[?!]?\s*[(<])|deinit(?=\s*\{)|"
+                          r"subscript(?=\s*[(<])|var\s+\w+(?=\s*:[^=]*\{$))")
 
 
 def functions(code):
-    """(line, title, lines) of each function, initialiser, subscript and computed property; blanked code is expected."""
-    found = [(match, _body_start(code, match.end())) for match in _DECLARATION.finditer(code)]
-    found += [(match, match.end()) for match in _PROPERTY.finditer(code)]
-    for match, start in sorted(found, key=lambda pair: pair[0].start()):
-        if start is None:
-            continue
-        end = closing(code, start, "{", "}")
-        first = code.count("\n", 0, match.start()) + 1
-        yield first, match[1], code.count("\n", match.start(), end) + 1
+    """(line, title, lines) of each function, initialiser, subscript and computed property of more than one line, by how the
+    formatter moves lines in; blanked code is expected."""
+    lines = code.split("\n")
+    for first, line in enumerate(lines):
+        if match := _DECLARATION.match(line):
+            # The declaration's own further lines begin so, the body is further in, and what ends neither was a requirement.
+            within = tuple(match[1] + mark for mark in " ){>`") + ("#",)
+            end = next((number for number in range(first + 1, len(lines))
+                       if lines[number].strip() and not lines[number].startswith(within)), first)
+            if lines[end].startswith(match[1] + "}"):
+                yield first + 1, match[2], end - first + 1
 
 
 def closing(code, index, opening, closing):
@@ -87,36 +86,3 @@ def tests(code):
     types = [(match.start(), closing(code, match.end() - 1, "{", "}"), match[1]) for match in _TYPE.finditer(code)]
     for match in _TEST.finditer(code):
         yield [name for start, end, name in types if start < match.start() < end], match[1]
-
-
-def _body_start(code, index):
-    while index < len(code):
-        if code[index] == "{":
-            return index
-        if code[index] == "(":
-            index = closing(code, index, "(", ")")
-        elif code[index] == "\n" and _NEXT.match(code, index + 1):
-            return None
-        elif code[index] in "};":
-            return None
-        index += 1
-    return None
-
-
-_DIRECTIVE = re.compile(r"[ \t]*#(if|elseif|else|endif)\b[ \t]*(.*)")
-
-
-def debug_lines(code):
-    """The numbers of the lines that only debug builds have: those between `#if DEBUG` and its `#else`."""
-    found, conditions = set(), []
-    for number, line in enumerate(code.split("\n"), 1):
-        if match := _DIRECTIVE.match(line):
-            if match[1] == "endif":
-                conditions.pop()
-            elif match[1] == "if":
-                conditions.append(match[2].strip())
-            else:
-                conditions[-1] = match[2].strip()
-        elif "DEBUG" in conditions:
-            found.add(number)
-    return found

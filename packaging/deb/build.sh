@@ -21,13 +21,8 @@ export SOURCE_DATE_EPOCH
 export LC_ALL=C TZ=UTC
 umask 022
 
-binary="${INLET_BINARY:-}"
-if [[ -z $binary ]]; then
-    need_toolchain
-    need_packages
-    build_release
-    binary="$(release_binary)"
-fi
+need_binary
+binary="$INLET_BINARY"
 if objdump -p "$binary" | grep -q 'NEEDED *libswift'; then
     die 65 "$binary needs Swift's libraries, which no Debian package has: build it with --static-swift-stdlib"
 fi

@@ -1,6 +1,6 @@
 """Carries out the last stage of a Dockerfile in a Debian tree, for test.sh: stage.py DOCKERFILE TREE PACKAGE.
 
-RUN is run in the tree, COPY copies (from another stage: PACKAGE). Prints, as JSON, what an image would remember. An
+RUN is run in the tree, COPY copies (from another stage: PACKAGE). Prints what an image would remember, as arrays of bash. An
 instruction that is not known here is an error: what is not carried out must not look as if it were.
 """
 
@@ -35,28 +35,27 @@ def copy(rest, tree, package):
 
 def carry_out(word, rest, tree, package, image):
     if word == "RUN":
-        environment = {"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive", **image["Env"]}
+        environment = {"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive", **dict(pair.split("=", 1) for pair in image["env"])}
         subprocess.run(["chroot", tree, "/bin/sh", "-c", rest], env=environment, stdout=sys.stderr, check=True)
     elif word == "COPY":
         copy(rest, tree, package)
     elif word == "ENV":
-        image["Env"].update(pair.split("=", 1) for pair in shlex.split(rest))
-    elif word in {"VOLUME", "ENTRYPOINT", "CMD"}:
-        image[word.capitalize()] = json.loads(rest)
-    elif word == "HEALTHCHECK":
-        image["Healthcheck"] = json.loads(rest.split(" CMD ", 1)[1])
+        image["env"] += shlex.split(rest)
+    elif word in {"VOLUME", "ENTRYPOINT", "CMD", "HEALTHCHECK"}:
+        image[word.lower()] = json.loads(rest.split(" CMD ", 1)[-1])
     elif word == "STOPSIGNAL":
-        image["StopSignal"] = rest
+        image["stopsignal"] = [rest]
     else:
         sys.exit(f"stage.py does not know {word}")
 
 
 def main():
     dockerfile, tree, package = map(Path, sys.argv[1:])
-    image = {"Env": {}}
+    image = {"env": []}
     for word, rest in instructions(dockerfile.read_text()):
         carry_out(word, rest, tree, package, image)
-    print(json.dumps(image))
+    for name, values in image.items():
+        print(f"{name}=({shlex.join(values)})")
 
 
 if __name__ == "__main__":

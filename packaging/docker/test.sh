@@ -6,22 +6,14 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 source packaging/deb/tree.sh
 try_package packaging/docker/test.sh "$@"
-image="$TREES/image.json"
+image="$TREES/image.sh"
 
 builds() { python3 -B packaging/docker/stage.py packaging/docker/Dockerfile "$TREE" "$package" >"$image"; }
-# of KEY: what the image remembers, one a line.
-of() {
-    python3 -c 'import json, sys
-value = json.load(open(sys.argv[1]))[sys.argv[2]]
-print("\n".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "\n".join([value] if isinstance(value, str) else value))' \
-        "$image" "$1"
-}
 check "the last stage of the Dockerfile is carried out" builds
 ((failed == 0)) || { tally && exit; }
-mapfile -t variables < <(of Env)
-mapfile -t entrypoint < <(of Entrypoint)
-mapfile -t command < <(of Cmd)
-mapfile -t health < <(of Healthcheck)
+env=() volume=() stopsignal=() healthcheck=() entrypoint=() cmd=()
+# shellcheck source=/dev/null  # what the image remembers
+source "$image"
 
 # cap_add of compose.yaml as setpriv writes it: setuid,+setgid…
 capabilities() {
@@ -35,7 +27,7 @@ CAPS="$(capabilities)"
 container() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --fork --kill-child -- sh -c 'mount -t proc proc "$1/proc" && shift && exec "$@"' sh "$TREE" \
-        env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "${WITH[@]}" \
+        env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${env[@]}" "${WITH[@]}" \
         "INLET_TREE=$TREE" \
         chroot "$TREE" setpriv --bounding-set="-all,$CAPS" --inh-caps=-all --no-new-privs --clear-groups "$@"
 }
@@ -44,7 +36,7 @@ small() { [[ ! -e $TREE/tmp/inlet.deb && -z $(ls -A "$TREE/var/lib/apt/lists") ]
 answers() { [[ " $(container "${entrypoint[@]}" --version) " == *" $(dpkg-deb -f "$package" Version) "* ]]; }
 without_configuration() {
     local ended=0 said
-    said="$(container "${entrypoint[@]}" "${command[@]}" 2>&1)" || ended=$?
+    said="$(container "${entrypoint[@]}" "${cmd[@]}" 2>&1)" || ended=$?
     printf '%s\n' "$said"
     [[ $ended == 78 && $said == *"finds no /config/inlet.yaml"* ]]
 }
@@ -59,7 +51,7 @@ check "a command goes to inlet" answers
 check "without a configuration it says what to do" without_configuration
 check "PUID=0 is refused" refuses PUID=0
 check "PUID=nobody is refused" refuses PUID=nobody
-check "SIGTERM stops it" test "$(of StopSignal)" = SIGTERM
+check "SIGTERM stops it" test "${stopsignal[*]}" = SIGTERM
 
 # --- running, as on a NAS: the files are of user 1031, the configuration is readable by nobody else
 
@@ -67,18 +59,18 @@ make_folders /data /config/inlet.yaml
 chown -R 1031:1032 "$TREE/config" "$TREE/data"
 chmod 700 "$TREE/config"
 # What is no volume is read-only: each volume is a mount of its own.
-for volume in $(of Volume) /tmp; do mount --bind "$TREE$volume" "$TREE$volume"; done
+for folder in "${volume[@]}" /tmp; do mount --bind "$TREE$folder" "$TREE$folder"; done
 mount -o remount,ro,bind "$TREE"
 
 log="$TREES/container.log"
 begin() {
     WITH=(PUID=1031 PGID=1032)
-    container "${entrypoint[@]}" "${command[@]}" >"$log" 2>&1 &
+    container "${entrypoint[@]}" "${cmd[@]}" >"$log" 2>&1 &
     within 60 healthy || { cat -- "$log" && return 1; }
 }
 healthy() {
     WITH=(PUID=1031 PGID=1032)
-    container "${health[@]}"
+    container "${healthcheck[@]}"
 }
 unhealthy() { ! healthy; }
 status_of() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(inlet_process)/status"; }

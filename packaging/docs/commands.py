@@ -92,49 +92,41 @@ def leaves(full, command):
 
 def command_page(command, day, version):
     """The page of a command with all that is below it, as git has it of `git remote`."""
-    name = command["commandName"]
-    full = f"inlet {name}"
+    full = f"inlet {command['commandName']}"
+    name = full.replace(" ", "-")
     paragraphs, examples, codes = parts(command.get("discussion"))
-    found = leaves(full, command)
-    lines = [roff.heading("NAME"), f"inlet\\-{roff.code(name)} \\- {roff.escape(command['abstract'].rstrip('.'))}"]
-    lines += [roff.heading("SYNOPSIS")] + [text for leaf in found for text in synopsis(*leaf)]
-    lines += [roff.heading("DESCRIPTION"), *described([command["abstract"], *paragraphs])]
-    if found[0][1] is command:
-        lines += [roff.heading("OPTIONS"), *options(command)] if arguments(command) else []
-    else:
-        lines += [roff.heading("COMMANDS")]
-        for path, leaf in found:
-            own, samples, _ = parts(leaf.get("discussion"))
-            lines += [roff.subheading(path), *described([leaf["abstract"], *own]), *options(leaf)]
-            lines += roff.verbatim(samples)
-        if command.get("defaultSubcommand"):
-            lines += roff.paragraph(f"Without one of them, '{full}' is '{full} {command['defaultSubcommand']}'.")
-    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples), *exit_status(codes)]
-    lines += [roff.heading("SEE ALSO"), "\\fBinlet\\fR(1), \\fBinlet.yaml\\fR(5)"]
-    return roff.page(f"inlet-{name}", 1, day, version, *lines)
+    found, below = leaves(full, command), []
+    for path, leaf in found:
+        own, samples, _ = parts(leaf.get("discussion"))
+        below += [roff.subheading(path), *described([leaf["abstract"], *own]), *options(leaf), *roff.verbatim(samples)]
+    if command.get("defaultSubcommand"):
+        below += roff.paragraph(f"Without one of them, '{full}' is '{full} {command['defaultSubcommand']}'.")
+    return roff.page(name, 1, day, version, {
+        "NAME": [f"{roff.code(name)} \\- {roff.escape(command['abstract'].rstrip('.'))}"],
+        "SYNOPSIS": [text for leaf in found for text in synopsis(*leaf)],
+        "DESCRIPTION": described([command["abstract"], *paragraphs]),
+        **({"OPTIONS": options(command)} if found[0][1] is command else {"COMMANDS": below}),
+        "EXAMPLES": roff.verbatim(examples), "EXIT STATUS": exit_status(codes),
+        "SEE ALSO": ["\\fBinlet\\fR(1), \\fBinlet.yaml\\fR(5)"]})
 
 
 def exit_status(codes):
-    return [roff.heading("EXIT STATUS"), *(text for code, said in codes
-                                           for text in roff.entry(code, said[0].upper() + said[1:] + "."))] if codes else []
+    return [text for code, said in codes for text in roff.entry(code, said[0].upper() + said[1:] + ".")]
 
 
 def main_page(root, day, version):
     paragraphs, examples, codes = parts(root.get("discussion"))
-    pages = [(f"inlet-{sub['commandName']}", sub["abstract"]) for sub in subcommands(root)]
-    lines = [
-        roff.heading("NAME"), f"inlet \\- {roff.escape(root['abstract'].rstrip('.'))}", roff.heading("SYNOPSIS"),
-        ".PP", f"{roff.bold('inlet')} {roff.italic('<command>')} [{roff.italic('<options>')}]",
-        ".PP", f"{roff.bold('inlet')} {roff.bold('--help')} | {roff.bold('--version')}",
-        roff.heading("DESCRIPTION"), *described([root["abstract"], *paragraphs]), roff.heading("COMMANDS")]
-    for name, said in pages:
-        lines += roff.tagged(f"{roff.bold(name)}(1)", roff.line(roff.escape(said)))
-    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples), *exit_status(codes)]
-    for title, table in (("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
-        lines += [roff.heading(title), *(text for one in table.items() for text in roff.entry(*one))]
-    lines += [roff.heading("SEE ALSO"), ", ".join(
-        ["\\fBinlet.yaml\\fR(5)", *(f"{roff.bold(name)}(1)" for name, _ in pages)])]
-    return roff.page("inlet", 1, day, version, *lines)
+    pages = [(f"{roff.bold('inlet-' + sub['commandName'])}(1)", sub["abstract"]) for sub in subcommands(root)]
+    return roff.page("inlet", 1, day, version, {
+        "NAME": [f"inlet \\- {roff.escape(root['abstract'].rstrip('.'))}"],
+        "SYNOPSIS": [".PP", f"{roff.bold('inlet')} {roff.italic('<command>')} [{roff.italic('<options>')}]",
+                     ".PP", f"{roff.bold('inlet')} {roff.bold('--help')} | {roff.bold('--version')}"],
+        "DESCRIPTION": described([root["abstract"], *paragraphs]),
+        "COMMANDS": [text for page, said in pages for text in roff.tagged(page, roff.line(roff.escape(said)))],
+        "EXAMPLES": roff.verbatim(examples), "EXIT STATUS": exit_status(codes),
+        "ENVIRONMENT": [text for one in ENVIRONMENT.items() for text in roff.entry(*one)],
+        "FILES": [text for one in FILES.items() for text in roff.entry(*one)],
+        "SEE ALSO": [", ".join(["\\fBinlet.yaml\\fR(5)", *(page for page, _ in pages)])]})
 
 
 def unexplained(full, command):

@@ -93,22 +93,21 @@ def keys(section):
 def page(schema, day, version):
     properties = dict(schema["properties"])
     destinations = properties.pop("destinations")
-    lines = [roff.heading("NAME"), "inlet.yaml \\- configuration of inlet", roff.heading("DESCRIPTION")]
-    lines += [text for part in HEAD.split("\n\n") for text in roff.paragraph(part)]
-    lines += [roff.heading("VALUES")]
-    for one in VALUES.items():
-        lines += roff.entry(*one)
-    lines += [roff.heading("EXAMPLE"), *roff.verbatim(EXAMPLE.split("\n"))]
-    lines += [roff.heading("KEYS"), *keys({"properties": properties, "required": schema.get("required")})]
-    lines += roff.paragraph("Keys that begin with x- are yours, and are not looked at.")
-    lines += [roff.heading("DESTINATIONS"), *roff.paragraph(destinations["description"])]
+    kinds = roff.paragraph(destinations["description"])
     for choice in destinations["additionalProperties"]["oneOf"]:
         own = dict(choice["properties"])
         named = own.pop("type")
-        lines += [roff.subheading("type: " + kind(named)), *roff.paragraph(named["description"][0].upper()
-                                                                             + named["description"][1:] + ".")]
-        lines += keys({"properties": own, "required": choice.get("required")})
-    lines += [roff.heading("FILES"), *roff.tagged(roff.bold("~/.config/inlet/inlet.yaml, /etc/inlet/inlet.yaml"),
-                                                  "Where it is looked for, in this order.")]
-    lines += [roff.heading("SEE ALSO"), "\\fBinlet\\fR(1), \\fBinlet\\-init\\fR(1), \\fBinlet\\-check\\fR(1)"]
-    return roff.page("inlet.yaml", 5, day, version, *lines)
+        said = named["description"]
+        kinds += [roff.subheading("type: " + kind(named)), *roff.paragraph(said[0].upper() + said[1:] + "."),
+                  *keys({"properties": own, "required": choice.get("required")})]
+    return roff.page("inlet.yaml", 5, day, version, {
+        "NAME": ["inlet.yaml \\- configuration of inlet"],
+        "DESCRIPTION": [text for part in HEAD.split("\n\n") for text in roff.paragraph(part)],
+        "VALUES": [text for one in VALUES.items() for text in roff.entry(*one)],
+        "EXAMPLE": roff.verbatim(EXAMPLE.split("\n")),
+        "KEYS": [*keys({"properties": properties, "required": schema.get("required")}),
+                 *roff.paragraph("Keys that begin with x- are yours, and are not looked at.")],
+        "DESTINATIONS": kinds,
+        "FILES": roff.tagged(roff.bold("~/.config/inlet/inlet.yaml, /etc/inlet/inlet.yaml"),
+                             "Where it is looked for, in this order."),
+        "SEE ALSO": ["\\fBinlet\\fR(1), \\fBinlet\\-init\\fR(1), \\fBinlet\\-check\\fR(1)"]})

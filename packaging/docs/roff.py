@@ -34,10 +34,6 @@ def italic(text):
     return f"\\fI{code(text)}\\fR"
 
 
-def heading(text):
-    return f'.SH "{escape(text)}"'
-
-
 def subheading(text):
     return f'.SS "{code(text)}"'
 
@@ -62,7 +58,9 @@ def entry(name, said):
     return tagged(bold(name), line(escape(said)))
 
 
-def page(name, section, day, version, *lines):
+def page(name, number, day, version, sections):
+    """`sections`: their lines by their titles; one without any is left out."""
+    head = f'.TH "{escape(name).upper()}" "{number}" "{escape(day)}" "{escape(version)}" "Inlet"'
+    lines = [text for title, body in sections.items() if body for text in (f'.SH "{escape(title)}"', *body)]
     # Left-adjusted: options and paths are not to be pulled apart.
-    head = f'.TH "{escape(name).upper()}" "{section}" "{escape(day)}" "{escape(version)}" "Inlet"'
     return "\n".join([head, ".ad l", *lines]) + "\n"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agent import Agent, command, configure, route, s3
 from loads import write_sparse
 from process import until
-from report import GIB, MIB, Given, Row, bounded, none, percentile
+from report import GIB, MIB, UNITS, Given, Row, bounded, none, percentile
 from servers import Sink
 
 DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
@@ -30,12 +30,10 @@ BIG_FILES, SMALL_RATE, SMALL, SMALL_FILES = 8, "5MiB/s", 256 << 10, 30
 RATES = ("100KiB/s", "1MiB/s", "20MiB/s", "100MiB/s")
 # Of the timetable: before its edge, after it, and for one destination after it.
 BEFORE, AFTER, AFTER_SECOND = "4MiB/s", "20MiB/s", "5MiB/s"
-UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
 
 
 def bytes_a_second(rate: str) -> float:
-    unit = next(unit for unit in UNITS if rate.endswith(unit))
-    return float(rate.removesuffix(unit)) * UNITS[unit]
+    return float(rate[:-5]) * UNITS[rate[-5:-2]]
 
 
 def files_for(rates: list[str], seconds: float) -> int:

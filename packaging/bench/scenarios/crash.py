@@ -9,18 +9,16 @@ import json
 import os
 import queue
 import random
-import re
 import time
 from pathlib import Path
 from typing import Any
 
-import aftermath
 import judge
-from agent import ROOT, Agent, Event, binary, lines_of, status
+from agent import Agent, Event, lines_of, status
 from everywhere import KINDS, PART, POLICIES, configure_everywhere
 from judge import Source
 from process import Worker, until
-from report import MIB, SEED, Failed, Given, Row, bounded, none
+from report import MIB, SEED, Given, Row, bounded, none
 from servers import Sandbox, Sink
 
 FORM_OVERHEAD, FILES_PER_CYCLE = 4 << 10, 6
@@ -139,7 +137,7 @@ def kill_again_and_again(config: Path, filler: Filler, given: Given) -> tuple[li
 
 def expected(sources: list[Source]) -> int:
     """Of each unit one list goes to S3, beside the files."""
-    return len(sources) + len(aftermath.units(sources))
+    return len(sources) + len(judge.units(sources))
 
 
 def run_to_the_end(config: Path, filler: Filler) -> tuple[list[Event], int]:
@@ -151,13 +149,6 @@ def run_to_the_end(config: Path, filler: Filler) -> tuple[list[Event], int]:
 
 
 # What it cost
-
-
-def has_failpoints(program: str) -> bool:
-    """Whether a binary can be told to end itself. By a meaning of theirs: as short a text as `INLET_FAILPOINT` itself stands in
-    no data section of an optimized build."""
-    source = (ROOT / "Sources/InletLinux/Process/Failpoint.swift").read_text()
-    return re.search(r'case \.opening: "([^"]{30,})"', source)[1].encode() in Path(program).read_bytes()
 
 
 def body_bytes(report: dict[str, Any], parts_only: bool = False) -> int:
@@ -175,7 +166,7 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
     forms = report["gighive"]["server"]["requests"].get("upload", 0) * FORM_OVERHEAD
     rows = []
     for what, sent, needed, allowed in (
-        ("bytes", body_bytes(report) + other["bytes"], sum(sizes) + sum(aftermath.sent_lists(folder).values()),
+        ("bytes", body_bytes(report) + other["bytes"], sum(sizes) + sum(judge.sent_lists(folder).values()),
          judge.allowance(runs) + forms),
         ("bytes in parts", body_bytes(report, True) + other["part_bytes"],
          sum(size for size in sizes if size > PART), judge.allowance(runs, above=PART)),
@@ -187,9 +178,6 @@ def traffic_rows(folder: Path, sources: list[Source], report: dict[str, Any], ot
 
 
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
-    # A release build of bench.sh's own is one for people.
-    if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
-        raise Failed("the release binary has failpoints")
     found = judge.crash_findings()
     with Sink(etag="md5") as store, Sandbox(folder) as sandbox:
         config = configure_everywhere(folder, sandbox, store.url, evidence=True)
@@ -200,8 +188,8 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
         runs.append(last)
         says, rows, report, other = status(config), lines_of("receipts", config=config), sandbox.report(), store.stats()
         (folder / "report.json").write_text(json.dumps({"report": report, "other": other, "status": says}))
-        aftermath.compare(found, folder, filler.sources, report, store)
-    aftermath.compare_receipts(found, folder, filler.sources, rows)
+        judge.compare(found, folder, filler.sources, report, store)
+    judge.compare_receipts(found, folder, filler.sources, rows)
     judge.balance(found, says, expected(filler.sources))
     judge.finished(found, runs)
     hit, early = sum(bool(judge.in_flight(events)) for events in runs[:-1]), judge.killed_early(runs[:-1])

@@ -6,17 +6,14 @@ hung answers and the slow one is slow no more. Nothing may be claimed that nobod
 may fail as `agent_crashed`, and everything must be everywhere, whole.
 """
 
-import contextlib
 import random
 import socket
-import sqlite3
-import threading
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, command, configure, instant, route, spiral
+from agent import Agent, command, configure, instant, opened, route, spiral
 from judge import digest_of
 from loads import drop_together
 from report import MIB, SEED, Given, Row, bounded, none
@@ -33,29 +30,6 @@ OPTIONS = {
     "--small": 10_000,
     "--rounds": 3,
 }
-
-
-class Hanging:
-    """A port that takes connections and never answers; or, once it is closed, nobody's."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._taken: list[socket.socket] = []
-        self.port = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._take, daemon=True).start()
-
-    def _take(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                self._taken.append(self._listener.accept()[0])
-
-    def close(self) -> None:
-        # shutdown wakes the thread in accept; close alone would leave the port taken until the next connection.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        for connection in [self._listener, *self._taken]:
-            connection.close()
 
 
 def configure_lanes(folder: Path, slow: str, hanging: str, **limit: str) -> Path:
@@ -117,7 +91,7 @@ WRONG = {
 
 
 def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[Row]:
-    with contextlib.closing(sqlite3.connect(f"file:{folder}/state/journal.sqlite?mode=ro", uri=True)) as journal:
+    with opened(folder / "state/journal.sqlite") as journal:
         rows = [none(what, journal.execute(f"SELECT count(*) FROM delivery WHERE {condition}").fetchone()[0])
                 for what, condition in WRONG.items()]
     held = {"the folder": {path.name: digest_of(path, "md5") for path in (folder / "fast").iterdir()}}
@@ -130,13 +104,16 @@ def judge(folder: Path, sums: dict[str, str], stores: dict[str, Sink]) -> list[R
 
 
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
-    hanging, times, kills = Hanging(), folder / "times", folder / "kills"
+    # The kernel takes connections, and nobody answers. Those of killed agents stay until it is closed.
+    hanging, times, kills = socket.create_server(("127.0.0.1", 0), backlog=4096), folder / "times", folder / "kills"
+    port = hanging.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
     with Sink(etag="md5") as slow:
-        alone, beside = folder_seconds(times, configure_lanes(times, slow.url, hanging.url, bandwidth=SLOW), given)
+        alone, beside = folder_seconds(times, configure_lanes(times, slow.url, url, bandwidth=SLOW), given)
         slow.reset()
-        sums, died = kill_again_and_again(kills, configure_lanes(kills, slow.url, hanging.url, bandwidth=SLOW), given)
+        sums, died = kill_again_and_again(kills, configure_lanes(kills, slow.url, url, bandwidth=SLOW), given)
         hanging.close()
-        with Sink(etag="md5", port=hanging.port) as late:
+        with Sink(etag="md5", port=port) as late:
             with Agent(configure_lanes(kills, slow.url, late.url)) as agent:
                 for name in ("slow", "hanging"):
                     command("resume", name, config=agent.config)

@@ -9,18 +9,16 @@
 Each journal is a small one that inlet has written, with its rows multiplied by SQL.
 """
 
-import contextlib
 import os
 import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent import Agent, command, configure, instant, s3
+from agent import Agent, command, configure, instant, opened, s3
 from loads import write_random
 from process import cpu_seconds, peak_mib
 from report import GIB, MIB, Failed, Given, Row, bounded, figure, none, percentile, table
@@ -46,13 +44,6 @@ OPTIONS = {
 MODELS = 1000
 # What a row of its own has; everything else is as in the row that it is made of.
 KEPT = {"file": ("id",), "delivery": ("id", "file_id"), "receipt": ("id", "file_id")}
-
-
-@contextlib.contextmanager
-def opened(journal: Path) -> Iterator[sqlite3.Connection]:
-    """Commits at the end."""
-    with contextlib.closing(sqlite3.connect(journal)) as database, database:
-        yield database
 
 
 def one(database: sqlite3.Connection, text: str) -> int:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import judge
 from agent import Agent, status
-from aftermath import files
 from everywhere import KINDS, configure_everywhere
 from process import Worker, field, held
 from report import MIB, SEED, Given, Row, none
@@ -111,7 +110,7 @@ def tidy(folder: Path) -> None:
     horizon = time.time() - STAY
 
     def old(place: Path) -> list[Path]:
-        return [path for _, path in files(place) if path.stat().st_ctime < horizon]
+        return [path for _, path in judge.files(place) if path.stat().st_ctime < horizon]
 
     for place in (folder / "drop" / ".inlet" / "done", folder / "library"):
         for path in old(place):

@@ -6,19 +6,17 @@ killed; `big` are half uploaded; `gone` are parked, because the configuration ha
 delivered and cannot be put away; `library` have been delivered and were not finished with when the process ended.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import random
 import signal
-import sqlite3
 import tarfile
 import time
 from pathlib import Path
 from typing import Any
 
-from agent import Agent, configure, lines_of, route, status
+from agent import Agent, configure, lines_of, opened, route, status
 from report import Failed, Given, Row, bounded, table
 from servers import Sandbox
 
@@ -60,7 +58,7 @@ def configure_upgrade(folder: Path, sandbox: Sandbox, has_gone: bool, **more: An
 
 
 def query(folder: Path, text: str) -> list[tuple[Any, ...]]:
-    with contextlib.closing(sqlite3.connect(folder / "state/journal.sqlite")) as journal:
+    with opened(folder / "state/journal.sqlite") as journal:
         return journal.execute(text).fetchall()
 
 

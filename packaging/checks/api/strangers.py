@@ -1,10 +1,9 @@
 """What schemathesis asks of each answer to somebody who has no secret (run.py)."""
 
-import os
-
 import schemathesis
 
-REFUSALS = {int(status) for status in os.environ["INLET_REFUSALS"].split(",")}
+# What a stranger may be told.
+REFUSALS = {401, 403, 404, 405, 413, 421, 429}
 
 
 @schemathesis.check

@@ -26,9 +26,7 @@ address)
 esac
 
 need_toolchain
-toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
-runtime="$(find "$toolchain/lib/clang" -name "libclang_rt.$runtime-$(uname -m).a" -print -quit 2>/dev/null || true)"
-[[ -n $runtime ]] || die "$EX_UNAVAILABLE" "this toolchain has no $kind sanitizer"
+[[ -n $(clang_runtime "$runtime") ]] || die "$EX_UNAVAILABLE" "this toolchain has no $kind sanitizer"
 need_packages "${TEST_PACKAGES[@]}"
 
 # Apart from the other builds: every target is instrumented.
