@@ -64,13 +64,14 @@ struct FinishingStage: Service {
         do {
             var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: shared.roots)
             switch try await runner.run() {
-            case .done(let disposition, let state, let place):
+            case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { shared.roots.look(again: file) }
                 return true
             case .wait(let until, let note):
                 try await journal.postponeFinish(file.id, until: until, note: note)
                 return false
+            case let step: throw DisposalError.misstep(state: "\(step)", seen: "no end")
             }
         } catch {
             // Stopping is no trouble; the next start goes on from the intent.
@@ -102,11 +103,9 @@ struct FinishingStage: Service {
         _ job: Job, _ disposition: String, _ state: FileState?, _ place: FilePath?, mayWrite: Bool
     ) async throws {
         let file = job.file
-        let end = ReceiptFiles.End(
-            job: job, state: state ?? file.state, disposition: disposition, place: place,
-            mayWrite: mayWrite)
         Failpoint.disposed.reached()
-        let receipt = try receipts.write(end, at: .now)
+        let receipt = try receipts.write(
+            job, state: state ?? file.state, disposition: disposition, place: place, mayWrite: mayWrite, at: .now)
         Failpoint.receiptWritten.reached()
         let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)

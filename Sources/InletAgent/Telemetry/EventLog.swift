@@ -76,20 +76,12 @@ package final class EventLog: Sendable {
     }
 
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
-    /// - Returns: ends the subscription when asked; dropping it changes nothing.
+    /// - Returns: ends that; dropping it changes nothing.
     @discardableResult
-    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> Subscription {
+    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> @Sendable () -> Void {
         let id = nextListener.add(1, ordering: .relaxed).newValue
         listeners.withLock { $0[id] = body }
-        return Subscription(log: self, id: id)
-    }
-
-    /// A listener to all events.
-    package struct Subscription: Sendable {
-        fileprivate weak let log: EventLog?
-        fileprivate let id: UInt64
-
-        package func end() { log?.listeners.withLock { $0[id] = nil } }
+        return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
     }
 
     /// What is wrong with the log now; nil when nothing is.
