@@ -119,8 +119,8 @@ struct DeliveryLane: Sendable {
             return (slots.takeEnded(), max(0, most(limit) - slots.held))
         }
         if id.lane == .big {
-            for one in ended { stage.transferPool.end(one.claim.delivery.id) }
-            places = stage.transferPool.take(places, for: id)
+            if !ended.isEmpty { stage.freePlaces(ended.map(\.claim.delivery.id)) }
+            places = stage.takePlaces(places, for: id)
         }
         if ended.isEmpty, places == 0 { return (false, nil) }
         var request = none
@@ -135,7 +135,7 @@ struct DeliveryLane: Sendable {
             exchange = await exchangeSingly(ended, request, error)
         }
         if id.lane == .big {
-            stage.transferPool.begin(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
+            stage.keepPlaces(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
         }
         return exchange.map { (places > 0 && $0.claims.count == places, $0.nextDue) }
     }

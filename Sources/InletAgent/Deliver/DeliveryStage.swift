@@ -9,7 +9,10 @@ internal import Synchronization
 /// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
 final class DeliveryStage: Service {
     let shared: Shared
-    let transferPool: TransferPool
+    /// Of big transfers. The lanes that wait got fewer than they wanted.
+    let places: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
+    /// Raised when a lane begins to wait for a place.
+    let isShortOfPlaces = WakeSignal()
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     private let holdPatience: Duration
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
@@ -30,7 +33,7 @@ final class DeliveryStage: Service {
     init(_ shared: Shared, begun: [Int64], patience: Duration, silence: Duration) {
         self.shared = shared
         resumable = Mutex(Set(begun))
-        transferPool = TransferPool(shared, silence: silence)
+        places = Mutex((StallDetector(workers: shared.settings.settings.workers, patience: silence), []))
         holdPatience = patience
     }
 
@@ -47,7 +50,7 @@ final class DeliveryStage: Service {
                 }
                 // Both go on until they are cancelled.
                 group.addTask {
-                    await self.transferPool.freeStalled()
+                    await self.freeStalled()
                     return false
                 }
                 group.addTask {

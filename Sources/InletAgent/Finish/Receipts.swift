@@ -98,19 +98,11 @@ struct Receipt: Sendable {
     }
 }
 
-/// Writes receipts as files, for routes that ask for them: before the journal says that the file is finished, so that a
+/// Receipts are written as files, for routes that ask for them, before the journal says that the file is finished, so that a
 /// crash in between writes the same one again, under the same name.
-final class ReceiptFiles: Sendable {
-    /// `receipts` of the state directory.
-    private let folder: FilePath
-    private let version: String
-    private let log: EventLog
-    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
-    private let told = Mutex<[Bool: Set<FilePath>]>([:])
-
-    init(stateDirectory: FilePath, version: String, log: EventLog) {
-        (folder, self.version, self.log) = (stateDirectory.appending("receipts"), version, log)
-    }
+extension FinishingStage {
+    /// Where those are that are not beside their files.
+    private var receiptFolder: FilePath { shared.settings.settings.stateDirectory.appending("receipts") }
 
     /// The receipt of a file whose source is done with, written where its route wants it. Where it cannot be beside the
     /// file, it is below the state directory and says why. Blocks.
@@ -119,7 +111,7 @@ final class ReceiptFiles: Sendable {
     ///   - place: where the source is; nil where it is gone, or another file.
     ///   - mayWrite: whether anything may be written there.
     /// - Throws: a `SystemError` when not even that folder takes it.
-    func write(
+    func writeReceipt(
         _ job: Job, state: FileState, disposition: String, place: FilePath?, mayWrite: Bool, at now: WallTime
     ) throws -> Receipt {
         let receipt = { [version] (path: FilePath?, note: String?) in
@@ -149,7 +141,7 @@ final class ReceiptFiles: Sendable {
 
     /// Below the state directory.
     private func writeInFolder(_ file: FileRow, _ receipt: (FilePath) -> Receipt) throws -> Receipt {
-        let path = folder.pushing(Receipt.pathInFolder(file))
+        let path = receiptFolder.pushing(Receipt.pathInFolder(file))
         try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o750, asFolderOwner: true)
         let receipt = receipt(path)
         try DurableFile.write(receipt.line, to: path, mode: 0o600)
@@ -158,8 +150,8 @@ final class ReceiptFiles: Sendable {
 
     /// Once for each watched folder, and once more where its sources go by themselves.
     private func tell(_ file: FileRow, _ reason: String, isGone: Bool) {
-        guard told.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
-        log.emit(.receiptElsewhere(root: file.root, folder: folder, reason: reason))
+        guard toldOfReceipts.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
+        shared.log.emit(.receiptElsewhere(root: file.root, folder: receiptFolder, reason: reason))
     }
 
     // MARK: - Beside the file

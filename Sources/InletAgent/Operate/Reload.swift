@@ -312,18 +312,9 @@ package protocol ReloadSource: Sendable {
 }
 
 /// A configuration that could be used, with what was made of it.
-package struct PreparedReload: Sendable {
-    package var config: LoadedConfig
-    package var destinations: [Destination]
-    package var notificationClients: NotificationClients
-
-    package init(
-        config: LoadedConfig, destinations: [Destination],
-        notificationClients: NotificationClients = NotificationClients()
-    ) {
-        (self.config, self.destinations, self.notificationClients) = (config, destinations, notificationClients)
-    }
-}
+package typealias PreparedReload = (
+    config: LoadedConfig, destinations: [Destination], notificationClients: NotificationClients
+)
 
 /// What came of a reload.
 package enum ReloadOutcome: Sendable, Equatable {

@@ -12,10 +12,6 @@ package final class EventLog: Sendable {
         /// What holds now; `settings` has the configuration's.
         fileprivate var level: LogSettings.Level
         fileprivate var writer: LogWriter
-
-        fileprivate init(_ settings: LogSettings, _ writer: LogWriter) {
-            (self.settings, level, self.writer) = (settings, settings.level, writer)
-        }
     }
 
     /// nil: events go to listeners only.
@@ -29,7 +25,7 @@ package final class EventLog: Sendable {
         setup = Mutex(nil)
         guard let settings else { return }
         let writer = try writer(settings)
-        setup.withLock { $0 = Setup(settings, writer) }
+        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
     }
 
     deinit { setup.withLock { $0?.writer.close() } }
@@ -120,7 +116,8 @@ package final class EventLog: Sendable {
         guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        return Setup(settings, same == settings ? known.writer : try writer(settings))
+        let writer = same == settings ? known.writer : try writer(settings)
+        return Setup(settings: settings, level: settings.level, writer: writer)
     }
 
     /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name again, even

@@ -4,21 +4,14 @@ package import InletCore
 package final class EventSpec: Sendable {
     package typealias Level = LogSettings.Level
 
-    package struct Field: Sendable {
-        package let name: String
-        /// What kind of value it has, as the JSON Schema says it.
-        package let schema: String
-        /// Whether only some lines of the event have it.
-        package let isOptional: Bool
-    }
-
     /// The stable name that people's filters rely on.
     package let name: String
     /// What it was called before 0.9. Until 0.10 its lines have that name in `was`, and lines of old log files are understood.
     package let formerName: String?
     /// The level that it usually has, and others that it can have.
     package let levels: [Level]
-    package let fields: [Field]
+    /// Each with its kind, as the JSON Schema says it, and whether only some lines have it.
+    package let fields: [(name: String, schema: String, isOptional: Bool)]
     /// Its words: `{name}` is a field, and what stands in brackets is left out when one of its fields is not there or empty.
     package let sentence: String
     /// Whether it is what everybody hopes for.
@@ -38,9 +31,10 @@ package final class EventSpec: Sendable {
             let isOptional = word.hasSuffix("?")
             let word = isOptional ? word.dropLast() : word
             let mark = word.last.flatMap { Self.marks[$0] }
-            return Field(
+            return (
                 name: String(mark == nil ? word : word.dropLast()), schema: (mark ?? .text("")).schema,
-                isOptional: isOptional)
+                isOptional: isOptional
+            )
         }
         isOfJob = fields.contains { $0.name == "job" }
         (self.formerName, self.sentence, self.isGood, self.note) = (formerName, sentence, isGood, note)
