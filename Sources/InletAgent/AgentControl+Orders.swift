@@ -135,7 +135,7 @@ extension AgentControl {
         try await journal.beginReturn(of: files.map(\.id))
         for file in files where returned[file.id] == nil {
             switch await returning.run({
-                Result { () throws(Refusal) in try QuarantineReturn(file: file).run() }
+                Result { () throws(Refusal) in try file.returnedFromQuarantine() }
             }) {
             case .success(let identity): returned[file.id] = identity
             case .failure(let refusal):

@@ -16,7 +16,6 @@ final class Shared: Sendable {
     /// Whether the journal can be written, the loops live, and the parts go on.
     let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceSupervisor)
     let room: QueueCapacity
-    let looks = DeferredChecks()
     let transfers = Transfers()
     let lanes = Lanes()
     var clock: AgentClock { destinations.clock }

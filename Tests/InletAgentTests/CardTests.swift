@@ -308,13 +308,15 @@ import Testing
             try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         }
         func told(_ journal: Journal, _ ends: VolumeReport...) async throws -> Int {
-            let queue = NotificationQueue(receivers: 0)
-            for end in ends { queue.hear(.volumeDone(end)) }
-            #expect(await queue.flush(journal))
+            let ops = NotificationReceiver(
+                NotifySettings(name: "ops", receiver: .exec(["/bin/true"]), events: [.volumeDone]), webhook: nil,
+                pool: BlockingPool(name: "hook", threads: 1))
+            let sender = try await NotificationSender([ops], journal: journal, log: try EventLog(nil))
+            for end in ends { sender.hear(.volumeDone(end)) }
+            #expect(await sender.flush())
             return try await journal.outboxBacklog().waiting
         }
         let first = try journal()
-        _ = try await first.setSinks([NoticeSink(name: "ops", events: [.volumeDone])], at: .now)
         #expect(try await told(first, end(), end()) == 1)
         first.close()
         let second = try journal()

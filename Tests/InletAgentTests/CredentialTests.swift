@@ -71,7 +71,7 @@ import Testing
         destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.refused }
         let setting = try Setting(destination)
         try await setting.keeping {
-            try await eventually("it is paused") { setting.board.refusesCredentials("here") }
+            try await eventually("it is paused") { setting.board.state(of: "here")?.refusesCredentials == true }
         }
         #expect(setting.events.names == ["destination.down"])
     }

@@ -339,7 +339,7 @@ struct DisposalBench {
     }
 
     /// What the finisher makes of it now, as at the next start.
-    func dispose() async throws -> DisposalRunner.DisposalEnd {
+    func dispose() async throws -> DisposalStep {
         var runner = try await runner()
         return try await runner.run()
     }
@@ -353,8 +353,8 @@ struct DisposalBench {
     }
 }
 
-extension DisposalRunner.DisposalEnd {
-    var disposition: String? { if case .done(let text, _, _) = self { text } else { nil } }
-    var state: FileState? { if case .done(_, let state, _) = self { state } else { nil } }
+extension DisposalStep {
+    var disposition: String? { if case .end(let text, _, _) = self { text } else { nil } }
+    var state: FileState? { if case .end(_, let state, _) = self { state } else { nil } }
     var isWait: Bool { disposition == nil }
 }

@@ -84,9 +84,9 @@ struct DisposalHistory {
                 say("waits: \(note)")
                 return pass(until: until)
             case .fail(let error):
-                if error is DisposalStateError { throw Broken(description: "a misstep") }
+                if case .misstep? = error as? DisposalError { throw Broken(description: "a misstep") }
                 say("fails: \(error)")
-                if left == 0, error is UnreadableIntent { end = ("", nil, nil) }
+                if left == 0, case .unreadableIntent? = error as? DisposalError { end = ("", nil, nil) }
                 return pass(until: WallTime(milliseconds: model.now + 60_000))
             case .end(let disposition, let state, let place):
                 say("ends: \(disposition)")
@@ -324,7 +324,7 @@ extension DisposalStep {
         for _ in 0..<40 where end == nil {
             do {
                 end = try await Self.dispose(folder)
-            } catch is UnreadableIntent {
+            } catch DisposalError.unreadableIntent {
                 end = "unreadable"
             } catch {
                 last = "\(error)"

@@ -326,7 +326,7 @@ import Testing
         let bench = try await DisposalBench(.archive)
         try await bench.journal.intend(bench.id, Array("{".utf8))
         try remove(bench.file)
-        let error = await #expect(throws: UnreadableIntent.self) { try await bench.dispose() }
+        let error = await #expect(throws: DisposalError.self) { try await bench.dispose() }
         #expect(error.map { "\($0)" }?.contains("damaged") == true)
         #expect(try await bench.journal.job(bench.id)?.file.intent != nil)
     }

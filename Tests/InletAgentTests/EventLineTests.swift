@@ -174,8 +174,8 @@ import Testing
     @Test func `a listener that ends hears nothing more`() throws {
         let log = try EventLog(nil)
         let record = EventRecord(log)
-        let subscription = log.listen { _ in Issue.record("heard after its end") }
-        subscription.end()
+        let end = log.listen { _ in Issue.record("heard after its end") }
+        end()
         log.emit(.journalRecovered)
         #expect(record.names == ["journal.recovered"])
     }
@@ -347,7 +347,7 @@ import Testing
             for (name, value) in line.fields {
                 if name == "was", value == spec.formerName.map({ .text($0) }) { continue }
                 let field = try #require(spec.fields.first { $0.name == name }, "\(line.name) has \(name)")
-                #expect(field.kind == value.kind, "\(line.name) \(name)")
+                #expect(field.schema == value.schema, "\(line.name) \(name)")
             }
             for field in spec.fields where !field.isOptional {
                 #expect(line.fields.contains { $0.0 == field.name }, "\(line.name) lacks \(field.name)")

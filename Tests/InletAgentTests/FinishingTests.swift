@@ -303,13 +303,12 @@ import Testing
                 entries: [:], write: { _ throws(DeliveryError) in }, replace: { _ throws(DeliveryError) in }),
             isStopping: { false })
         let ref = AgentEvent.JobRef(job: 1, delivery: 1, path: "/drop/a", route: "all", destination: "here")
-        let watch = ProgressWatch(
-            ref: ref, size: 1, log: try EventLog(nil), heartbeat: heartbeat, interval: .milliseconds(1))
+        let log = try EventLog(nil)
         var last: [Heartbeat.Part: Int] = [:]
         heartbeat.beat(.journal)
         #expect(!heartbeat.haveAllPassed(since: &last))
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await watch.run(attempt) }
+            group.addTask { await attempt.sayProgress(of: ref, size: 1, to: log, heartbeat, every: .milliseconds(1)) }
             defer { group.cancelAll() }
             try await eventually("it beats") { heartbeat.haveAllPassed(since: &last) }
         }

@@ -232,13 +232,13 @@ import Testing
         let path = folder.path.appending("inlet.log")
         let log = try EventLog(LogSettings(level: .info, output: path.string, format: .json))
         let heard = Mutex(0)
-        let subscription = log.listen { _ in heard.withLock { $0 += 1 } }
+        let end = log.listen { _ in heard.withLock { $0 += 1 } }
         for number in 0..<2000 {
             log.emit(.fileError(path: FilePath("/srv/drop/\(number)"), reason: "Permission denied"))
             log.emit(.fileRejected(job: Int64(number), path: "/srv/drop/a", route: "r", reason: "too large"))
         }
         log.emit(.agentStopping)
-        subscription.end()
+        end()
         log.flush(within: .seconds(60))
         let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path.string)), as: UTF8.self)
         let events = text.split(separator: "\n").compactMap {

@@ -99,7 +99,7 @@ import Testing
             ([.delivered: 1, .failed: 1], "partial"), ([.failed: 1, .rejected: 2], "failed"),
         ] as [([FileState: Int], String)])
     func `a batch is complete, partial or failed`(_ counts: [FileState: Int], _ expected: String) {
-        #expect(BatchOutcome(counts).rawValue == expected)
+        #expect(Batch.outcome(counts) == expected)
     }
 
     // MARK: - What is said of a batch

@@ -166,14 +166,14 @@ import Testing
         ("clip.mp4", "clip.mp4"), ("a b/c", "a_b_c"), ("é", "__"), ("..", ".."), ("x\u{1B}[2J", "x__2J"),
     ])
     func `names in the folder are plain`(_ name: String, _ expected: String) {
-        #expect(ReceiptName.safe(Array(name.utf8)) == expected)
+        #expect(Receipt.safe(Array(name.utf8)) == expected)
     }
 
     @Test func `a name that leaves no room has no sidecar`() {
-        let most = 255 - ReceiptName.suffix.utf8.count
-        #expect(ReceiptName.beside(FilePath("/d").appending(String(repeating: "n", count: most))) != nil)
-        #expect(ReceiptName.beside(FilePath("/d").appending(String(repeating: "n", count: most + 1))) == nil)
-        #expect(ReceiptName.beside("/d/clip.mp4") == "/d/clip.mp4.inlet-receipt.json")
+        let most = 255 - Receipt.suffix.utf8.count
+        #expect(Receipt.path(beside: FilePath("/d").appending(String(repeating: "n", count: most))) != nil)
+        #expect(Receipt.path(beside: FilePath("/d").appending(String(repeating: "n", count: most + 1))) == nil)
+        #expect(Receipt.path(beside: "/d/clip.mp4") == "/d/clip.mp4.inlet-receipt.json")
     }
 
     private func object(_ json: [UInt8]) throws -> [String: Any] {

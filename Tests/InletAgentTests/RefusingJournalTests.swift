@@ -284,11 +284,10 @@ struct RefusingJournalTests {
 /// What given-up deliveries left at their destinations goes, soon; what a retry can use stays.
 @Suite struct SweeperTests {
     @Test func `a leftover is tried again after ten seconds, then ever more rarely`() {
-        var pace = UploadCleanerBackoff()
-        #expect((1...7).map { _ in pace.wait(for: 1).components.seconds } == [10, 20, 40, 80, 160, 300, 300])
-        #expect(pace.wait(for: 2) == .seconds(10))
-        pace.forget(1)
-        #expect(pace.wait(for: 1) == .seconds(10))
+        var tries: [Int64: Int] = [:]
+        let pauses = (1...7).map { _ in UploadCleaner.pause(&tries, of: 1) }
+        #expect(pauses == [10, 20, 40, 80, 160, 300, 300].map { .seconds($0) })
+        #expect(UploadCleaner.pause(&tries, of: 2) == .seconds(10))
     }
 
     /// Drops `a`, and waits until its delivery hangs.

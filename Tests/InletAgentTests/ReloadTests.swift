@@ -322,9 +322,10 @@ final class ReloadSite: Sendable {
 
         func read() throws(ConfigErrors) -> PreparedReload {
             let config = try site.load()
-            return PreparedReload(
+            return (
                 config: config, destinations: site.destinations(config),
-                notificationClients: site.notificationClients(config))
+                notificationClients: site.notificationClients(config)
+            )
         }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? { nil }

@@ -115,7 +115,9 @@ private struct RenewingSource: ReloadSource {
     let make: @Sendable (String) -> Destination?
     var types: [DestinationType] { [ReloadSite.type] }
 
-    func read() throws(ConfigErrors) -> PreparedReload { PreparedReload(config: config, destinations: []) }
+    func read() throws(ConfigErrors) -> PreparedReload {
+        (config, [], NotificationClients())
+    }
     func renew(_ name: String, _ held: LoadedConfig) -> Destination? { make(name) }
 }
 

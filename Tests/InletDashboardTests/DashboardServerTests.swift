@@ -79,11 +79,11 @@ import Testing
     @Test func `who guesses has to wait, and it is said once for each wait`() async throws {
         let scene = try DashboardScene(token: "full-token", password: "the password")
         let refused = Mutex<[String]>([])
-        let subscription = scene.log.listen { event in
+        let end = scene.log.listen { event in
             guard case .dashboardRefused = event else { return }
             refused.withLock { $0.append(event.line.name) }
         }
-        defer { subscription.end() }
+        defer { end() }
         try await scene.serving { port in
             let client = try RawClient(port: port)
             let wrong = #"{"secret": "not it"}"#
@@ -179,8 +179,8 @@ import Testing
         try await first.serving { port in
             let scene = try DashboardScene(port: port)
             second = scene
-            let subscription = scene.log.listen { event in events.withLock { $0.append(event.line.name) } }
-            defer { subscription.end() }
+            let end = scene.log.listen { event in events.withLock { $0.append(event.line.name) } }
+            defer { end() }
             let server = scene.server
             try await whileServing({ try await server.run() }) {
                 try await eventually("it says that it cannot") { scene.status.current.state == .failing }

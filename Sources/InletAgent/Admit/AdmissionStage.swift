@@ -158,11 +158,11 @@ struct AdmissionStage: Sendable {
                 else { return checker.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
                 // Before the journal is asked whether it is on its way: it may end at any time.
-                admission.shared.looks.keep(file.id)
+                admission.shared.transfers.keepTouched(file.id)
             }
             let touch = try await journal.refresh(
                 file, identity: arrival.identity, uptimes: admission.registry.uptimes(), at: .now)
-            if touch.isNoted || touch.isOutdated { admission.shared.looks.take(file.id) }
+            if touch.isNoted || touch.isOutdated { admission.shared.transfers.takeTouched(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
             if touch.goesOn { admission.shared.signals.raiseDeliverable() }
             log.emit(.jobUnchanged(job: file.id, path: file.fullPath))

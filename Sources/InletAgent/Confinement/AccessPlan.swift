@@ -30,24 +30,6 @@ package struct AccessPlan: Sendable {
         fileprivate var isFile: Bool { kind == .file || kind == .possibleFile }
     }
 
-    /// Why confining the agent would keep it from its work.
-    package enum AccessConflict: Error, Sendable, Equatable, CustomStringConvertible {
-        /// Neither the folder nor one above it is there.
-        case missing(FilePath)
-        /// What is mounted there may be mounted anew, and would then be closed to the agent.
-        case mounted(FilePath, type: String)
-
-        package var description: String {
-            switch self {
-            case .missing(let path):
-                "\(path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in"
-            case .mounted(let path, let type):
-                "\(path.display): \(type) may be mounted there anew, which only the folder above could allow, and that is /; "
-                    + "mount it one folder deeper"
-            }
-        }
-    }
-
     let needs: [Need]
     package let commands: [CommandPattern]
 
@@ -166,7 +148,9 @@ extension AccessPlan {
     private static let written: [FilePath] = ["/dev/null"]
 
     /// The rules by which an agent can do its work, also with folders that come later.
-    package func rules(on ground: FileSystemLayout) throws(AccessConflict) -> [AccessRule] {
+    ///
+    /// - Throws: why confining it would keep it from its work.
+    package func rules(on ground: FileSystemLayout) throws(Refusal) -> [AccessRule] {
         var rules: [AccessRule] = []
         for need in needs {
             rules += try places(of: need, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
@@ -209,7 +193,7 @@ extension AccessPlan {
             && !system.contains { $0.isWithin(real) || real.isWithin($0) }
     }
 
-    private func places(of need: Need, on ground: FileSystemLayout) throws(AccessConflict) -> [FilePath] {
+    private func places(of need: Need, on ground: FileSystemLayout) throws(Refusal) -> [FilePath] {
         if need.isFile { return Self.folders(of: need.path, on: ground) }
         if need.kind == .former {
             guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
@@ -223,19 +207,29 @@ extension AccessPlan {
             return [real]
         }
         let real = Self.nearest(need.path, on: ground)
-        if real == "/" { throw .missing(need.path) }
+        if real == "/" {
+            throw Refusal(
+                "\(need.path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in")
+        }
         guard need.kind == .coming else { return [real] }
         // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
         if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
             let above = Self.nearest(point.removingLastComponent(), on: ground)
-            if above == "/" { throw .mounted(point, type: "what fstab names") }
+            if above == "/" { throw Self.mounted(point, type: "what fstab names") }
             return [above]
         }
         guard let mount = ground.mounts.mount(of: real), mount.point != "/" else { return [real] }
         let above = mount.point.removingLastComponent()
         if above != "/" { return [above] }
-        if mount.comesAndGoes { throw .mounted(mount.point, type: mount.type) }
+        if mount.comesAndGoes { throw Self.mounted(mount.point, type: mount.type) }
         return [real]
+    }
+
+    /// What is mounted there may be mounted anew, and would then be closed to the agent.
+    private static func mounted(_ path: FilePath, type: String) -> Refusal {
+        Refusal(
+            "\(path.display): \(type) may be mounted there anew, which only the folder above could allow, and that is /; "
+                + "mount it one folder deeper")
     }
 
     /// The path, or the nearest folder above it that is there, without symlinks.

@@ -118,7 +118,7 @@ struct DeliveryAttempt: Sendable {
         // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await shared.journal.isClaimed(ref.delivery)) == false { return .failure(cancelled) }
         // Its limit became 0 after it was claimed.
-        if shared.destinations.isShut(ref.destination) { return nil }
+        if shared.destinations.state(of: ref.destination)?.isShut == true { return nil }
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 // The signal that cancels also tells that there is nothing to cancel any more: one task less to start.
@@ -126,10 +126,9 @@ struct DeliveryAttempt: Sendable {
                 return await attempt.noting { await self.deliver(order, by: destination.pipeline, attempt) }
             }
             // A child for each of thousands of small files would cost more than their delivery.
-            if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
+            if size > min(destination.smallLimit, Attempt.smallestShown) || destination.storage != nil {
                 group.addTask {
-                    let watch = ProgressWatch(ref: ref, size: size, log: shared.log, heartbeat: shared.health.heartbeat)
-                    await watch.run(attempt)
+                    await attempt.sayProgress(of: ref, size: size, to: shared.log, shared.health.heartbeat)
                     return nil
                 }
             }

@@ -94,7 +94,7 @@ struct DeliveryLane: Sendable {
 
     /// When there is something to do for which no signal is raised.
     private func nextLook(_ nextDue: WallTime?) -> ContinuousClock.Instant? {
-        let uptime = shared.destinations.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptimes()[id.destination]
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
         let due = [nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
         let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
@@ -112,15 +112,15 @@ struct DeliveryLane: Sendable {
     ///   nothing: what had ended is then kept for the next time.
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
-        let uptime = shared.destinations.runningUptime(of: id.destination)
+        let uptime = shared.destinations.runningUptimes()[id.destination]
         var (ended, places) = slots { slots in
             slots.setLimit(limit)
             slots.endExpired(uptime)
             return (slots.takeEnded(), max(0, most(limit) - slots.held))
         }
         if id.lane == .big {
-            for one in ended { stage.transferPool.end(one.claim.delivery.id) }
-            places = stage.transferPool.take(places, for: id)
+            if !ended.isEmpty { stage.freePlaces(ended.map(\.claim.delivery.id)) }
+            places = stage.takePlaces(places, for: id)
         }
         if ended.isEmpty, places == 0 { return (false, nil) }
         var request = none
@@ -135,7 +135,7 @@ struct DeliveryLane: Sendable {
             exchange = await exchangeSingly(ended, request, error)
         }
         if id.lane == .big {
-            stage.transferPool.begin(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
+            stage.keepPlaces(exchange?.claims.map(\.delivery.id) ?? [], of: places, in: id)
         }
         return exchange.map { (places > 0 && $0.claims.count == places, $0.nextDue) }
     }
@@ -262,7 +262,7 @@ extension DeliveryLane {
         if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
         // A delivery that its destination still works on leaves no checksum to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
-        let isKept = !isWorkedOn && shared.looks.take(file.id)
+        let isKept = !isWorkedOn && shared.transfers.takeTouched(file.id)
         // One attempt found it gone while another still had it: a file that came back unchanged meanwhile counts as known.
         let mayBeBack = settled.isFinal && settled.state == .gone
         switch report?.event {
@@ -284,8 +284,8 @@ struct JournalBackoff: Sendable {
     private var refusals = 0
     private var lastTries = 3
 
-    /// In seconds: short enough for the watchdog, which hears of each try.
-    private static let longest = 8
+    /// Short enough for the watchdog, which hears of each try.
+    private static let longest = Duration.seconds(8)
     private static let last = Duration.seconds(1)
 
     /// - Returns: nil when it has been asked often enough.
@@ -295,7 +295,7 @@ struct JournalBackoff: Sendable {
             return lastTries < 0 ? nil : Self.last
         }
         refusals += 1
-        return .seconds(min(Self.longest, 1 << min(refusals - 1, 3)))
+        return .backoff(.seconds(1), upTo: Self.longest, after: refusals)
     }
 
     /// Waits until the journal may be asked again; at once when the agent is asked to stop meanwhile.

@@ -9,7 +9,10 @@ internal import Synchronization
 /// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
 final class DeliveryStage: Service {
     let shared: Shared
-    let transferPool: TransferPool
+    /// Of big transfers. The lanes that wait got fewer than they wanted.
+    let places: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
+    /// Raised when a lane begins to wait for a place.
+    let isShortOfPlaces = WakeSignal()
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     private let holdPatience: Duration
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
@@ -30,7 +33,7 @@ final class DeliveryStage: Service {
     init(_ shared: Shared, begun: [Int64], patience: Duration, silence: Duration) {
         self.shared = shared
         resumable = Mutex(Set(begun))
-        transferPool = TransferPool(shared, silence: silence)
+        places = Mutex((StallDetector(workers: shared.settings.settings.workers, patience: silence), []))
         holdPatience = patience
     }
 
@@ -47,7 +50,7 @@ final class DeliveryStage: Service {
                 }
                 // Both go on until they are cancelled.
                 group.addTask {
-                    await self.transferPool.freeStalled()
+                    await self.freeStalled()
                     return false
                 }
                 group.addTask {
@@ -104,20 +107,4 @@ final class DeliveryStage: Service {
         await Task.rest(for: shared.settings.settings.shutdownGrace)
         shared.transfers.cancelAll()
     }
-}
-
-/// Files that were touched while they were on their way, and of which nothing tells whether they are still what is being sent:
-/// they are looked at again when a delivery of theirs ends, which may leave a checksum to compare with.
-final class DeferredChecks: Sendable {
-    /// Many times what is on its way at one moment.
-    private static let most = 100_000
-    private let files = Mutex<Set<Int64>>([])
-
-    func keep(_ file: Int64) {
-        files.withLock { if $0.count < Self.most { $0.insert(file) } }
-    }
-
-    /// - Returns: whether it was kept.
-    @discardableResult
-    func take(_ file: Int64) -> Bool { files.withLock { $0.remove(file) != nil } }
 }

@@ -7,17 +7,6 @@ internal import SystemPackage
 
 /// Which destinations may be tried now: breakers, pauses and expiry clocks, in one place. Services report and ask.
 package final class DestinationRegistry: Sendable {
-    /// How a destination stands.
-    package struct Status: Sendable {
-        package var name: String
-        package var type: String
-        package var state: CircuitBreaker.State
-        package var isPaused: Bool
-        /// Its limit, or that of all together, is 0.
-        package var isShut: Bool
-        package var lastError: String?
-    }
-
     let entries = Mutex<[String: DestinationState]>([:])
     private let log: EventLog
     private let workers: Int
@@ -77,8 +66,8 @@ package final class DestinationRegistry: Sendable {
     package var names: [String] { entries.withLock { $0.keys.sorted() } }
     var count: Int { entries.withLock { $0.count } }
 
-    /// Which configuration a destination is of, for `replace`.
-    func generation(of name: String) -> Int? { entries.withLock { $0[name]?.generation } }
+    /// How a destination stands now.
+    func state(of name: String) -> DestinationState? { entries.withLock { $0[name] } }
 
     /// Puts a destination made with changed credentials in the place of the old one, unless another configuration has done so
     /// meanwhile; running deliveries keep theirs.
@@ -175,8 +164,6 @@ package final class DestinationRegistry: Sendable {
     /// Those at which nothing begins because a limit is 0.
     var shut: Set<String> { entries.withLock { Set($0.filter(\.value.isShut).keys) } }
 
-    func isShut(_ name: String) -> Bool { entries.withLock { $0[name]?.isShut ?? false } }
-
     /// Makes the probe of a destination that is down due now; nil = of all.
     func probeNow(_ name: String?) {
         let now = clock.now()
@@ -209,10 +196,6 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    func refusesCredentials(_ name: String) -> Bool {
-        if case .credentialsRefused? = entries.withLock({ $0[name]?.breaker.state }) { true } else { false }
-    }
-
     /// Whether a delivery may be tried now.
     func takes(_ delivery: DeliveryRow) -> Bool {
         entries.withLock { entries in
@@ -224,25 +207,9 @@ package final class DestinationRegistry: Sendable {
     /// The clocks that run now: those of destinations that are up and not paused.
     func runningUptimes() -> [String: Int64] { uptimes { $0.runningSince != nil } }
 
-    /// The same of one destination; nil while it stands.
-    func runningUptime(of name: String) -> Int64? {
-        entries.withLock { entries in
-            entries[name]?.updateClock(at: clock.instant())
-            return entries[name].flatMap { $0.runningSince == nil ? nil : $0.uptime }
-        }
-    }
-
-    /// Whether the destination's expiry clock has anything to write down.
-    func hasRun(_ name: String) -> Bool { entries.withLock { $0[name]?.uptime ?? 0 > 0 } }
-
-    package func statuses() -> [Status] {
-        entries.withLock { entries in
-            entries.map { name, entry in
-                Status(
-                    name: name, type: entry.destination.type, state: entry.breaker.state,
-                    isPaused: entry.isPaused, isShut: entry.isShut, lastError: entry.lastError)
-            }
-        }.sorted { $0.name < $1.name }
+    /// How all of them stand, by name.
+    package func statuses() -> [DestinationState] {
+        entries.withLock { Array($0.values) }.sorted { $0.name < $1.name }
     }
 
     // MARK: - Destinations that come, change and go while the agent runs
@@ -270,7 +237,7 @@ package final class DestinationRegistry: Sendable {
                 }
                 let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
                 var entry = DestinationState(
-                    destination, breaker: breaker, isPaused: paused.contains(destination.name),
+                    destination: destination, breaker: breaker, isPaused: paused.contains(destination.name),
                     uptime: uptimes[destination.name] ?? 0)
                 entry.updateClock(at: now)
                 entries[destination.name] = entry
@@ -316,27 +283,27 @@ package final class DestinationRegistry: Sendable {
 }
 
 /// One destination: its breaker, its pause and its expiry clock.
-struct DestinationState: Sendable {
+package struct DestinationState: Sendable {
     var destination: Destination
-    /// Counts the configurations that it was taken from.
+    /// Counts the configurations that it was taken from, for `replace`.
     var generation = 0
     /// Small files at once that are its part of what all destinations together may have.
     var smallShare = 0
     private(set) var breaker: CircuitBreaker
-    var isPaused: Bool
-    /// Its limit is 0: what would begin now could send nothing.
-    var isShut = false
-    private(set) var lastError: String?
+    package internal(set) var isPaused: Bool
+    /// Its limit, or that of all together, is 0: what would begin now could send nothing.
+    package internal(set) var isShut = false
+    package private(set) var lastError: String?
     /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
     private(set) var uptime: Int64
     private(set) var runningSince: SuspendingClock.Instant?
     /// It is down because the account there has no credits left, and for nothing else.
-    private var lacksCredits = false
+    private(set) var lacksCredits = false
 
-    init(_ destination: Destination, breaker: CircuitBreaker, isPaused: Bool, uptime: Int64) {
-        (self.destination, self.breaker, self.isPaused, self.uptime) = (destination, breaker, isPaused, uptime)
-    }
-
+    package var name: String { destination.name }
+    package var type: String { destination.type }
+    package var state: CircuitBreaker.State { breaker.state }
+    var refusesCredentials: Bool { if case .credentialsRefused = state { true } else { false } }
     var isOpen: Bool { breaker.isOpen && !isHeld }
     private var isHeld: Bool { isPaused || isShut }
     /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.

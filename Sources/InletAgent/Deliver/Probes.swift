@@ -65,11 +65,10 @@ struct Probes: Service {
 
     /// A destination that refused our credentials is probed with those that the configuration gives now.
     private func renewed(_ destination: Destination) async -> Destination {
-        let generation = shared.destinations.generation(of: destination.name)
-        guard shared.destinations.refusesCredentials(destination.name),
+        guard let state = shared.destinations.state(of: destination.name), state.refusesCredentials,
             let fresh = await pool.run({ renew(destination.name) })
         else { return destination }
-        shared.destinations.replace(fresh, of: generation)
+        shared.destinations.replace(fresh, of: state.generation)
         return fresh
     }
 }

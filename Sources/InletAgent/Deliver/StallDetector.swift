@@ -71,52 +71,41 @@ struct StallDetector: Sendable {
 }
 
 /// The places of big transfers, and the lanes that wait for one.
-final class TransferPool: Sendable {
-    /// Those that wait got fewer than they wanted.
-    private let state: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
-    private let shared: Shared
-    /// Raised when a lane begins to wait.
-    private let isShort = WakeSignal()
-
-    init(_ shared: Shared, silence: Duration) {
-        self.shared = shared
-        state = Mutex((StallDetector(workers: shared.settings.settings.workers, patience: silence), []))
-    }
-
+extension DeliveryStage {
     /// As `StallDetector.take`; the lane is woken when there may be more.
-    func take(_ most: Int, for lane: LaneID) -> Int {
+    func takePlaces(_ most: Int, for lane: LaneID) -> Int {
         if most == 0 { return 0 }
         let sent = shared.transfers.sent
-        let (count, isFirst) = state.withLock { state in
-            state.detector.note(sent, at: .now)
-            let count = state.detector.take(most, for: lane, at: .now)
+        let (count, isFirst) = places.withLock { places in
+            places.detector.note(sent, at: .now)
+            let count = places.detector.take(most, for: lane, at: .now)
             if count == most { return (count, false) }
-            defer { state.waiting.insert(lane) }
-            return (count, state.waiting.isEmpty)
+            defer { places.waiting.insert(lane) }
+            return (count, places.waiting.isEmpty)
         }
-        if isFirst { isShort.raise() }
+        if isFirst { isShortOfPlaces.raise() }
         return count
     }
 
     /// As `StallDetector.begin`. A lane that needs fewer places than it got waits for no more.
-    func begin(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
-        state.withLock { state in
-            state.detector.begin(deliveries, of: count, in: lane, at: .now)
-            if deliveries.count < count { state.waiting.remove(lane) }
+    func keepPlaces(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
+        places.withLock { places in
+            places.detector.begin(deliveries, of: count, in: lane, at: .now)
+            if deliveries.count < count { places.waiting.remove(lane) }
         }
-        if deliveries.count < count { wake() }
+        if deliveries.count < count { wakeWaiting() }
     }
 
-    func end(_ delivery: Int64) {
-        state.withLock { $0.detector.end(delivery) }
-        wake()
+    func freePlaces(_ deliveries: [Int64]) {
+        places.withLock { places in for delivery in deliveries { places.detector.end(delivery) } }
+        wakeWaiting()
     }
 
     /// Lets those look again who wait for a place.
-    private func wake() {
-        let waiting = state.withLock { state in
-            defer { state.waiting = [] }
-            return state.waiting
+    private func wakeWaiting() {
+        let waiting = places.withLock { places in
+            defer { places.waiting = [] }
+            return places.waiting
         }
         for lane in waiting { shared.signals.raise(.deliverable(lane)) }
     }
@@ -125,12 +114,12 @@ final class TransferPool: Sendable {
     func freeStalled() async {
         while !Task.isCancelled {
             let sent = shared.transfers.sent
-            let next = state.withLock { state -> ContinuousClock.Instant? in
-                state.detector.note(sent, at: .now)
-                return state.waiting.isEmpty ? nil : state.detector.nextLook(at: .now)
+            let next = places.withLock { places -> ContinuousClock.Instant? in
+                places.detector.note(sent, at: .now)
+                return places.waiting.isEmpty ? nil : places.detector.nextLook(at: .now)
             }
-            await isShort.wait(until: next)
-            if let next, next <= .now { wake() }
+            await isShortOfPlaces.wait(until: next)
+            if let next, next <= .now { wakeWaiting() }
         }
     }
 }
@@ -140,9 +129,7 @@ struct ZeroLimitClock: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     let patience: Duration
-    private var since: [String: Instant] = [:]
-
-    init(patience: Duration) { self.patience = patience }
+    private(set) var since: [String: Instant] = [:]
 
     /// Takes note of those whose limit is 0 now. - Returns: where nothing may be held any longer.
     mutating func due(_ shut: Set<String>, at now: Instant) -> [String] {

@@ -5,23 +5,19 @@ internal import Synchronization
 
 /// The deliveries that run now: their progress for whoever looks, and a way to end one.
 package final class Transfers: Sendable {
-    package struct Snapshot: Sendable {
-        package var ref: AgentEvent.JobRef
-        package var sent: Int64
-        package var size: Int64
-        package var since: WallTime
-        /// How far it is, where bytes do not tell.
-        package var step: StepProgress?
-    }
-
-    private struct Entry {
-        let ref: AgentEvent.JobRef
-        let size: Int64
-        let since: WallTime
-        let attempt: Attempt
-        let cancel: WakeSignal
+    /// One that runs; what it tells is as it is when it is asked.
+    package struct Entry: Sendable {
+        package let ref: AgentEvent.JobRef
+        package let size: Int64
+        package let since: WallTime
+        fileprivate let attempt: Attempt
+        fileprivate let cancel = WakeSignal()
         /// Ended because its limit is 0, and not by a person.
-        var isSentBack = false
+        fileprivate var isSentBack = false
+
+        package var sent: Int64 { attempt.bytesSent }
+        /// How far it is, where bytes do not tell.
+        package var step: StepProgress? { attempt.progress }
     }
 
     private struct State {
@@ -32,12 +28,17 @@ package final class Transfers: Sendable {
         var missedBefore: Set<Int64> = []
         /// How far destinations are that work on deliveries, and what was said of it.
         var steps: [Int64: (progress: StepProgress, pace: ProgressPace)] = [:]
+        /// Files that were touched while they were on their way, and of which nothing tells whether they are still what is being
+        /// sent: they are looked at again when a delivery of theirs ends, which may leave a checksum to compare with.
+        var touched: Set<Int64> = []
     }
 
     /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
     private static let mostSteps = 10_000
     /// Far more than can be claimed and not yet started at one moment.
     static let mostMissed = 10_000
+    /// Many times what is on its way at one moment.
+    private static let mostTouched = 100_000
 
     private let state = Mutex(State())
 
@@ -46,7 +47,7 @@ package final class Transfers: Sendable {
     func add(
         _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
     ) -> (cancel: WakeSignal, mayBeCancelled: Bool) {
-        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: WakeSignal())
+        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt)
         return state.withLock { state in
             state.entries[ref.delivery] = entry
             let isNew = state.missed.remove(ref.delivery) != nil
@@ -85,16 +86,22 @@ package final class Transfers: Sendable {
     func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.raise() } }
 
     /// How much of each has been sent, by delivery.
-    var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.attempt.bytesSent) }
+    var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.sent) }
 
-    package func snapshots() -> [Snapshot] {
-        state.withLock { Array($0.entries.values) }
-            .map {
-                Snapshot(
-                    ref: $0.ref, sent: $0.attempt.bytesSent, size: $0.size, since: $0.since, step: $0.attempt.progress)
-            }
-            .sorted { $0.ref.delivery < $1.ref.delivery }
+    package var running: [Entry] {
+        state.withLock { Array($0.entries.values) }.sorted { $0.ref.delivery < $1.ref.delivery }
     }
+
+    // MARK: - Files that were touched
+
+    /// Notes that the file is to be looked at when a delivery of its ends.
+    func keepTouched(_ file: Int64) {
+        state.withLock { if $0.touched.count < Self.mostTouched { $0.touched.insert(file) } }
+    }
+
+    /// - Returns: whether it was noted.
+    @discardableResult
+    func takeTouched(_ file: Int64) -> Bool { state.withLock { $0.touched.remove(file) != nil } }
 
     // MARK: - Steps of deliveries that come back
 
@@ -135,20 +142,16 @@ struct ProgressPace: Sendable, Equatable {
     }
 }
 
-/// Says that a delivery is under way, and how far it is: every 5 % or 5 s, whichever is later. Files that are done sooner,
-/// and small ones, have no such line.
-struct ProgressWatch: Sendable {
-    let ref: AgentEvent.JobRef
-    let size: Int64
-    let log: EventLog
-    let heartbeat: Heartbeat
-
-    var interval = Duration.seconds(5)
-
+extension Attempt {
     /// Of smaller files there are no lines: they have left at once, and only their answers can take long.
-    static let smallest: Int64 = 1 << 20
+    static let smallestShown: Int64 = 1 << 20
 
-    func run(_ attempt: Attempt) async {
+    /// Says that a delivery is under way, and how far it is, until the task is cancelled: every 5 % or 5 s, whichever is later.
+    /// Files that are done sooner, and small ones, have no such line.
+    func sayProgress(
+        of ref: AgentEvent.JobRef, size: Int64, to log: EventLog, _ heartbeat: Heartbeat,
+        every interval: Duration = .seconds(5)
+    ) async {
         var told: Int64 = 0
         var pace = ProgressPace()
         // Cancelled when the attempt has ended.
@@ -156,11 +159,11 @@ struct ProgressWatch: Sendable {
             // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
             // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
             heartbeat.beat(.workers)
-            let sent = attempt.bytesSent
-            if let step = attempt.progress {
+            let sent = bytesSent
+            if let step = progress {
                 guard pace.isDue(step.percent, at: .now) else { continue }
                 log.emit(.transferProgress(ref, sent: sent, size: size, step: step))
-            } else if size > Self.smallest, (sent - told) * 20 >= size {
+            } else if size > Self.smallestShown, (sent - told) * 20 >= size {
                 told = sent
                 log.emit(.transferProgress(ref, sent: sent, size: size))
             }

@@ -21,22 +21,23 @@ struct UploadCleaner: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            var pace = UploadCleanerBackoff()
+            var tries: [Int64: Int] = [:]
             await shared.loop(on: .leftover, for: .sweeper, pause: Self.journalPause) { () throws(JournalError) in
-                try await sweep(&pace) ? (true, nil) : (false, try await journal.nextLeftover())
+                try await sweep(&tries) ? (true, nil) : (false, try await journal.nextLeftover())
             }
         }
     }
 
+    /// - Parameter tries: how often each leftover could not be removed.
     /// - Returns: whether there may be more.
-    private func sweep(_ pace: inout UploadCleanerBackoff) async throws(JournalError) -> Bool {
+    private func sweep(_ tries: inout [Int64: Int]) async throws(JournalError) -> Bool {
         let leftovers = try await journal.leftovers(at: .now, limit: Self.atOnce)
         var away: Set<String> = []
         var removed = 0
         var failure: JournalError?
         for (file, delivery, checkpoint) in leftovers {
             do throws(JournalError) {
-                if try await remove(file, delivery, checkpoint, &away, &pace) { removed += 1 }
+                if try await remove(file, delivery, checkpoint, &away, &tries) { removed += 1 }
             } catch {
                 // It is still in the journal; the others have their turn first.
                 failure = error
@@ -50,7 +51,7 @@ struct UploadCleaner: Service {
     /// - Returns: whether nothing is left over any more.
     private func remove(
         _ file: FileRow, _ delivery: DeliveryRow, _ checkpoint: [String: [UInt8]], _ away: inout Set<String>,
-        _ pace: inout UploadCleanerBackoff
+        _ tries: inout [Int64: Int]
     ) async throws(JournalError) -> Bool {
         guard let destination = shared.destinations[delivery.destination] else {
             // Left to the store's own expiry at last, unless it comes back into the configuration.
@@ -58,7 +59,7 @@ struct UploadCleaner: Service {
             return false
         }
         if away.contains(delivery.destination) {
-            try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
+            try await journal.postponeLeftover(delivery.id, until: .now + Self.pause(&tries, of: delivery.id))
             return false
         }
         let notes = journal.seal.opened(checkpoint)
@@ -66,10 +67,10 @@ struct UploadCleaner: Service {
             let order = try await shared.order(file, delivery, to: destination)
             try await destination.pipeline.abandon(order, checkpoint: notes)
         } catch {
-            try await keep(delivery, error, &away, &pace)
+            try await keep(delivery, error, &away, &tries)
             return false
         }
-        pace.forget(delivery.id)
+        tries[delivery.id] = nil
         // What a retry can go on with; one that was superseded is never retried.
         Failpoint.abandoned.reached()
         let kept = delivery.state == .superseded ? [:] : destination.pipeline.reusable(notes)
@@ -82,11 +83,11 @@ struct UploadCleaner: Service {
     /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what
     /// it still has may cost money. The others have their turn there, because the trouble may be with this one.
     private func keep(
-        _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ pace: inout UploadCleanerBackoff
+        _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ tries: inout [Int64: Int]
     ) async throws(JournalError) {
         // The agent is stopping: at the next start it is tried at once.
         if Task.isCancelled { return }
-        let next = WallTime.now + pace.wait(for: delivery.id)
+        let next = WallTime.now + Self.pause(&tries, of: delivery.id)
         switch error.verdict {
         case .outage, .credentials:
             try await journal.postponeLeftover(delivery.id, until: next)
@@ -95,24 +96,12 @@ struct UploadCleaner: Service {
         default: try await journal.leftoverRemains(delivery.id, until: next)
         }
     }
-}
 
-/// How long a leftover is left alone after a try that did not remove it: soon at first, then ever longer.
-struct UploadCleanerBackoff: Sendable {
-    static let first = Duration.seconds(10)
-    static let longest = Duration.seconds(300)
-    /// More leftovers than this begin anew.
-    private static let most = 10_000
-
-    private var waits: [Int64: Duration] = [:]
-
-    /// The wait after one more try.
-    mutating func wait(for delivery: Int64) -> Duration {
-        if waits.count >= Self.most { waits = [:] }
-        let wait = waits[delivery].map { min($0 * 2, Self.longest) } ?? Self.first
-        waits[delivery] = wait
-        return wait
+    /// How long a leftover is left alone after one more try that did not remove it: soon at first, then ever longer.
+    static func pause(_ tries: inout [Int64: Int], of delivery: Int64) -> Duration {
+        // More leftovers than this begin anew.
+        if tries.count >= 10_000 { tries = [:] }
+        tries[delivery, default: 0] += 1
+        return .backoff(.seconds(10), upTo: .seconds(300), after: tries[delivery] ?? 1)
     }
-
-    mutating func forget(_ delivery: Int64) { waits[delivery] = nil }
 }

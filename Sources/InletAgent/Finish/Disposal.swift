@@ -69,7 +69,7 @@ struct Disposal: Sendable {
     mutating func next(_ seen: DisposalStepResult, at now: WallTime) -> DisposalStep {
         let before = state
         guard let step = step(seen, now) else {
-            return .fail(DisposalStateError(state: "\(before)", seen: "\(seen)"))
+            return .fail(DisposalError.misstep(state: "\(before)", seen: "\(seen)"))
         }
         if let copyFailure, step.forgetsIntent { return .fail(copyFailure) }
         return step
@@ -369,7 +369,7 @@ struct Disposal: Sendable {
         // Whoever did it may have died before it was durable.
         case .done: return go(.synchronizes, .synchronize)
         case .unreadable:
-            return .fail(UnreadableIntent(file: file, archive: places.archive, quarantine: places.quarantine))
+            return .fail(DisposalError.unreadableIntent(file, places))
         }
     }
 

@@ -89,23 +89,29 @@ extension DisposalStep {
     }
 }
 
-/// A step was answered by a fact that is none of its own, or is none that can be done.
-struct DisposalStateError: Error, CustomStringConvertible {
-    let state: String
-    let seen: String
+/// Why the disposal of a file cannot go on.
+enum DisposalError: Error, CustomStringConvertible {
+    /// A step was answered by a fact that is none of its own, or is none that can be done.
+    case misstep(state: String, seen: String)
+    /// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.
+    case unreadableIntent(FileRow, FinishPlaces)
 
-    var description: String { "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet" }
+    var description: String {
+        switch self {
+        case .misstep(let state, let seen):
+            "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet"
+        case .unreadableIntent(let file, let places):
+            "\(file.fullPath.display): what the journal notes of its disposal is damaged, and it is not there; "
+                + "look in \(places.archive.display) and \(places.quarantine.display): "
+                + "'inlet queue forget \(file.id)' once it is found"
+        }
+    }
 }
 
 /// Takes the steps that `Disposal` decides on. It holds the watched folder from the first look to the last step, and the
 /// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
 /// whatever is put in the place of the folders above it meanwhile.
 struct DisposalRunner: Sendable {
-    enum DisposalEnd: Sendable {
-        case done(String, state: FileState?, place: FilePath?)
-        case wait(until: WallTime, note: String)
-    }
-
     let journal: Journal
     let places: FinishPlaces
     let job: Job
@@ -124,15 +130,17 @@ struct DisposalRunner: Sendable {
 
     private var file: FileRow { job.file }
 
-    /// Until the file is done with, or must wait. - Throws: why neither can be said; it is tried again later.
-    mutating func run() async throws -> DisposalEnd {
+    /// Until the file is done with, or must wait: the last step, which is `end` or `wait`.
+    ///
+    /// - Throws: why neither can be said; it is tried again later.
+    mutating func run() async throws -> DisposalStep {
         var seen = DisposalStepResult.begun
         while true {
-            switch disposal.next(seen, at: .now) {
-            case .end(let disposition, let state, let place): return .done(disposition, state: state, place: place)
-            case .wait(let until, let note): return .wait(until: until, note: note)
+            let step = disposal.next(seen, at: .now)
+            switch step {
+            case .end, .wait: return step
             case .fail(let error): throw error
-            case let step: seen = await take(step)
+            default: seen = await take(step)
             }
         }
     }
@@ -175,7 +183,7 @@ struct DisposalRunner: Sendable {
             let own = try own(making: 0o755)
             names[.own] = own
             return .put(try open(.hidden).renameNumbered(to: own).path)
-        default: throw DisposalStateError(state: "\(step)", seen: "nothing to be done")
+        default: throw DisposalError.misstep(state: "\(step)", seen: "nothing to be done")
         }
         return .done
     }
@@ -203,8 +211,8 @@ struct DisposalRunner: Sendable {
     }
 
     /// What was looked at, or made, before.
-    private func open(_ name: DisposalName) throws(DisposalStateError) -> OpenName {
-        guard let open = names[name] else { throw DisposalStateError(state: "\(name)", seen: "no look at it") }
+    private func open(_ name: DisposalName) throws(DisposalError) -> OpenName {
+        guard let open = names[name] else { throw DisposalError.misstep(state: "\(name)", seen: "no look at it") }
         return open
     }
 
@@ -323,7 +331,7 @@ struct DisposalRunner: Sendable {
     }
 
     private func copy(_ identity: FileIdentity) throws {
-        guard let copy = wanted?.copy else { throw DisposalStateError(state: "copy", seen: "no name for it") }
+        guard let copy = wanted?.copy else { throw DisposalError.misstep(state: "copy", seen: "no name for it") }
         try open(.hidden).copy(identity, to: try open(.target), by: copy)
         Failpoint.moveCopied.reached()
     }
@@ -353,7 +361,7 @@ struct DisposalRunner: Sendable {
 
     private func writeReason(_ disposition: String) throws {
         let receipt = Receipt(job, state: file.state, disposition: disposition, finishedAt: .now)
-        try QuarantineReason(receipt: receipt, disposition: disposition).write(beside: try open(.target))
+        try open(.target).writeReason(receipt, disposition: disposition)
         Failpoint.reasonWritten.reached()
     }
 }

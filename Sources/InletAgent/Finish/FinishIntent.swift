@@ -117,18 +117,6 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var note: [UInt8] { get throws { try JSON.encode(self) } }
 }
 
-/// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.
-struct UnreadableIntent: Error, CustomStringConvertible {
-    let file: FileRow
-    let archive: FilePath
-    let quarantine: FilePath
-
-    var description: String {
-        "\(file.fullPath.display): what the journal notes of its disposal is damaged, and it is not there; "
-            + "look in \(archive.display) and \(quarantine.display): 'inlet queue forget \(file.id)' once it is found"
-    }
-}
-
 /// Where the finisher puts things for one root.
 struct FinishPlaces: Sendable {
     let root: FilePath

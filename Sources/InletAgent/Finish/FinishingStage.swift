@@ -3,16 +3,19 @@ internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
+internal import Synchronization
 internal import SystemPackage
 
 /// Disposes of sources whose deliveries have ended, and writes their receipts: durable point 3.
 ///
 /// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
-struct FinishingStage: Service {
-    private let shared: Shared
-    private let receipts: ReceiptFiles
+final class FinishingStage: Service {
+    let shared: Shared
+    let version: String
     private let pool: BlockingPool
+    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
+    let toldOfReceipts = Mutex<[Bool: Set<FilePath>]>([:])
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
@@ -22,18 +25,16 @@ struct FinishingStage: Service {
 
     /// - Parameter pool: an archive on another file system takes as long as the copy, and must not hold up the hashing.
     init(_ shared: Shared, _ pool: BlockingPool, version: String) {
-        (self.shared, self.pool) = (shared, pool)
-        receipts = ReceiptFiles(
-            stateDirectory: shared.settings.settings.stateDirectory, version: version, log: shared.log)
+        (self.shared, self.pool, self.version) = (shared, pool, version)
     }
 
     private var journal: Journal { shared.journal }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            await withTaskExecutorPreference(pool) {
-                await shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
-                    () throws(JournalError) in try await finishBatch()
+            await withTaskExecutorPreference(self.pool) {
+                await self.shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
+                    () throws(JournalError) in try await self.finishBatch()
                 }
             }
         }
@@ -64,13 +65,14 @@ struct FinishingStage: Service {
         do {
             var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: shared.roots)
             switch try await runner.run() {
-            case .done(let disposition, let state, let place):
+            case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { shared.roots.look(again: file) }
                 return true
             case .wait(let until, let note):
                 try await journal.postponeFinish(file.id, until: until, note: note)
                 return false
+            case let step: throw DisposalError.misstep(state: "\(step)", seen: "no end")
             }
         } catch {
             // Stopping is no trouble; the next start goes on from the intent.
@@ -102,11 +104,9 @@ struct FinishingStage: Service {
         _ job: Job, _ disposition: String, _ state: FileState?, _ place: FilePath?, mayWrite: Bool
     ) async throws {
         let file = job.file
-        let end = ReceiptFiles.End(
-            job: job, state: state ?? file.state, disposition: disposition, place: place,
-            mayWrite: mayWrite)
         Failpoint.disposed.reached()
-        let receipt = try receipts.write(end, at: .now)
+        let receipt = try writeReceipt(
+            job, state: state ?? file.state, disposition: disposition, place: place, mayWrite: mayWrite, at: .now)
         Failpoint.receiptWritten.reached()
         let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)

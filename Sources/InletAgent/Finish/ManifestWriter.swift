@@ -49,8 +49,8 @@ struct ManifestWriter: Service {
     }
 
     private func putOff(_ order: ManifestOrder, _ reason: String) async throws(JournalError) {
-        let pause = Self.firstPause * (1 << min(order.attempts, 10))
-        try await journal.manifestFailed(order, reason: reason, until: .now + min(pause, Self.longestPause))
+        let pause = Duration.backoff(Self.firstPause, upTo: Self.longestPause, after: order.attempts + 1)
+        try await journal.manifestFailed(order, reason: reason, until: .now + pause)
     }
 
     private func write(_ order: ManifestOrder) async throws(JournalError) {

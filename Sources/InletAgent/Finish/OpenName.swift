@@ -136,49 +136,37 @@ extension OpenName {
         return try holds(try file.source())
     }
 
-    /// Compares the source with the copy as the disk holds it.
+    /// Compares the source with the copy as the disk holds it. A source that cannot be read is not another content.
     private func holds(_ source: SourceFile) throws -> Bool {
         var reader = try UncachedReader.open(name, in: folder)
-        let comparison = CopyVerifier(source)
-        while try reader.next({ comparison.add($0) }) {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+        defer { buffer.deallocate() }
+        var (offset, isSame) = (Int64(0), Result<Bool, SystemError>.success(true))
+        while try reader.next({ chunk in
+            guard case .success(true) = isSame else { return }
+            isSame = Result { () throws(SystemError) in try source.holds(chunk, at: offset, buffer) }
+            offset += Int64(chunk.count)
+        }) {
             if Task.isCancelled { throw CancellationError() }
         }
-        return try comparison.isSame()
+        return try isSame.get() && offset == source.opened.size
     }
 }
 
-/// Holds chunks of a copy, as the disk gives them back, against the source.
-private final class CopyVerifier {
-    private let source: SourceFile
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
-    private var offset: Int64 = 0
-    private var isEqual = true
-    private var failure: SystemError?
-
-    init(_ source: SourceFile) { self.source = source }
-    deinit { buffer.deallocate() }
-
-    /// Whether all of the source was compared, and equal. One that could not be read is not another content.
-    func isSame() throws(SystemError) -> Bool {
-        if let failure { throw failure }
-        return isEqual && offset == source.opened.size
-    }
-
-    func add(_ chunk: UnsafeRawBufferPointer) {
-        var rest = chunk[...]
-        while isEqual, failure == nil, !rest.isEmpty {
+extension SourceFile {
+    /// Whether these bytes stand at `offset`, which are read into `buffer`.
+    fileprivate func holds(
+        _ chunk: UnsafeRawBufferPointer, at offset: Int64, _ buffer: UnsafeMutableRawBufferPointer
+    ) throws(SystemError) -> Bool {
+        var (rest, offset) = (chunk[...], offset)
+        while !rest.isEmpty {
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, rest.count)])
-            let count: Int
-            do throws(SystemError) {
-                count = try source.read(into: room, at: offset)
-            } catch {
-                failure = error
-                return
-            }
-            isEqual = count > 0 && rest.prefix(count).elementsEqual(room[..<count])
+            let count = try read(into: room, at: offset)
+            guard count > 0, rest.prefix(count).elementsEqual(room[..<count]) else { return false }
             rest = rest.dropFirst(count)
             offset += Int64(count)
         }
+        return true
     }
 }
 

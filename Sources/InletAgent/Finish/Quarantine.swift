@@ -4,26 +4,18 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Why a file is in quarantine, in a file beside it: `NAME.reason.json`.
-struct QuarantineReason: Sendable {
-    let receipt: Receipt
-    /// Says which file it is about.
-    let disposition: String
-
-    static let ending = ".reason.json"
-    /// A reason is a few hundred bytes for each delivery.
-    private static let longest = 4 << 20
-
+extension OpenName {
     /// Replaces an earlier reason for a file of that name, and nothing else: what has the name already, such as the reason
     /// of another file whose long name was shortened to the same, has it written under `NAME.reason_2.json`.
-    func write(beside file: OpenName) throws(SystemError) {
+    ///
+    /// - Parameter disposition: says which file it is about.
+    func writeReason(_ receipt: Receipt, disposition: String) throws(SystemError) {
         var number = 1
         while true {
-            let name = Self.name(of: file.name, number, limit: file.folder.longestName)
+            let reason = reason(number)
             do throws(SystemError) {
-                if Self.isReason(file.beside(name), disposition) {
-                    return try file.folder.write(receipt.line, to: name, mode: 0o644)
-                }
-                return try file.folder.create(receipt.line, as: name, mode: 0o644)
+                if reason.isReason(disposition) { return try folder.write(receipt.line, to: reason.name, mode: 0o644) }
+                return try folder.create(receipt.line, as: reason.name, mode: 0o644)
             } catch  where error.isTaken {
                 number += 1
             }
@@ -31,13 +23,13 @@ struct QuarantineReason: Sendable {
     }
 
     /// Removes the reason for a file that is no longer in quarantine.
-    static func remove(beside file: OpenName, disposition: String) {
+    func removeReason(disposition: String) {
         var number = 1
         do throws(SystemError) {
             while true {
-                let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
+                let reason = reason(number)
                 if try reason.look() == .missing { return }
-                if isReason(reason, disposition) { return try reason.remove() }
+                if reason.isReason(disposition) { return try reason.remove() }
                 number += 1
             }
         } catch {
@@ -45,15 +37,14 @@ struct QuarantineReason: Sendable {
         }
     }
 
-    static func name(
-        of file: FilePath.Component, _ number: Int, limit: Int = FilePath.Component.longest
-    ) -> FilePath.Component {
-        file.fitting(suffix: number == 1 ? ending : ".reason_\(number).json", limit: limit)
+    private func reason(_ number: Int) -> OpenName {
+        let ending = number == 1 ? ".reason.json" : ".reason_\(number).json"
+        return beside(name.fitting(suffix: ending, limit: folder.longestName))
     }
 
-    private static func isReason(_ reason: OpenName, _ disposition: String) -> Bool {
-        // What cannot be read is nobody's to replace.
-        guard let content = try? reason.folder.read(reason.name, limit: longest) else { return false }
+    private func isReason(_ disposition: String) -> Bool {
+        // What cannot be read is nobody's to replace. A reason is a few hundred bytes for each delivery.
+        guard let content = try? folder.read(name, limit: 4 << 20) else { return false }
         var own = JSONLine()
         own.add("disposition", disposition)
         let field = own.finished.dropFirst().dropLast()
@@ -62,19 +53,19 @@ struct QuarantineReason: Sendable {
     }
 }
 
-/// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent. Blocks.
-struct QuarantineReturn: Sendable {
-    let file: FileRow
+extension FileRow {
+    private var shown: String { Disposition.quarantine(disposition) ?? "" }
 
-    private var shown: String { Disposition.quarantine(file.disposition) ?? "" }
-
-    /// Moves it, unless that has been done. - Returns: what it is now, under its own name.
+    /// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent, unless that has
+    /// been done. Blocks.
+    ///
+    /// - Returns: what it is now, under its own name.
     /// - Throws: why it stays where it is: the end of a sentence that begins with the file.
-    func run() throws(Refusal) -> FileIdentity {
+    func returnedFromQuarantine() throws(Refusal) -> FileIdentity {
         do {
             if let lying = try lying() { return try move(lying.name, lying.identity) }
-            if let back = try OpenName.find(file.fullPath, below: file.root), let identity = try back.look().identity,
-                identity.isKnown(as: file.identity)
+            if let back = try OpenName.find(fullPath, below: root), let identity = try back.look().identity,
+                identity.isKnown(as: self.identity)
             {
                 return identity
             }
@@ -85,16 +76,16 @@ struct QuarantineReturn: Sendable {
         }
         throw Refusal(
             "was quarantined as \(shown), and is not there: is its disk mounted? "
-                + "Put it back under \(file.root.display), and it is taken as a new file")
+                + "Put it back under \(root.display), and it is taken as a new file")
     }
 
     /// The file where its disposition says; the name in that is written as people read it.
     private func lying() throws -> (name: OpenName, identity: FileIdentity)? {
         for path in Set([FilePath(shown), FilePath(bytes: DisplayText.unescape(shown))]) {
-            guard let open = try OpenName.find(path, below: file.root), let identity = try open.look().identity else {
+            guard let open = try OpenName.find(path, below: root), let identity = try open.look().identity else {
                 continue
             }
-            guard identity.isKnown(as: file.identity) else {
+            guard identity.isKnown(as: self.identity) else {
                 throw Refusal("was quarantined as \(shown), where another file is now")
             }
             return (open, identity)
@@ -103,7 +94,7 @@ struct QuarantineReturn: Sendable {
     }
 
     private func move(_ lying: OpenName, _ identity: FileIdentity) throws -> FileIdentity {
-        let own = try OpenName(file.fullPath, below: file.root, making: 0o755)
+        let own = try OpenName(fullPath, below: root, making: 0o755)
         guard try own.look() == .missing else { throw taken }
         do {
             try lying.rename(to: own)
@@ -120,14 +111,14 @@ struct QuarantineReturn: Sendable {
         }
         try own.folder.synchronize()
         try lying.folder.synchronize()
-        QuarantineReason.remove(beside: lying, disposition: file.disposition ?? "")
-        guard let now = try own.look().identity, now.isKnown(as: file.identity) else { throw taken }
+        lying.removeReason(disposition: disposition ?? "")
+        guard let now = try own.look().identity, now.isKnown(as: self.identity) else { throw taken }
         return now
     }
 
     private var taken: Refusal {
         Refusal(
-            "lies in quarantine as \(shown), and another file is at \(file.fullPath.display): "
+            "lies in quarantine as \(shown), and another file is at \(fullPath.display): "
                 + "move that away, and retry")
     }
 }

@@ -98,108 +98,81 @@ struct Receipt: Sendable {
     }
 }
 
-/// Writes receipts as files, for routes that ask for them: before the journal says that the file is finished, so that a
+/// Receipts are written as files, for routes that ask for them, before the journal says that the file is finished, so that a
 /// crash in between writes the same one again, under the same name.
-final class ReceiptFiles: Sendable {
-    /// How a file went out, and where it is now.
-    struct End: Sendable {
-        var job: Job
-        var state: FileState
-        var disposition: String
-        /// Where the source is; nil where it is gone, or another file.
-        var place: FilePath?
-        /// Whether anything may be written there.
-        var mayWrite = true
-    }
-
-    /// `receipts` of the state directory.
-    private let folder: FilePath
-    private let version: String
-    private let log: EventLog
-    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
-    private let told = Mutex<[Bool: Set<FilePath>]>([:])
-
-    init(stateDirectory: FilePath, version: String, log: EventLog) {
-        (folder, self.version, self.log) = (stateDirectory.appending("receipts"), version, log)
-    }
+extension FinishingStage {
+    /// Where those are that are not beside their files.
+    private var receiptFolder: FilePath { shared.settings.settings.stateDirectory.appending("receipts") }
 
     /// The receipt of a file whose source is done with, written where its route wants it. Where it cannot be beside the
     /// file, it is below the state directory and says why. Blocks.
     ///
+    /// - Parameters:
+    ///   - place: where the source is; nil where it is gone, or another file.
+    ///   - mayWrite: whether anything may be written there.
     /// - Throws: a `SystemError` when not even that folder takes it.
-    func write(_ end: End, at now: WallTime) throws -> Receipt {
-        switch end.job.file.policy.receipts {
-        case .none: return receipt(end, now, nil, nil)
-        case .folder: return try writeInFolder(end, now, nil)
+    func writeReceipt(
+        _ job: Job, state: FileState, disposition: String, place: FilePath?, mayWrite: Bool, at now: WallTime
+    ) throws -> Receipt {
+        let receipt = { [version] (path: FilePath?, note: String?) in
+            Receipt(
+                job, state: state, disposition: disposition, finishedAt: now, version: path == nil ? nil : version,
+                written: path, note: note)
+        }
+        let file = job.file
+        switch file.policy.receipts {
+        case .none: return receipt(nil, nil)
+        case .folder: return try writeInFolder(file) { receipt($0, nil) }
         case .sidecar: break
         }
+        var note = "the source is not there any more, or another file is"
         do {
-            return try writeBeside(end, now)
+            let isGone = state == .superseded || state == .gone
+            if let place, !isGone, let written = try writeBeside(file, place, mayWrite, { receipt($0, nil) }) {
+                return written
+            }
+            tell(file, note, isGone: true)
         } catch {
-            tell(end.job.file, error)
-            return try writeInFolder(end, now, "\(error)")
+            note = "\(error)"
+            tell(file, note, isGone: false)
         }
+        return try writeInFolder(file) { receipt($0, note) }
     }
 
-    private func receipt(_ end: End, _ now: WallTime, _ file: FilePath?, _ note: String?) -> Receipt {
-        Receipt(
-            end.job, state: end.state, disposition: end.disposition, finishedAt: now,
-            version: file == nil ? nil : version, written: file, note: note)
-    }
-
-    // MARK: - Below the state directory
-
-    private func writeInFolder(_ end: End, _ now: WallTime, _ note: String?) throws -> Receipt {
-        let path = folder.pushing(ReceiptName.inFolder(end.job.file))
+    /// Below the state directory.
+    private func writeInFolder(_ file: FileRow, _ receipt: (FilePath) -> Receipt) throws -> Receipt {
+        let path = receiptFolder.pushing(Receipt.pathInFolder(file))
         try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o750, asFolderOwner: true)
-        let receipt = receipt(end, now, path, note)
+        let receipt = receipt(path)
         try DurableFile.write(receipt.line, to: path, mode: 0o600)
         return receipt
     }
 
-    /// Why a receipt is not beside its file.
-    private enum ReceiptFallbackReason: Error, CustomStringConvertible {
-        case sourceIsGone
-        case inTheWay(String)
-
-        var description: String {
-            switch self {
-            case .sourceIsGone: "the source is not there any more, or another file is"
-            case .inTheWay(let what): what
-            }
-        }
-    }
-
     /// Once for each watched folder, and once more where its sources go by themselves.
-    private func tell(_ file: FileRow, _ error: any Error) {
-        let isGone = if case .sourceIsGone = error as? ReceiptFallbackReason { true } else { false }
-        guard told.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
-        log.emit(.receiptElsewhere(root: file.root, folder: folder, reason: "\(error)"))
+    private func tell(_ file: FileRow, _ reason: String, isGone: Bool) {
+        guard toldOfReceipts.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
+        shared.log.emit(.receiptElsewhere(root: file.root, folder: receiptFolder, reason: reason))
     }
 
     // MARK: - Beside the file
 
-    private func writeBeside(_ end: End, _ now: WallTime) throws -> Receipt {
-        let file = end.job.file
-        guard let place = end.place, end.state != .superseded, end.state != .gone else {
-            throw ReceiptFallbackReason.sourceIsGone
+    /// - Returns: nil where the source is not there any more, or another file is.
+    private func writeBeside(
+        _ file: FileRow, _ place: FilePath, _ mayWrite: Bool, _ receipt: (FilePath) -> Receipt
+    ) throws -> Receipt? {
+        guard mayWrite else { throw Refusal("nothing is written to removable volumes (volume_writes)") }
+        guard let name = Receipt.path(beside: place)?.lastComponent else {
+            throw Refusal("the file's name is too long")
         }
-        guard end.mayWrite else {
-            throw ReceiptFallbackReason.inTheWay("nothing is written to removable volumes (volume_writes)")
-        }
-        guard let name = ReceiptName.beside(place)?.lastComponent else {
-            throw ReceiptFallbackReason.inTheWay("the file's name is too long")
-        }
-        let source = try open(place, of: file)
-        guard try source.look().identity?.isKnown(as: file.identity) == true else {
-            throw ReceiptFallbackReason.sourceIsGone
-        }
+        guard let source = try find(place, of: file),
+            try source.look().identity?.isKnown(as: file.identity) == true
+        else { return nil }
         let beside = source.beside(name)
         switch try beside.look() {
         case .missing, .regular: break
-        default: throw ReceiptFallbackReason.inTheWay("\(beside.path.display) is there, and is no regular file")
+        default: throw Refusal("\(beside.path.display) is there, and is no regular file")
         }
-        let receipt = receipt(end, now, beside.path, nil)
+        let receipt = receipt(beside.path)
         try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)
         if place != file.fullPath { removeEarlier(file) }
         return receipt
@@ -207,19 +180,18 @@ final class ReceiptFiles: Sendable {
 
     /// No folder between the watched one and the receipt may be a symlink: whoever may write there would decide what the
     /// agent, which may do more, replaces. What a person has named to 'send' may be anywhere.
-    private func open(_ place: FilePath, of file: FileRow) throws -> OpenName {
-        do {
+    private func find(_ place: FilePath, of file: FileRow) throws(SystemError) -> OpenName? {
+        do throws(SystemError) {
             return try OpenName(place, below: file.root)
         } catch {
-            if error.isLinked { throw ReceiptFallbackReason.inTheWay("\(error)") }
-            if error.isMissing { throw ReceiptFallbackReason.sourceIsGone }
+            if error.isMissing, !error.isLinked { return nil }
             throw error
         }
     }
 
     /// A file that was kept after it had failed, and was sent again, has left its first receipt at its old place.
     private func removeEarlier(_ file: FileRow) {
-        guard let path = ReceiptName.beside(file.fullPath) else { return }
+        guard let path = Receipt.path(beside: file.fullPath) else { return }
         do throws(SystemError) {
             let receipt = try OpenName(path, below: file.root)
             let text = try receipt.folder.read(receipt.name, limit: 4 << 20)
@@ -231,21 +203,21 @@ final class ReceiptFiles: Sendable {
 }
 
 /// What receipts are called.
-enum ReceiptName {
+extension Receipt {
     /// The end of the name of every receipt beside a file; on the list of names that are never taken in.
     static let suffix = IgnoreList.receiptSuffix
-    private static let longest = 255
+    private static let longestName = 255
 
     /// nil when the name would be longer than file systems allow.
-    static func beside(_ path: FilePath) -> FilePath? {
+    static func path(beside path: FilePath) -> FilePath? {
         guard let name = path.lastComponent else { return nil }
         let bytes = FilePath(root: nil, [name]).bytes + suffix.utf8
-        return bytes.count > longest ? nil : path.removingLastComponent().pushing(FilePath(bytes: bytes))
+        return bytes.count > longestName ? nil : path.removingLastComponent().pushing(FilePath(bytes: bytes))
     }
 
     /// `2026/11/22/17-clip.mp4.json`. By the day of admission (UTC), which no retry and no crash changes: there is one for
     /// each job.
-    static func inFolder(_ file: FileRow) -> FilePath {
+    static func pathInFolder(_ file: FileRow) -> FilePath {
         let day = file.admittedAt.rfc3339.prefix(10).replacing("-", with: "/")
         let name = safe(file.path.lastComponent.map { FilePath(root: nil, [$0]).bytes } ?? [])
         return FilePath("\(day)/\(file.id)-\(name).json")

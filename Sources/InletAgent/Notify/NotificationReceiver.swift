@@ -118,6 +118,6 @@ struct NotificationSchedule: Sendable {
 
     /// 5 s, 10 s, 20 s … 1 h.
     static func delay(_ failures: Int) -> Duration {
-        failures > 10 ? longestDelay : min(longestDelay, firstDelay * (1 << max(0, failures - 1)))
+        .backoff(firstDelay, upTo: longestDelay, after: failures)
     }
 }

@@ -33,16 +33,27 @@ final class NotificationStage: Service {
 
 /// Sends the receivers of `notify:` what the outbox holds for each: in order, one at a time, none held up by another. What could not
 /// be sent stays in the journal; without receivers there is nothing to do.
-struct NotificationSender: Service {
+///
+/// It puts there what it hears of the agent's events; whoever emits one never waits for it.
+final class NotificationSender: Service {
+    /// `word` is there where the same is not told twice.
+    private typealias Post = (event: NoticeEvent, payload: [UInt8], time: WallTime, word: LastWord?)
+
     private let journal: Journal
-    private let receivers: [NotificationReceiver]
-    private let queue: NotificationQueue
+    /// Each with what is raised when something was put in the outbox.
+    private let receivers: [(receiver: NotificationReceiver, signal: WakeSignal)]
     private let identity: String
     private let log: EventLog
     /// Rows of the outbox.
     private let limit: Int
+    /// What is to be put in the outbox; `signal` says that there is something.
+    private let posts = Mutex<[Post]>([])
+    private let signal = WakeSignal()
+    private let endListening = Mutex<(@Sendable () -> Void)?>(nil)
 
     private static let journalPause = Duration.seconds(10)
+    /// While the journal takes nothing, the oldest are forgotten beyond this.
+    private static let mostKept = 1000
 
     /// Registers the receivers in the journal, which keeps notices for them from then on.
     ///
@@ -57,37 +68,82 @@ struct NotificationSender: Service {
         for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
             log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
         }
-        let queue = NotificationQueue(receivers: receivers.count)
-        (self.journal, self.receivers, self.queue, self.log, self.limit) = (journal, receivers, queue, log, limit)
-        identity = change.identity
+        self.receivers = receivers.map { ($0, WakeSignal()) }
+        (self.journal, self.log, self.limit, identity) = (journal, log, limit, change.identity)
         if listens { listen() }
     }
 
-    /// Hears what happens from now on.
+    /// Hears what happens from now on. Once.
     func listen() {
-        if !receivers.isEmpty { queue.listen(to: log) }
+        if receivers.isEmpty { return }
+        let end = log.listen { [weak self] in self?.hear($0) }
+        endListening.withLock { $0 = end }
     }
 
     /// Stops listening; what was heard before is still put in the outbox.
-    func close() { queue.close() }
+    func close() { endListening.withLock(\.self)?() }
 
     func run() async throws {
-        guard !receivers.isEmpty else {
-            return await Task.waitForStop()
-        }
+        if receivers.isEmpty { return await Task.waitForStop() }
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask {
-                    await queue.signal.loop { await queue.flush(journal) ? nil : .now.advanced(by: Self.journalPause) }
+                    await self.signal.loop { await self.flush() ? nil : .now.advanced(by: Self.journalPause) }
                 }
-                for (receiver, signal) in zip(receivers, queue.signals) {
-                    group.addTask { await serve(receiver, signal) }
+                for (receiver, signal) in self.receivers {
+                    group.addTask { await self.serve(receiver, signal) }
                 }
             }
         }
         // What went down or came up meanwhile is told after the next start.
-        _ = await queue.flush(journal)
+        _ = await flush()
     }
+
+    // MARK: - From what happens to the outbox
+
+    func hear(_ event: AgentEvent) {
+        switch event {
+        case .jobFinished, .batchEnded: wake()
+        case .destinationDown(let name, let reason, let probe):
+            add(.destinationDown, NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe))
+        case .destinationUp(let name):
+            add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
+        case .volumeDone(let end) where end.isDone:
+            add(.volumeDone, NotificationText.volume(end), word: end.word)
+        case .watchPaused(let root, let reason):
+            add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
+        default: break
+        }
+    }
+
+    private func wake() { for (_, signal) in receivers { signal.raise() } }
+
+    private func add(_ event: NoticeEvent, _ payload: [UInt8], word: LastWord? = nil) {
+        posts.withLock { posts in
+            if posts.count >= Self.mostKept { posts.removeFirst() }
+            posts.append((event, payload, .now, word))
+        }
+        signal.raise()
+    }
+
+    /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
+    func flush() async -> Bool {
+        while let post = posts.withLock({ $0.first }) {
+            Failpoint.posting.reached()
+            do throws(JournalError) {
+                try await journal.post(post.event, post.payload, at: post.time, once: post.word)
+            } catch {
+                // It stays, and is posted with the next one or at the next look.
+                return false
+            }
+            Failpoint.posted.reached()
+            posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
+            wake()
+        }
+        return true
+    }
+
+    // MARK: - From the outbox to a receiver
 
     private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
         var schedule = NotificationSchedule()
@@ -180,73 +236,5 @@ extension NoticeOutcome {
         case .taken, .cancelled: ""
         case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason): reason
         }
-    }
-}
-
-/// Listens to the agent's events: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
-/// there. Whoever emits an event never waits for it.
-final class NotificationQueue: Sendable {
-    /// `word` is there where the same is not told twice.
-    private typealias Post = (event: NoticeEvent, payload: [UInt8], time: WallTime, word: LastWord?)
-
-    /// One for each receiver.
-    let signals: [WakeSignal]
-    /// Raised when there is something to put in the outbox.
-    let signal = WakeSignal()
-    private let posts = Mutex<[Post]>([])
-    private let subscription = Mutex<EventLog.Subscription?>(nil)
-    /// While the journal takes nothing, the oldest are forgotten beyond this.
-    private static let mostKept = 1000
-
-    init(receivers: Int) { signals = (0..<receivers).map { _ in WakeSignal() } }
-
-    /// Once.
-    func listen(to log: EventLog) {
-        let new = log.listen { [weak self] in self?.hear($0) }
-        subscription.withLock { $0 = new }
-    }
-
-    func close() { subscription.withLock(\.self)?.end() }
-
-    func hear(_ event: AgentEvent) {
-        switch event {
-        case .jobFinished, .batchEnded: wake()
-        case .destinationDown(let name, let reason, let probe):
-            add(.destinationDown, NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe))
-        case .destinationUp(let name):
-            add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
-        case .volumeDone(let end) where end.isDone:
-            add(.volumeDone, NotificationText.volume(end), word: end.word)
-        case .watchPaused(let root, let reason):
-            add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
-        default: break
-        }
-    }
-
-    private func wake() { for signal in signals { signal.raise() } }
-
-    private func add(_ event: NoticeEvent, _ payload: [UInt8], word: LastWord? = nil) {
-        posts.withLock { posts in
-            if posts.count >= Self.mostKept { posts.removeFirst() }
-            posts.append((event, payload, .now, word))
-        }
-        signal.raise()
-    }
-
-    /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
-    func flush(_ journal: Journal) async -> Bool {
-        while let post = posts.withLock({ $0.first }) {
-            Failpoint.posting.reached()
-            do throws(JournalError) {
-                try await journal.post(post.event, post.payload, at: post.time, once: post.word)
-            } catch {
-                // It stays, and is posted with the next one or at the next look.
-                return false
-            }
-            Failpoint.posted.reached()
-            posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
-            wake()
-        }
-        return true
     }
 }

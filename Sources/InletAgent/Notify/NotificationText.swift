@@ -108,7 +108,7 @@ struct NotificationText: Sendable {
         object.add("name", batch.name)
         object.add("path", (batch.unit.map { batch.root.pushing($0) } ?? batch.root).display)
         object.add("route", batch.route)
-        object.add("outcome", BatchOutcome(batch.counts).rawValue)
+        object.add("outcome", batch.outcome)
         object.add("state", batch.state.rawValue)
         let files = batch.counts.values.reduce(0, +)
         object.add("files", Int64(files))
@@ -140,17 +140,15 @@ struct NotificationText: Sendable {
     }
 }
 
-/// How a batch ended, in one word.
-enum BatchOutcome: String, Sendable {
-    case complete
-    case partial
-    case failed
+extension Batch {
+    /// How it ended, in one word.
+    var outcome: String { Self.outcome(counts) }
 
     /// A file that changed counts as what came after it.
-    init(_ counts: [FileState: Int]) {
+    static func outcome(_ counts: [FileState: Int]) -> String {
         let counts = counts.filter { $0.key != .superseded && $0.value > 0 }
         let good = counts.filter { $0.key.isWhereItBelongs }.count
-        self = good == counts.count ? .complete : good > 0 ? .partial : .failed
+        return good == counts.count ? "complete" : good > 0 ? "partial" : "failed"
     }
 }
 
@@ -185,7 +183,7 @@ struct NotificationEnvironment: Sendable, Equatable {
 
     init(_ batch: Batch) {
         path = Array((batch.unit.map { batch.root.pushing($0) } ?? batch.root).bytes)
-        state = BatchOutcome(batch.counts).rawValue
+        state = batch.outcome
         route = batch.route
     }
 
@@ -193,19 +191,14 @@ struct NotificationEnvironment: Sendable, Equatable {
     ///   else.
     init(_ event: NoticeEvent, _ payload: [UInt8]) {
         // Without it the program is told less, and what it reads says all.
-        guard let said = JSON.note(payload, as: PayloadFields.self) else { return }
-        (path, state) = (said.path.map { Array($0.utf8) }, event == .volumeDone ? "done" : said.state)
+        guard let said = JSON.object(payload) else { return }
+        path = (said["path"]?.string).map { Array($0.utf8) }
+        state = event == .volumeDone ? "done" : said["state"]?.string
         switch event {
-        case .volumeDone: volume = said.name
-        case .destinationDown, .destinationUp: destination = said.name
+        case .volumeDone: volume = said["name"]?.string
+        case .destinationDown, .destinationUp: destination = said["name"]?.string
         default: break
         }
-    }
-
-    private struct PayloadFields: Decodable {
-        var name: String?
-        var path: String?
-        var state: String?
     }
 
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.

@@ -35,7 +35,7 @@ struct ExpiryClocks: Service {
                 }
             }
         }
-        for (name, uptime) in shared.destinations.uptimes() where shared.destinations.hasRun(name) {
+        for (name, uptime) in shared.destinations.uptimes() where uptime > 0 {
             await shared.journal.keepUptime(name, uptime)
         }
     }

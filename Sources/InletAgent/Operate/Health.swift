@@ -99,6 +99,13 @@ final class Heartbeat: Sendable {
     }
 }
 
+extension Duration {
+    /// The pause after so many failures in a row: `first`, twice as long after each further one, up to `longest`.
+    static func backoff(_ first: Duration, upTo longest: Duration, after failures: Int) -> Duration {
+        min(longest, first * (1 << min(max(failures - 1, 0), 20)))
+    }
+}
+
 /// Runs parts of the agent that have no end of their own. One that ends unasked is an incident: it is said, shown until the
 /// part has run for a while again, and the part begins anew after a pause.
 final class ServiceSupervisor: Sendable {
@@ -125,7 +132,7 @@ final class ServiceSupervisor: Sendable {
     ///
     /// - Parameter service: what it does, as a person is told.
     func keep(_ service: String, _ work: () async throws -> Void) async {
-        var pause = first
+        var failures = 0
         while !Self.isAsked {
             let begun = ContinuousClock.now
             let reason: String
@@ -136,11 +143,11 @@ final class ServiceSupervisor: Sendable {
                 reason = "\(error)"
             }
             if Self.isAsked { break }
-            if begun.duration(to: .now) > Self.calm { pause = first }
+            failures = begun.duration(to: .now) > Self.calm ? 1 : failures + 1
+            let pause = Duration.backoff(first, upTo: Self.longest, after: failures)
             entries.withLock { $0[service] = (reason, nil) }
             log.emit(.serviceFailed(service: service, reason: reason, wait: pause))
             await Task.restUntilStop(for: pause)
-            pause = min(pause * 2, Self.longest)
             entries.withLock { $0[service]?.since = .now }
         }
         entries.withLock { $0[service] = nil }

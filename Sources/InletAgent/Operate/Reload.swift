@@ -10,12 +10,7 @@ package import SystemPackage
 /// Takes another configuration while the agent runs, one at a time: first all of it is read and tried, then it is swapped in
 /// without touching what runs. One that is wrong changes nothing.
 package final class Reload: Service {
-    private struct State {
-        var config: LoadedConfig
-        var isWanted = false
-        var asking: [CheckedContinuation<ReloadOutcome, Never>] = []
-        var isClosed = false
-    }
+    private typealias Asking = [CheckedContinuation<ReloadOutcome, Never>]
 
     /// The parts that go by the configuration beside what asks `Shared` each time.
     struct Parts: Sendable {
@@ -30,7 +25,7 @@ package final class Reload: Service {
     private let source: any ReloadSource
     private let parts: Parts
     private let manager: SystemdNotifier
-    private let state: Mutex<State>
+    private let state: Mutex<(config: LoadedConfig, isWanted: Bool, asking: Asking, isClosed: Bool)>
     private let signal = WakeSignal()
     private let isStopping = StopFlag()
     /// The only place where it blocks.
@@ -41,7 +36,7 @@ package final class Reload: Service {
 
     init(_ shared: Shared, _ source: any ReloadSource, _ parts: Parts, _ manager: SystemdNotifier) {
         (self.shared, self.source, self.parts, self.manager) = (shared, source, parts, manager)
-        state = Mutex(State(config: source.config))
+        state = Mutex((source.config, false, [], false))
         show(source.config)
     }
 
@@ -88,14 +83,14 @@ package final class Reload: Service {
         answer(take().asking, Self.stopping)
     }
 
-    private func take() -> (isWanted: Bool, asking: [CheckedContinuation<ReloadOutcome, Never>]) {
+    private func take() -> (isWanted: Bool, asking: Asking) {
         state.withLock { state in
             defer { (state.isWanted, state.asking) = (false, []) }
             return (state.isWanted || !state.asking.isEmpty, state.asking)
         }
     }
 
-    private func answer(_ asking: [CheckedContinuation<ReloadOutcome, Never>], _ outcome: ReloadOutcome) {
+    private func answer(_ asking: Asking, _ outcome: ReloadOutcome) {
         for continuation in asking { continuation.resume(returning: outcome) }
     }
 
@@ -132,7 +127,7 @@ package final class Reload: Service {
             let output = try await pool.run { [log = shared.log] () throws(SystemError) in
                 try log.prepare(next.settings.log)
             }
-            let parked = try await swap(to: next.settings, trial, ReloadScope(changes), output)
+            let parked = try await swap(to: next.settings, trial, changes, output)
             state.withLock { $0.config = next }
             show(next)
             return .done(
@@ -153,22 +148,22 @@ package final class Reload: Service {
     /// - Returns: how many deliveries wait for destinations that are gone.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
     private func swap(
-        to settings: Settings, _ trial: PreparedReload, _ scope: ReloadScope, _ output: EventLog.Setup?
+        to settings: Settings, _ trial: PreparedReload, _ diff: [ConfigChange], _ output: EventLog.Setup?
     ) async throws -> Int {
         let old = shared.settings.settings
-        let plan = WatchChanges(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
+        let plan = WatchChanges(from: old.watch, to: settings.watch, isRouted: diff.isRouted)
         let beginning = try parts.roots.prepare(plan)
         let former = FormerRoots(stateDirectory: old.stateDirectory)
         let left = try await pool.run { () throws(SystemError) in
             try former.remember(settings, former: shared.settings.knownRoots, isOwed: true)
         }
         let names = Set(settings.destinations.map(\.name))
-        let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
+        let changed = diff.changed(trial.destinations)
         let isNew = changed.contains { registry[$0.name] == nil }
         let paused = isNew ? try await journal.paused() : []
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
-        let receivers = scope.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
+        let receivers = diff.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
         // Before anything is sent there.
         let notifier = try await register(changed, receivers)
 
@@ -186,7 +181,7 @@ package final class Reload: Service {
         let parked = await park(exceptOf: names, isNew)
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
-        replace(notifier, settings, trial, scope)
+        replace(notifier, settings, trial, diff)
         // All services may have something to do now.
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
@@ -194,20 +189,20 @@ package final class Reload: Service {
     }
 
     private func replace(
-        _ notifier: NotificationSender?, _ settings: Settings, _ trial: PreparedReload, _ scope: ReloadScope
+        _ notifier: NotificationSender?, _ settings: Settings, _ trial: PreparedReload, _ diff: [ConfigChange]
     ) {
         if let notifier { parts.notifications.replace(by: notifier) }
         let scheduler = parts.scheduler
-        if scope.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
+        if diff.has("ping_url", "ping_interval", "ping_allow_http", "ping_ca_file") {
             scheduler.replace(.ping, by: Pinger(shared, trial.notificationClients.ping, settings.ping))
         }
-        if scope.has("journal_backup") {
+        if diff.has("journal_backup") {
             scheduler.replace(.backup, by: BackupJob(journal, settings.journalBackup, shared.log))
         }
-        if scope.has("journal_history") {
+        if diff.has("journal_history") {
             scheduler.replace(.history, by: HistoryPruner(shared, settings.historyAfter))
         }
-        if !scope.destinations.isEmpty { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
+        if diff.hasDestinations { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
     }
 
     /// Those of folders that are no longer watched: nobody else would close them.
@@ -254,25 +249,26 @@ package final class Reload: Service {
 }
 
 /// What a list of changes is about.
-private struct ReloadScope {
-    /// Destinations that are new, or not as they were.
-    let destinations: Set<String>
-    /// Whether it changes what becomes of files: their routes, or what these know of destinations.
-    let isRouted: Bool
-    private let sections: Set<String>
+extension [ConfigChange] {
+    private var ofDestinations: [[String]] { map(\.keys).filter { $0.first == "destinations" && $0.count > 1 } }
 
-    init(_ changes: [ConfigChange]) {
-        let keys = changes.map(\.keys)
-        sections = Set(keys.compactMap(\.first))
-        let named = keys.filter { $0.first == "destinations" && $0.count > 1 }
-        destinations = Set(named.map { $0[1] })
+    fileprivate var hasDestinations: Bool { !ofDestinations.isEmpty }
+
+    /// Those that are new, or not as they were.
+    fileprivate func changed(_ destinations: [Destination]) -> [Destination] {
+        let names = Set(ofDestinations.map { $0[1] })
+        return destinations.filter { names.contains($0.name) }
+    }
+
+    /// Whether it changes what becomes of files: their routes, or what these know of destinations.
+    fileprivate var isRouted: Bool {
         // A whole one: it came, went, or is of another type.
-        let isWhole = named.contains { $0.count == 2 }
-        isRouted = isWhole || sections.contains("routes") || keys.contains { $0.starts(with: ["limits", "zone"]) }
+        ofDestinations.contains { $0.count == 2 } || has("routes")
+            || contains { $0.keys.starts(with: ["limits", "zone"]) }
     }
 
     /// Whether it is about one of these keys of the file.
-    func has(_ keys: String...) -> Bool { !sections.isDisjoint(with: keys) }
+    fileprivate func has(_ keys: String...) -> Bool { contains { $0.keys.first.map(keys.contains) ?? false } }
 }
 
 /// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
@@ -316,18 +312,9 @@ package protocol ReloadSource: Sendable {
 }
 
 /// A configuration that could be used, with what was made of it.
-package struct PreparedReload: Sendable {
-    package var config: LoadedConfig
-    package var destinations: [Destination]
-    package var notificationClients: NotificationClients
-
-    package init(
-        config: LoadedConfig, destinations: [Destination],
-        notificationClients: NotificationClients = NotificationClients()
-    ) {
-        (self.config, self.destinations, self.notificationClients) = (config, destinations, notificationClients)
-    }
-}
+package typealias PreparedReload = (
+    config: LoadedConfig, destinations: [Destination], notificationClients: NotificationClients
+)
 
 /// What came of a reload.
 package enum ReloadOutcome: Sendable, Equatable {

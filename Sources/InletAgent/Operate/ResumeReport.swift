@@ -29,7 +29,7 @@ final class ResumeReport: Sendable {
     /// nil when there was nothing to follow, or all has been said.
     private let state: Mutex<(untried: Set<Int64>, waiting: Set<Int64>, summary: ResumeSummary)?>
     private let log: EventLog
-    private let subscription = Mutex<EventLog.Subscription?>(nil)
+    private let endListening = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// - Parameter files: those that wait, as the journal has them at the start.
     init(_ files: [Int64], log: EventLog) {
@@ -37,8 +37,8 @@ final class ResumeReport: Sendable {
         state = Mutex(files.isEmpty ? nil : (Set(files), [], ResumeSummary(of: files.count)))
         if files.isEmpty { return }
         log.emit(.queueResuming(waiting: files.count))
-        let new = log.listen { [weak self] event in self?.take(event) }
-        subscription.withLock { $0 = new }
+        let end = log.listen { [weak self] event in self?.take(event) }
+        endListening.withLock { $0 = end }
     }
 
     /// The counts so far; nil once all has been said.
@@ -53,7 +53,7 @@ final class ResumeReport: Sendable {
             }
         guard let isOver else { return }
         log.emit(.queueResumed(isOver))
-        subscription.withLock(\.self)?.end()
+        endListening.withLock(\.self)?()
     }
 
     /// - Returns: the whole summary, when this was the last.

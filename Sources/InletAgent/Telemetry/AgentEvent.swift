@@ -157,7 +157,7 @@ package enum AgentEvent: Sendable {
         let counts = batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }
         let arrived = counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 }
         return rows.batchEnded.line(
-            batch.id, batch.name, batch.route, batch.state.rawValue, BatchOutcome(batch.counts).rawValue,
+            batch.id, batch.name, batch.route, batch.state.rawValue, batch.outcome,
             counts.reduce(0) { $0 + $1.value }, arrived, counts.map { "\($0.key): \($0.value)" }, batch.labels,
             level: [.delivered, .duplicate].contains(batch.state) ? .info : .warning)
     }

@@ -9,12 +9,13 @@ package enum EventValue: Sendable, Equatable {
     case list([String])
     case flag(Bool)
 
-    var kind: EventSpec.FieldKind {
+    /// What the JSON Schema says of such a field.
+    var schema: String {
         switch self {
-        case .text: .text
-        case .number: .number
-        case .list: .list
-        case .flag: .flag
+        case .text: #"{"type": "string"}"#
+        case .number: #"{"type": "integer"}"#
+        case .list: #"{"type": "array", "items": {"type": "string"}}"#
+        case .flag: #"{"type": "boolean"}"#
         }
     }
 

@@ -12,10 +12,6 @@ package final class EventLog: Sendable {
         /// What holds now; `settings` has the configuration's.
         fileprivate var level: LogSettings.Level
         fileprivate var writer: LogWriter
-
-        fileprivate init(_ settings: LogSettings, _ writer: LogWriter) {
-            (self.settings, level, self.writer) = (settings, settings.level, writer)
-        }
     }
 
     /// nil: events go to listeners only.
@@ -29,7 +25,7 @@ package final class EventLog: Sendable {
         setup = Mutex(nil)
         guard let settings else { return }
         let writer = try writer(settings)
-        setup.withLock { $0 = Setup(settings, writer) }
+        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
     }
 
     deinit { setup.withLock { $0?.writer.close() } }
@@ -76,20 +72,12 @@ package final class EventLog: Sendable {
     }
 
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
-    /// - Returns: ends the subscription when asked; dropping it changes nothing.
+    /// - Returns: ends that; dropping it changes nothing.
     @discardableResult
-    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> Subscription {
+    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> @Sendable () -> Void {
         let id = nextListener.add(1, ordering: .relaxed).newValue
         listeners.withLock { $0[id] = body }
-        return Subscription(log: self, id: id)
-    }
-
-    /// A listener to all events.
-    package struct Subscription: Sendable {
-        fileprivate weak let log: EventLog?
-        fileprivate let id: UInt64
-
-        package func end() { log?.listeners.withLock { $0[id] = nil } }
+        return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
     }
 
     /// What is wrong with the log now; nil when nothing is.
@@ -128,7 +116,8 @@ package final class EventLog: Sendable {
         guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        return Setup(settings, same == settings ? known.writer : try writer(settings))
+        let writer = same == settings ? known.writer : try writer(settings)
+        return Setup(settings: settings, level: settings.level, writer: writer)
     }
 
     /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name again, even

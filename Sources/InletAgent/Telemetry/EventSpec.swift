@@ -4,28 +4,14 @@ package import InletCore
 package final class EventSpec: Sendable {
     package typealias Level = LogSettings.Level
 
-    /// Each with what the JSON Schema says of it.
-    package enum FieldKind: String, Sendable {
-        case text = #"{"type": "string"}"#
-        case number = #"{"type": "integer"}"#
-        case list = #"{"type": "array", "items": {"type": "string"}}"#
-        case flag = #"{"type": "boolean"}"#
-    }
-
-    package struct Field: Sendable {
-        package let name: String
-        package let kind: FieldKind
-        /// Whether only some lines of the event have it.
-        package let isOptional: Bool
-    }
-
     /// The stable name that people's filters rely on.
     package let name: String
     /// What it was called before 0.9. Until 0.10 its lines have that name in `was`, and lines of old log files are understood.
     package let formerName: String?
     /// The level that it usually has, and others that it can have.
     package let levels: [Level]
-    package let fields: [Field]
+    /// Each with its kind, as the JSON Schema says it, and whether only some lines have it.
+    package let fields: [(name: String, schema: String, isOptional: Bool)]
     /// Its words: `{name}` is a field, and what stands in brackets is left out when one of its fields is not there or empty.
     package let sentence: String
     /// Whether it is what everybody hopes for.
@@ -35,7 +21,7 @@ package final class EventSpec: Sendable {
     /// Whether it is about one job.
     let isOfJob: Bool
 
-    private static let marks: [Character: FieldKind] = ["#": .number, "*": .list, "!": .flag]
+    private static let marks: [Character: EventValue] = ["#": .number(0), "*": .list([]), "!": .flag(false)]
 
     init(_ row: String, _ sentence: String, was formerName: String? = nil, isGood: Bool = false, note: String = "") {
         let words = row.split(separator: " ")
@@ -44,8 +30,11 @@ package final class EventSpec: Sendable {
         fields = words[2...].map { word in
             let isOptional = word.hasSuffix("?")
             let word = isOptional ? word.dropLast() : word
-            let kind = word.last.flatMap { Self.marks[$0] } ?? .text
-            return Field(name: String(kind == .text ? word : word.dropLast()), kind: kind, isOptional: isOptional)
+            let mark = word.last.flatMap { Self.marks[$0] }
+            return (
+                name: String(mark == nil ? word : word.dropLast()), schema: (mark ?? .text("")).schema,
+                isOptional: isOptional
+            )
         }
         isOfJob = fields.contains { $0.name == "job" }
         (self.formerName, self.sentence, self.isGood, self.note) = (formerName, sentence, isGood, note)
@@ -66,7 +55,8 @@ package final class EventSpec: Sendable {
 
     private func fits(_ values: [EventValue?]) -> Bool {
         values.count == fields.count
-            && zip(fields, values).allSatisfy { field, value in value.map { $0.kind == field.kind } ?? field.isOptional
+            && zip(fields, values).allSatisfy { field, value in
+                value.map { $0.schema == field.schema } ?? field.isOptional
             }
     }
 }
@@ -101,8 +91,8 @@ extension EventSpec {
     /// `{"if": the event's name, "then": what its lines have}`.
     fileprivate var rule: String {
         func list(_ names: [String]) -> String { names.map { JSONString.quote($0) }.joined(separator: ", ") }
-        let former = formerName.map { _ in [("was", FieldKind.text)] } ?? []
-        let types = (fields.map { ($0.name, $0.kind) } + former).map { "\(JSONString.quote($0)): \($1.rawValue)" }
+        let former = formerName.map { _ in [("was", EventValue.text("").schema)] } ?? []
+        let types = (fields.map { ($0.name, $0.schema) } + former).map { "\(JSONString.quote($0)): \($1)" }
         let levels = "\"level\": {\"enum\": [\(list(levels.map(\.rawValue)))]}"
         let properties = (["\"ts\": true", "\"event\": true", levels] + types).joined(separator: ", ")
         return """

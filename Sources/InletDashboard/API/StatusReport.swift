@@ -250,7 +250,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     /// Of deliveries that destinations work on; the rest is in the queue's list.
     static let mostWaiting = 100
 
-    static func destination(_ status: DestinationRegistry.Status, _ waiting: [String: Int]) -> Destination {
+    static func destination(_ status: DestinationState, _ waiting: [String: Int]) -> Destination {
         var report = Destination(
             name: status.name, type: status.type, state: "up", last_error: status.lastError,
             waiting: waiting[status.name] ?? 0)
@@ -292,11 +292,12 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             }, stuck: status.stuck.map { BlockedFiles(files: $0.count, reason: $0.why) })
     }
 
-    static func transfer(_ snapshot: Transfers.Snapshot) -> Transfer {
-        Transfer(
-            job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
-            sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339, percent: snapshot.step?.percent,
-            step: snapshot.step.map { DisplayText.escape($0.step) })
+    static func transfer(_ entry: Transfers.Entry) -> Transfer {
+        let step = entry.step
+        return Transfer(
+            job: entry.ref.job, path: entry.ref.path.display, destination: entry.ref.destination, sent: entry.sent,
+            size: entry.size, since: entry.since.rfc3339, percent: step?.percent,
+            step: step.map { DisplayText.escape($0.step) })
     }
 
     /// Nothing of it is left to send.

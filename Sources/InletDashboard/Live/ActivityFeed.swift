@@ -55,18 +55,18 @@ package final class ActivityFeed: Sendable {
     var changes: UInt64 { state.withLock { $0.changes } }
 
     /// Counts what running deliveries have sent since the last look.
-    func count(_ inFlight: [Transfers.Snapshot]) {
+    func count(_ inFlight: [Transfers.Entry]) {
         let now = WallTime.now
         state.withLock { state in
-            for snapshot in inFlight {
-                let ref = snapshot.ref
-                let share = state.sent.seen(snapshot.sent, of: ref.delivery, to: ref.destination, at: now)
+            for transfer in inFlight {
+                let ref = transfer.ref
+                let share = state.sent.seen(transfer.sent, of: ref.delivery, to: ref.destination, at: now)
                 if let share { state.add(share, now) }
             }
         }
     }
 
-    func rates(_ inFlight: [Transfers.Snapshot]) -> RatesReport {
+    func rates(_ inFlight: [Transfers.Entry]) -> RatesReport {
         count(inFlight)
         return state.withLock { $0.rates.series(at: .now) }
     }

@@ -145,9 +145,10 @@ struct Run: AsyncParsableCommand {
             {
                 throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
             }
-            return PreparedReload(
+            return (
                 config: config, destinations: try config.tryDestinations(factory),
-                notificationClients: try config.tryNotificationClients(factory))
+                notificationClients: try config.tryNotificationClients(factory)
+            )
         }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? {
