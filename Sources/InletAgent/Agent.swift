@@ -60,7 +60,7 @@ package final class Agent: Sendable {
             FinishingStage(shared, finishing, version: label.version),
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
-            parts.roots, try MountWatcher(shared),
+            parts.roots,
             Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]
         services = all.compactMap(\.self)

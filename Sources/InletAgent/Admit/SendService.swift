@@ -66,7 +66,7 @@ struct SendService: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 throw Refusal("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
+            let place = RootedPath(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
             if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)

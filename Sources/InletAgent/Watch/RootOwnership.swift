@@ -148,13 +148,6 @@ struct RootIdentityCheck: Sendable {
 
 /// Sees to it that one agent alone takes the files of a watched folder, unless several are meant to (`shared: true`).
 package struct RootOwnership: Sendable {
-    enum Outcome: Sendable {
-        /// It may be watched, with the lock where one could be had; `doubt` says why somebody should know that there is none.
-        case watch(WatchLock?, doubt: String?)
-        /// Another agent watches it, which says this of itself.
-        case standBy(String)
-    }
-
     private let settings: WatchSettings
     private let stateDirectory: FilePath
 
@@ -181,32 +174,36 @@ package struct RootOwnership: Sendable {
         }
     }
 
-    /// Blocks.
+    /// What `take` comes to: the lock, where one could be had; why somebody should know that there is none; and what another agent
+    /// that watches the folder says of itself.
+    typealias Outcome = (lock: WatchLock?, doubt: String?, holder: String?)
+
+    /// Blocks. The folder may be watched unless there is a `holder`.
     func take() -> Outcome {
-        guard Self.isLocked(settings) else { return .watch(nil, doubt: nil) }
+        guard Self.isLocked(settings) else { return (nil, nil, nil) }
         let (root, text) = (settings.path, "\(own), process \(ProcessSetup.processID)")
         do {
             let taken = try LoopThread.result(name: "lock", within: Self.patience) { () throws(SystemError) in
                 try WatchLock.take(in: root, as: text)
             }
             switch taken {
-            case .ours(let lock): return .watch(lock, doubt: nil)
-            case .theirs(let holder): return .standBy(holder)
+            case .ours(let lock): return (lock, nil, nil)
+            case .theirs(let holder): return (nil, nil, holder)
             case nil: return Self.unlocked("within \(DurationText.format(Self.patience))")
             }
         } catch  where error.isPermission || error.code == .readOnlyFileSystem {
             // Where it cannot be written there is none; `inlet check` says so.
-            return .watch(nil, doubt: nil)
+            return (nil, nil, nil)
         } catch {
             return Self.unlocked("(\(error))")
         }
     }
 
     private static func unlocked(_ why: String) -> Outcome {
-        .watch(
-            nil,
-            doubt: "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches "
-                + "it too would not be noticed")
+        let doubt =
+            "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches it too "
+            + "would not be noticed"
+        return (nil, doubt, nil)
     }
 
     /// The agent that watches the folder now, if it is another one than that of our state directory. Makes nothing. Blocks.
