@@ -96,14 +96,6 @@ package struct AgentControl: Sendable {
         }
     }
 
-    /// The balance: every file seen is in exactly one state.
-    package struct FileTotals: Sendable {
-        package var totals: [FileState: StateTotal]
-        package var ignored: Int
-        package var seen: Int { totals.values.reduce(ignored) { $0 + $1.files } }
-        package var pending: Int { totals[.pending]?.files ?? 0 }
-    }
-
     /// Where the open deliveries are.
     package struct Queue: Sendable {
         /// By destination, as the journal counts them, with what waits at hand as what waits.
@@ -168,9 +160,14 @@ package struct AgentControl: Sendable {
         return job
     }
 
-    package func balance() async throws(JournalError) -> FileTotals {
+    /// The balance: every file seen is in exactly one state.
+    package func balance() async throws(JournalError) -> (
+        totals: [FileState: StateTotal], ignored: Int, seen: Int, pending: Int
+    ) {
+        let totals = try await journal.totals()
         let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
-        return FileTotals(totals: try await journal.totals(), ignored: ignored)
+        let seen = totals.values.reduce(ignored) { $0 + $1.files }
+        return (totals, ignored, seen, totals[.pending]?.files ?? 0)
     }
 
     /// What is known of a file beside its row: the parts that destinations have proved, of deliveries that have not ended, and its

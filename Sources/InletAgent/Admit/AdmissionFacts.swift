@@ -10,12 +10,6 @@ package struct Hashing: Sendable {
     /// The loop that a long read holds up.
     var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
 
-    package init(pool: BlockingPool) { self.pool = pool }
-
-    init(pool: BlockingPool, held: (heartbeat: Heartbeat, part: Heartbeat.Part)) {
-        (self.pool, self.held) = (pool, held)
-    }
-
     /// Called at every chunk: a loop that a long read holds up is alive.
     func progress() { if let held { held.heartbeat.beat(held.part) } }
 
@@ -76,6 +70,10 @@ package struct Hashing: Sendable {
             Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
+}
+
+extension Hashing {
+    package init(pool: BlockingPool) { self.init(pool: pool, held: nil) }
 }
 
 extension CompleteFile {

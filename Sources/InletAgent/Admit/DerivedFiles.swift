@@ -12,7 +12,6 @@ final class Deriver: Sendable {
         /// What was made of each original; nil while that is not finished.
         var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
         private var queue: [(arrival: CompleteFile, rules: [DeriveRule])] = []
-        private var next = 0
 
         mutating func ask(_ arrival: CompleteFile, _ rules: [DeriveRule]) {
             entries[arrival.path] = (arrival.identity, nil)
@@ -21,18 +20,9 @@ final class Deriver: Sendable {
 
         /// The oldest request that somebody still waits for.
         mutating func take() -> (arrival: CompleteFile, rules: [DeriveRule])? {
-            while next < queue.count {
-                let request = queue[next]
-                next += 1
-                if next > 1024, next > queue.count / 2 {
-                    queue.removeFirst(next)
-                    next = 0
-                }
-                if awaits(request.arrival) { return request }
-            }
-            queue.removeAll()
-            next = 0
-            return nil
+            let place = queue.firstIndex { awaits($0.arrival) }
+            defer { queue.removeFirst(place.map { $0 + 1 } ?? queue.count) }
+            return place.map { queue[$0] }
         }
 
         func awaits(_ arrival: CompleteFile) -> Bool {

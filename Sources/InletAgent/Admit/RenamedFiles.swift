@@ -1,7 +1,6 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
-internal import InletPipelines
 internal import SystemPackage
 
 /// Files that the journal knows under a path that they had before: their rows go on, under the new one.
@@ -18,9 +17,14 @@ extension AdmissionStage {
         let route = admission.routes.route(
             for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
-            admission.routes.belongings(of: arrival.path).isEmpty,
-            try await hasContent(of: renamed.file, at: arrival.place)
+            admission.routes.belongings(of: arrival.path).isEmpty
         else { return nil }
+        // Where only a length was proved, inode, size and time must do.
+        if renamed.file.content != nil,
+            try await !renamed.file.hasContent(SourceFile(opening: arrival.place), hashing)
+        {
+            return nil
+        }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
@@ -45,13 +49,6 @@ extension AdmissionStage {
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil
-    }
-
-    /// Where only a length was proved, inode, size and time must do.
-    private func hasContent(of file: FileRow, at path: RootedPath) async throws -> Bool {
-        guard let content = file.content else { return true }
-        let source = try SourceFile(opening: path)
-        return try await SourceDigests.matches(content, source, on: hashing.pool, progress: hashing.progress)
     }
 }
 

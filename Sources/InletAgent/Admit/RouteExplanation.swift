@@ -288,8 +288,6 @@ package struct RouteDryRun: Sendable {
 
 /// Where a file would be taken from, whether it is there or not: the first that anybody asks of the routes.
 package struct RoutePlace: Sendable {
-    /// The whole path.
-    package let path: FilePath
     /// The watched folder that it lies in; nil when there is none, and only `inlet send` could take it.
     package let root: FilePath?
     /// Below the root; a file elsewhere counts by its bare name.
@@ -298,7 +296,6 @@ package struct RoutePlace: Sendable {
     package let ignoredBecause: String?
 
     package init(_ path: FilePath, in watch: [WatchSettings]) {
-        self.path = path
         let settings = watch.first { $0.root(of: path) != nil }
         root = settings?.root(of: path)
         let below = RootedPath(path, roots: [root].compactMap(\.self)).path

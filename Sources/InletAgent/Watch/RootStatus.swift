@@ -15,17 +15,10 @@ package struct RootStatus: Sendable {
         case standby(String)
     }
 
-    /// How changes are found out.
-    package enum Mode: String, Sendable, CaseIterable {
-        case inotify, fanotify, poll
-        /// Some of its folders are polled, the kernel tells of the others.
-        case mixed
-    }
-
     package var root: FilePath
     package var state: State
     /// nil before any folder of it was entered.
-    package var mode: Mode?
+    package var mode: WatchMode?
     /// Of inotify; with fanotify a whole file system needs one or two.
     package var watches = 0
     /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
