@@ -226,8 +226,8 @@ extension AgentControl {
         let pool = BlockingPool(name: "mark", threads: 1)
         defer { pool.shutdown() }
         let found = try await pool.run { () throws in
-            var mark = try RootIdentityCheck.mark(of: root)
-            mark?.wasEmptied = RootIdentityCheck.isEmpty(root) ? true : nil
+            var mark = try RootCheck.mark(of: root)
+            mark?.wasEmptied = RootCheck.isEmpty(root) ? true : nil
             return mark
         }
         guard let mark = found else { return false }

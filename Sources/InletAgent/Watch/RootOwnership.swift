@@ -57,74 +57,12 @@ package enum RootCheck {
             return error.isLinked
         }
     }
-}
-
-/// Looks whether a watched folder is the one that it was, before anything of it is believed.
-struct RootIdentityCheck: Sendable {
-    let root: FilePath
-    let journal: Journal
-    let roots: RootRegistry
 
     /// By what the folder is recognised now; nil when there is none. Blocks.
     static func mark(of root: FilePath) throws(SystemError) -> RootMark? {
         guard case .directory = try FileLook.look(at: root) else { return nil }
         let (volume, folder) = try VolumeFinder().place(of: root)
         return RootMark(volume: volume, folder: folder)
-    }
-
-    /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
-    func objection() async throws -> String? {
-        guard var now = try Self.mark(of: root) else { return nil }
-        let before = try await journal.mark(of: root)
-        let isEmpty = Self.isEmpty(root)
-        // It is still empty, as was noted when it became so.
-        var asBefore = now
-        asBefore.wasEmptied = before?.wasEmptied
-        if isEmpty, asBefore == before { now = asBefore }
-        // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
-        if before != now || isEmpty && now.wasEmptied != true {
-            let holdsFiles = try await journal.holdsFiles(of: root)
-            let pause = RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
-            if let why = pause {
-                roots.set(.guarded, root)
-                return why
-            }
-            if before != now { try await journal.setMark(now, of: root, at: .now) }
-        }
-        roots.set(.present(volume: nil), root)
-        return nil
-    }
-
-    /// Called when watching ends in order: an empty folder was then seen to become so, and the next start need not ask. Not noted of
-    /// a folder whose changes raise no events.
-    func remember(isTold: Bool) async {
-        do {
-            guard isTold, Self.isEmpty(root), var now = try Self.mark(of: root), try await journal.mark(of: root) == now
-            else { return }
-            now.wasEmptied = true
-            try await journal.setMark(now, of: root, at: .now)
-        } catch {
-            // Without the note, the next start asks a person.
-        }
-    }
-
-    /// Waits until something appears in the folder, or the loop is woken; not for ever, because a server does not tell what
-    /// appears.
-    ///
-    /// - Parameter untold: how long while the folder cannot be looked at.
-    func wait(_ waker: Waker, atMost pause: Duration, untold: Duration) async {
-        let end = ContinuousClock.now.advanced(by: pause)
-        do {
-            let inotify = try Inotify.orSilent()
-            // Without a watch it is looked at again when the time is over.
-            _ = try? inotify.add(root)
-            // What came before the watch did would wake nobody.
-            if try await objection() == nil { return }
-            _ = try inotify.wait(until: end, waker: waker)
-        } catch {
-            // Silence is right: it is looked at again, which says what is wrong.
-            waker.rest(until: min(end, .now.advanced(by: untold)))
-        }
     }
 
     /// Whether nothing is in the folder but what is never a user's, such as our own folder. False where that cannot be seen.
@@ -142,6 +80,67 @@ struct RootIdentityCheck: Sendable {
         } catch {
             // What is there is found out by the listing.
             return false
+        }
+    }
+}
+
+/// Looks whether a watched folder is the one that it was, before anything of it is believed.
+extension RootRunner {
+    private var root: FilePath { settings.path }
+
+    /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
+    func objection() async throws -> String? {
+        guard var now = try RootCheck.mark(of: root) else { return nil }
+        let before = try await shared.journal.mark(of: root)
+        let isEmpty = RootCheck.isEmpty(root)
+        // It is still empty, as was noted when it became so.
+        var asBefore = now
+        asBefore.wasEmptied = before?.wasEmptied
+        if isEmpty, asBefore == before { now = asBefore }
+        // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
+        if before != now || isEmpty && now.wasEmptied != true {
+            let holdsFiles = try await shared.journal.holdsFiles(of: root)
+            let pause = RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
+            if let why = pause {
+                shared.roots.set(.guarded, root)
+                return why
+            }
+            if before != now { try await shared.journal.setMark(now, of: root, at: .now) }
+        }
+        shared.roots.set(.present(volume: nil), root)
+        return nil
+    }
+
+    /// Called when watching ends in order: an empty folder was then seen to become so, and the next start need not ask. Not noted of
+    /// a folder whose changes raise no events.
+    func remember(isTold: Bool) async {
+        do {
+            guard isTold, RootCheck.isEmpty(root), var now = try RootCheck.mark(of: root),
+                try await shared.journal.mark(of: root) == now
+            else { return }
+            now.wasEmptied = true
+            try await shared.journal.setMark(now, of: root, at: .now)
+        } catch {
+            // Without the note, the next start asks a person.
+        }
+    }
+
+    /// Waits until something appears in the folder, or the loop is woken; not for ever, because a server does not tell what
+    /// appears.
+    ///
+    /// - Parameter untold: how long while the folder cannot be looked at.
+    func wait(atMost pause: Duration, untold: Duration) async {
+        let end = ContinuousClock.now.advanced(by: pause)
+        do {
+            let inotify = try Inotify.orSilent()
+            // Without a watch it is looked at again when the time is over.
+            _ = try? inotify.add(root)
+            // What came before the watch did would wake nobody.
+            if try await objection() == nil { return }
+            _ = try inotify.wait(until: end, waker: mailbox.waker)
+        } catch {
+            // Silence is right: it is looked at again, which says what is wrong.
+            mailbox.waker.rest(until: min(end, .now.advanced(by: untold)))
         }
     }
 }

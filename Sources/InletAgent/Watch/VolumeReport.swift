@@ -163,9 +163,9 @@ extension RootLoop {
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await stage.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
-            if mayLeave { tell(try await volumeReport(found, key)) }
+            if mayLeave { try tell(try await volumeReport(found, key)) }
         } catch {
-            // The journal cannot be read now; who admits says so.
+            // The journal cannot be read now, or what has happened in the folder: who admits, or watches, says so.
             volume.question.asked(isAnswered: false, at: .now)
             volume.earlier.putOff()
         }
@@ -223,13 +223,12 @@ extension RootLoop {
         return end
     }
 
-    private mutating func tell(_ end: VolumeReport) {
+    private mutating func tell(_ end: VolumeReport) throws(SystemError) {
         // Other files are reported with the rest; a change of their number alone is not news.
         var news = end
         news.ignored = 0
         guard news != volume.said else { return }
-        // Silence is right: what cannot be known to be drained is asked again.
-        guard (try? watch.isDrained()) == true else { return volume.question.reopen() }
+        guard try watch.isDrained() else { return volume.question.reopen() }
         volume.said = news
         var end = end
         end.countOthers()
