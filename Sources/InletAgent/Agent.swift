@@ -60,7 +60,7 @@ package final class Agent: Sendable {
             FinishingStage(shared, finishing, version: label.version),
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
-            parts.roots, try MountWatcher(shared),
+            parts.roots,
             Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]
         services = all.compactMap(\.self)
@@ -125,17 +125,8 @@ package final class Agent: Sendable {
         return (Shared(live, journal, registry, log), notifier)
     }
 
-    /// What to call this agent in its first log line.
-    package struct Label: Sendable {
-        package var version: String
-        package var configuration: String
-        /// nil where the process does something else besides.
-        package var confinement: ConfinementReport?
-
-        package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
-            (self.version, self.configuration, self.confinement) = (version, configuration, confinement)
-        }
-    }
+    /// What to call this agent in its first log line; no confinement where the process does something else besides.
+    package typealias Label = (version: String, configuration: String, confinement: ConfinementReport?)
 
     /// What only tests set otherwise.
     package struct Bounds: Sendable {

@@ -226,8 +226,8 @@ extension AgentControl {
         let pool = BlockingPool(name: "mark", threads: 1)
         defer { pool.shutdown() }
         let found = try await pool.run { () throws in
-            var mark = try RootIdentityCheck.mark(of: root)
-            mark?.wasEmptied = RootIdentityCheck.isEmpty(root) ? true : nil
+            var mark = try RootCheck.mark(of: root)
+            mark?.wasEmptied = RootCheck.isEmpty(root) ? true : nil
             return mark
         }
         guard let mark = found else { return false }
@@ -247,7 +247,7 @@ extension AgentControl {
     /// - Parameter again: whether what was delivered before is sent once more.
     package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendResult] {
         guard let live else { return paths.map { _ in .refused("no agent is running") } }
-        return await SendService(live.shared, reading: live.asking).send(paths, to: destination, again: again)
+        return await Admission(live.shared).send(paths, to: destination, again: again, on: live.asking)
     }
 
     /// Has the running agent read its configuration again. - Returns: nil when none runs that has one.

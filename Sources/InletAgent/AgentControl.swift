@@ -96,14 +96,6 @@ package struct AgentControl: Sendable {
         }
     }
 
-    /// The balance: every file seen is in exactly one state.
-    package struct FileTotals: Sendable {
-        package var totals: [FileState: StateTotal]
-        package var ignored: Int
-        package var seen: Int { totals.values.reduce(ignored) { $0 + $1.files } }
-        package var pending: Int { totals[.pending]?.files ?? 0 }
-    }
-
     /// Where the open deliveries are.
     package struct Queue: Sendable {
         /// By destination, as the journal counts them, with what waits at hand as what waits.
@@ -168,21 +160,24 @@ package struct AgentControl: Sendable {
         return job
     }
 
-    package func balance() async throws(JournalError) -> FileTotals {
+    /// The balance: every file seen is in exactly one state.
+    package func balance() async throws(JournalError) -> (
+        totals: [FileState: StateTotal], ignored: Int, seen: Int, pending: Int
+    ) {
+        let totals = try await journal.totals()
         let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
-        return FileTotals(totals: try await journal.totals(), ignored: ignored)
+        let seen = totals.values.reduce(ignored) { $0 + $1.files }
+        return (totals, ignored, seen, totals[.pending]?.files ?? 0)
     }
 
-    /// What is known of a file beside its row.
-    package struct JobRecord: Sendable {
-        package var job: Job
-        /// The parts that destinations have proved, of deliveries that have not ended.
-        package var parts: [(destination: String, number: Int, size: Int64, etag: String)]
-        /// JSON; nil while it has not finished, and when it ended long ago.
-        package var receipt: [UInt8]?
-    }
+    /// What is known of a file beside its row: the parts that destinations have proved, of deliveries that have not ended, and its
+    /// receipt as JSON.
+    package typealias JobRecord = (
+        parts: [(destination: String, number: Int, size: Int64, etag: String)], receipt: [UInt8]?
+    )
 
-    /// nil when the journal has no such file.
+    /// - Returns: without a receipt while the file has not finished, and when it ended long ago; nil when the journal has no such
+    ///   file.
     package func story(_ id: Int64) async throws(JournalError) -> JobRecord? {
         guard let job = try await job(id) else { return nil }
         let notes = try await journal.checkpoints(ofJob: id)
@@ -190,6 +185,6 @@ package struct AgentControl: Sendable {
             StoredPart.all(in: notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
                 .map { (destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag) }
         }
-        return JobRecord(job: job, parts: parts, receipt: try await journal.receipt(ofJob: id))
+        return (parts, try await journal.receipt(ofJob: id))
     }
 }

@@ -53,14 +53,9 @@ final class Signals: Sendable {
 /// Wakes loops that wait for work. One that is raised while nobody waits is kept, so that work announced between a loop's look at
 /// the queue and its wait is not slept through.
 package final class WakeSignal: Sendable {
-    private struct State {
-        /// In the order in which they came.
-        var waiting: [Waiter<Void>] = []
-        var kept = 0
-    }
-
     private static let clocklessPause = Duration.milliseconds(100)
-    private let state = Mutex(State())
+    /// Who waits, in the order in which they came.
+    private let state = Mutex<(waiting: [Waiter<Void>], kept: Int)>(([], 0))
     /// More than there are loops would only make them spin.
     private let mostKept: Int
 

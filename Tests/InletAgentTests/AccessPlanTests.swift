@@ -27,7 +27,7 @@ import Testing
         """
 
     private static func plan(
-        _ text: String, former: FormerRoots.Former = FormerRoots.Former()
+        _ text: String, former: FormerRoots.Former = ([], [])
     ) throws -> AccessPlan {
         let config = try ConfigFile.parse(
             text: text, file: "/etc/inlet/inlet.yaml", types: DestinationKinds.types, environment: [:],
@@ -106,7 +106,7 @@ import Testing
 
     @Test func `a folder in which files are owed to rules that were stricter stays writable`() throws {
         let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
-        let plan = try Self.plan(kept, former: FormerRoots.Former(changed: ["/srv/drop"]))
+        let plan = try Self.plan(kept, former: ([], ["/srv/drop"]))
         #expect(rights(try plan.rules(on: Self.ground(Self.usual)))["/srv/drop"] == true)
     }
 
@@ -153,7 +153,7 @@ import Testing
 
     @Test func `folders that were watched before are kept as long as they are there`() throws {
         let former: [FilePath] = ["/srv/former", "/gone/former", "/", "/var/lib"]
-        let left = FormerRoots.Former(roots: former.map { WatchSettings(path: $0) })
+        let left = (roots: former.map { WatchSettings(path: $0) }, changed: Set<FilePath>())
         let plan = try Self.plan(Self.text, former: left)
         let rules = rights(try plan.rules(on: Self.ground(Self.usual + ["/srv/former"])))
         #expect(rules["/srv/former"] == true && rules["/gone"] == nil && rules["/"] == nil)
@@ -174,11 +174,11 @@ import Testing
         ] as [FilePath] {
             former.archiveDirectory = path
             former.quarantineDirectory = path
-            let plan = try Self.plan(text, former: FormerRoots.Former(roots: [former]))
+            let plan = try Self.plan(text, former: ([former], []))
             #expect(rights(try plan.rules(on: Self.ground(usual, links: links))) == before, "\(path)")
         }
         former.archiveDirectory = "/srv/kept"
-        let left = FormerRoots.Former(roots: [former])
+        let left = (roots: [former], changed: Set<FilePath>())
         let kept = rights(try Self.plan(text, former: left).rules(on: Self.ground(usual)))
         #expect(kept["/srv/kept"] == true)
         let required = try Self.plan("landlock: required\n" + text, former: left)

@@ -269,12 +269,13 @@ import Testing
         let root = try directory.makeDirectory("drop")
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let caution = RootIdentityCheck(root: root, journal: journal, roots: RootRegistry())
+        let runner = try RootRunner(
+            WatchSettings(path: root), .test(journal, try EventLog(nil)), Settler.Places())
         let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: 1, count: .max, every: 1))
         defer { KernelFaults.end(faults) }
-        await #expect(throws: SystemError.self) { try await caution.objection() }
+        await #expect(throws: SystemError.self) { try await runner.objection() }
         let begin = ContinuousClock.now
-        await caution.wait(try Waker(), atMost: .seconds(3600), untold: .milliseconds(1))
+        await runner.wait(atMost: .seconds(3600), untold: .milliseconds(1))
         #expect(ContinuousClock.now - begin < .seconds(1800))
     }
 

@@ -24,13 +24,16 @@ import Testing
 
     @Test func `a file system that is mounted twice is watched once, and a copy of it is another`() {
         let others: [FilePath: VolumePlace] = ["/media/A": place(), "/media/B": place(device: 2)]
-        let claims: [(VolumePlace, VolumePlace.Claim)] = [
-            (place(), .twice(other: "/media/A")), (place(device: 2), .twice(other: "/media/B")),
-            (place(device: 3), .alike(other: "/media/A")), (place(folder: "PRIVATE"), .free),
-            (place(VolumeIdentity(kind: "vfat", label: "EOS")), .free), (place(isVolume: false), .free),
+        let twins: [(VolumePlace, root: FilePath?, isSame: Bool?)] = [
+            (place(), "/media/A", true), (place(device: 2), "/media/B", true), (place(device: 3), "/media/A", false),
+            (place(folder: "PRIVATE"), nil, nil), (place(VolumeIdentity(kind: "vfat", label: "EOS")), nil, nil),
+            (place(isVolume: false), nil, nil),
         ]
-        for (new, claim) in claims { #expect(new.claim(among: others) == claim) }
-        #expect(place().claim(among: [:]) == .free)
+        for (new, root, isSame) in twins {
+            let twin = new.twin(among: others)
+            #expect(twin?.root == root && twin?.isSame == isSame)
+        }
+        #expect(place().twin(among: [:]) == nil)
     }
 
     @Test func `a volume is taken up anew under a better name, and not because it has lost one`() {
@@ -73,8 +76,7 @@ import Testing
         var named = Self.card
         named.uuid = "1234-ABCD"
         let place = place(named)
-        let arrivals = VolumeMountHandler(shared: .test(journal, try EventLog(nil)))
-        try await arrivals.arrived(place, at: root, isNew: false)
+        try await Shared.test(journal, try EventLog(nil)).volumeArrived(place, at: root, isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
         let kept = try await journal.jobs(FileFilter(limit: 10)).filter { $0.file.volume == key }
@@ -88,8 +90,8 @@ import Testing
         let bench = try await DisposalBench(.delete, volume: Volume(name: "X", key: place.volume.key))
         defer { bench.journal.close() }
         try edit(bench.file, "CONTENT")
-        let arrivals = VolumeMountHandler(shared: .test(bench.journal, try EventLog(nil)))
-        try await arrivals.arrived(place, at: bench.root, isNew: false)
+        try await Shared.test(bench.journal, try EventLog(nil)).volumeArrived(
+            place, at: bench.root, isNew: false)
         #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
         #expect(try text(bench.file) == "CONTENT")
     }
@@ -118,8 +120,8 @@ import Testing
         // In keys of files they have their name.
         #expect(first.volume.name == "Untitled" && second.volume.name == "Untitled")
         // It stays known whose copy it is: the third is like the second.
-        #expect(place(device: 4).claim(among: ["/media/B": first]) == .alike(other: "/media/B"))
-        #expect(place(device: 2).claim(among: ["/media/B": first]) == .twice(other: "/media/B"))
+        #expect(place(device: 4).twin(among: ["/media/B": first])?.isSame == false)
+        #expect(place(device: 2).twin(among: ["/media/B": first])?.isSame == true)
     }
 }
 

@@ -148,7 +148,7 @@ struct Stage: Sendable {
         (bounds.places, bounds.silence) = (scene.places, scene.silence)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), notificationClients: scene.notificationClients,
+            label: ("test", "test", nil), notificationClients: scene.notificationClients,
             source: scene.source ?? scene.renewing(settings), bounds: bounds)
     }
 

@@ -59,7 +59,7 @@ struct DashboardScene: Sendable {
             shared.roots.enter(mailbox)
         }
         return AgentControl.Running(
-            shared: shared, label: Agent.Label(version: "1.2.3", configuration: "test"),
+            shared: shared, label: ("1.2.3", "test", nil),
             tally: MetricsCollector(destinations: ["disk"], routes: ["all"]),
             resumes: ResumeReport(resuming, log: log), bandwidth: BandwidthControl(shared),
             reload: nil)

@@ -80,9 +80,9 @@ import Testing
             (RootStatus.State.starting, nil, 0), (.starting, .inotify, 1), (.watching, .poll, 1),
             (.missing, .inotify, 0),
             (.guarded("empty at once"), .inotify, 0), (.failing("no room"), nil, 0),
-        ] as [(RootStatus.State, RootStatus.Mode?, Double)])
+        ] as [(RootStatus.State, WatchMode?, Double)])
     func `a folder is up once it is listed, for as long as it is what it was`(
-        _ state: RootStatus.State, _ mode: RootStatus.Mode?, _ expected: Double
+        _ state: RootStatus.State, _ mode: WatchMode?, _ expected: Double
     ) async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }
@@ -222,7 +222,7 @@ struct MetricsPlace: Sendable {
             name: "here", type: "test", pipeline: Nowhere(), smallLimit: 0, connections: 1, maxInFlight: nil)
         return try await Agent(
             settings: settings, destinations: [here], journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"))
+            label: ("test", "test", nil))
     }
 }
 

@@ -40,7 +40,7 @@ struct Admission: Sendable {
         var named: [FileAdmission] = []
         var others: [Candidate] = []
         for candidate in candidates {
-            if case .main(let companions) = candidate.role, companions.isEmpty,
+            if candidate.late == nil, candidate.companions.isEmpty,
                 deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
                 case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
             {
@@ -78,12 +78,7 @@ struct Admission: Sendable {
         _ arrival: CompleteFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
         _ hashing: Hashing
     ) async throws -> RoutingResult {
-        while true {
-            let decision = routes.plan(arrival, facts: facts, at: .now)
-            guard case .needs(let wanted) = decision else { return decision }
-            if facts.missing(of: wanted).contains(.sequence) { facts.sequence = try await journal.nextSequence() }
-            try await hashing.learn(wanted, of: place, &facts)
-        }
+        try await hashing.decide(arrival, by: routes, at: place, &facts) { try await journal.nextSequence() }
     }
 
     /// Blocks for a look at the folder of a name that can be spelled in several ways.
@@ -109,9 +104,10 @@ struct Admission: Sendable {
         var facts = candidate.facts
         var result = AdmissionResult(arrival: candidate.arrival, outcome: .later)
         do {
-            switch candidate.role {
-            case .late(let companion, let main): result.outcome = await admitLate(candidate.arrival, companion, main)
-            case .main(let companions): result = try await admit(candidate, companions, why, hashing, &facts)
+            if let (companion, main) = candidate.late {
+                result.outcome = await admitLate(candidate.arrival, companion, main)
+            } else {
+                result = try await admit(candidate, why, hashing, &facts)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             result.outcome = .gone
@@ -129,10 +125,9 @@ struct Admission: Sendable {
     }
 
     private func admit(
-        _ candidate: Candidate, _ companions: [FoundCompanion], _ why: AdmissionReason, _ hashing: Hashing,
-        _ facts: inout FileProperties
+        _ candidate: Candidate, _ why: AdmissionReason, _ hashing: Hashing, _ facts: inout FileProperties
     ) async throws -> AdmissionResult {
-        let arrival = candidate.arrival
+        let (arrival, companions) = (candidate.arrival, candidate.companions)
         try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
         if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {

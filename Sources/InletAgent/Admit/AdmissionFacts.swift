@@ -1,12 +1,12 @@
-internal import InletCore
-internal import InletLinux
+package import InletCore
+package import InletLinux
 internal import InletMedia
 internal import InletPipelines
 internal import SystemPackage
 
 /// Where files are read for what must be known of them (their type, date and checksums), and who is told that this goes on.
-struct Hashing: Sendable {
-    let pool: BlockingPool
+package struct Hashing: Sendable {
+    package let pool: BlockingPool
     /// The loop that a long read holds up.
     var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
 
@@ -18,9 +18,9 @@ struct Hashing: Sendable {
     static let budget: Int64 = 16 << 20
 
     /// Adds what must be known of a file before it is known which route takes it: nothing, nearly always.
-    func learnFirst(of arrival: CompleteFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties)
-        async throws
-    {
+    package func learnFirst(
+        of arrival: CompleteFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties
+    ) async throws {
         if facts.mediaType != nil { return }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
         // Nothing is made of a file that will be refused.
@@ -31,8 +31,23 @@ struct Hashing: Sendable {
         }
     }
 
+    /// What `routes` say of a file, with every fact that they ask for.
+    ///
+    /// - Parameter sequence: gives a number for `{seq}`.
+    func decide(
+        _ arrival: CompleteFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
+        sequence: () async throws -> Int64
+    ) async throws -> RoutingResult {
+        while true {
+            let decision = routes.plan(arrival, facts: facts, at: .now)
+            guard case .needs(let wanted) = decision else { return decision }
+            if facts.missing(of: wanted).contains(.sequence) { facts.sequence = try await sequence() }
+            try await learn(wanted, of: place, &facts)
+        }
+    }
+
     /// Adds those of `wanted` that the file itself tells.
-    func learn(_ wanted: Set<FileProperty>, of path: RootedPath, _ facts: inout FileProperties) async throws {
+    package func learn(_ wanted: Set<FileProperty>, of path: RootedPath, _ facts: inout FileProperties) async throws {
         let missing = facts.missing(of: wanted)
         if missing.contains(.mediaType) { facts.mediaType = try await mediaType(path) }
         if missing.contains(.captured) { facts.captured = try await captured(path) }
@@ -55,6 +70,10 @@ struct Hashing: Sendable {
             Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
+}
+
+extension Hashing {
+    package init(pool: BlockingPool) { self.init(pool: pool, held: nil) }
 }
 
 extension CompleteFile {

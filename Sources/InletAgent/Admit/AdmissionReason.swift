@@ -39,15 +39,11 @@ struct AdmissionReason: Sendable {
 
 /// A complete file on its way to the journal.
 struct Candidate: Sendable {
-    enum Role: Sendable {
-        /// A file with the companions that go with it; nearly always none.
-        case main([FoundCompanion])
-        /// A companion of a file that the journal has already.
-        case late(Companion, main: Int64)
-    }
-
     var arrival: CompleteFile
-    var role: Role
+    /// Those that go with it; nearly always none.
+    var companions: [FoundCompanion] = []
+    /// What it is to a file that the journal has already; nil for one that stands for itself.
+    var late: (companion: Companion, main: Int64)?
     /// Of its folder.
     var rule: SourceRule
     /// What was read of it before, when the journal did not take it.

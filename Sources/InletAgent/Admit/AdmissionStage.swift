@@ -31,8 +31,9 @@ struct AdmissionStage: Sendable {
     /// Files taken over since it was last said how many.
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 
-    /// What the files under consideration belong to; those that stand for themselves are left out.
-    private var roles: [FilePath: Candidate.Role] = [:]
+    /// The files under consideration that do not stand for themselves: their companions, or whose companions they are.
+    private var found: [FilePath: [FoundCompanion]] = [:]
+    private var late: [FilePath: (companion: Companion, main: Int64)] = [:]
     private var wakes: [(companion: FilePath, main: FilePath)] = []
     /// What was read of files that the journal did not take yet.
     private var learned: [FilePath: (identity: FileIdentity, facts: FileProperties)] = [:]
@@ -76,7 +77,7 @@ struct AdmissionStage: Sendable {
         _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], JournalError>
     ) async -> [(FilePath, EvaluationResult)] {
         defer { checker.endTurn() }
-        roles = [:]
+        (found, late) = ([:], [:])
         let arrivals = looks.arrivals
         guard case .success(let known) = answer else {
             return looks.judged + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
@@ -133,11 +134,11 @@ struct AdmissionStage: Sendable {
         _ arrival: CompleteFile, _ origins: [FilePath], _ hashed: inout Int64
     ) async -> EvaluationResult? {
         do {
-            let outcome = try await follow(arrival, from: origins)
-            if outcome != .new { hashed += arrival.identity.size }
-            if outcome == .later { return .look(.later("waiting for its delivery: it was renamed meanwhile")) }
+            if let result = try await follow(arrival, from: origins) {
+                hashed += arrival.identity.size
+                return result
+            }
             renames.forget(arrival.path)
-            if outcome == .renamed { return .known }
         } catch {
             hashed += arrival.identity.size
             return .look(checker.failed(arrival.path, error))
@@ -186,11 +187,11 @@ struct AdmissionStage: Sendable {
             switch status {
             case .alone: return .look(checker.probe(arrival, mayBeFilled: true))
             case .main(let companions, let isWhole, let quiet):
-                roles[path] = .main(companions)
+                found[path] = companions
                 let binding = isWhole ? nil : (quiet, "waiting for its sidecars")
                 return .look(checker.probe(arrival, binding, mayBeFilled: true))
             case .marked(let companions):
-                roles[path] = .main(companions)
+                found[path] = companions
                 return .look(checker.probe(arrival, (.zero, "")))
             case .unmarked(let marker):
                 // Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
@@ -206,7 +207,7 @@ struct AdmissionStage: Sendable {
             case .waiting(let main, let wait): return self.wait(path, for: main, wait)
             case .dormant: return .known
             case .late(let companion, let main, let quiet):
-                roles[path] = .late(companion, main: main)
+                late[path] = (companion, main)
                 return .look(checker.probe(arrival, quiet.map { ($0, "waiting for its file") }))
             case .orphan(let quiet): return .look(checker.probe(arrival, (quiet, "waiting for its file")))
             }
@@ -240,7 +241,8 @@ struct AdmissionStage: Sendable {
         let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
         checker.refused.forget(path)
         let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
-        return Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: settings.sources, facts: facts)
+        return Candidate(
+            arrival: arrival, companions: found[path] ?? [], late: late[path], rule: settings.sources, facts: facts)
     }
 
     /// What was read of a file that comes back need not be read again, as long as it is the same. What its sidecar says is asked

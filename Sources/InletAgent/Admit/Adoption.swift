@@ -155,11 +155,11 @@ extension AdmissionStage {
                 asked.append(file)
             }
         }
-        let answers = await withTaskGroup(of: (Int, AdoptionCheck.AdoptionResult?).self) { [adopter] tasks in
+        let answers = await withTaskGroup(of: (Int, AdoptionCheck.Answer?).self) { [adopter] tasks in
             for (index, file) in asked.enumerated() {
                 tasks.addTask { (index, await adopter?.ask(file.arrival, file.plan)) }
             }
-            return await tasks.reduce(into: [Int: AdoptionCheck.AdoptionResult]()) { $0[$1.0] = $1.1 }
+            return await tasks.reduce(into: [Int: AdoptionCheck.Answer]()) { $0[$1.0] = $1.1 }
         }
         var there: [(arrival: CompleteFile, plan: Plan)] = []
         for (index, (arrival, plan)) in asked.enumerated() {
@@ -167,12 +167,12 @@ extension AdmissionStage {
             case .there:
                 adopter?.answered(plan.destinations)
                 there.append((arrival, plan))
-            case .notThere(let reason):
+            case .missing(let reason):
                 adopter?.answered(plan.destinations)
                 tell(arrival, reason)
                 endings[arrival.path] = .send
             case .silence(let name, let reason): endings[arrival.path] = gaveNoAnswer(name, reason)
-            case nil: endings[arrival.path] = .later
+            case .cannotTell, nil: endings[arrival.path] = .later
             }
         }
         return there
@@ -248,11 +248,12 @@ extension AdmissionStage {
 
 /// Asks destinations whether they have what is to be adopted (`adopt_check`), and leaves those alone that do not answer.
 struct AdoptionCheck: Sendable {
-    enum AdoptionResult: Sendable, Equatable {
+    enum Answer: Sendable {
         /// Every destination that can be asked has it.
         case there
         /// One has not, or has something else; why.
-        case notThere(String)
+        case missing(String)
+        case cannotTell(String)
         /// Nothing is known, so nothing is believed and nothing sent.
         case silence(destination: String, reason: String)
     }
@@ -264,21 +265,30 @@ struct AdoptionCheck: Sendable {
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
     /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
-    func ask(_ arrival: CompleteFile, _ plan: Plan) async -> AdoptionResult {
+    func ask(_ arrival: CompleteFile, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
             guard let verifier = verifier(name) else { continue }
-            do throws(DeliveryError) {
-                switch try await verifier.verify(VerifyOrder(proof: proof, digests: plan.digests)) {
-                case .same: continue
-                case .differs(let reason), .missing(let reason): return .notThere("\(name): \(reason)")
-                case .cannotTell(let reason): return .silence(destination: name, reason: reason)
-                }
-            } catch {
-                return .silence(destination: name, reason: "\(error)")
+            switch await Self.ask(verifier, of: VerifyOrder(proof: proof, digests: plan.digests), name) {
+            case .there: continue
+            case .cannotTell(let reason): return .silence(destination: name, reason: reason)
+            case let answer: return answer
             }
         }
         return .there
+    }
+
+    /// What one destination says.
+    static func ask(_ verifier: any DeliveryVerifying, of order: VerifyOrder, _ name: String) async -> Answer {
+        do throws(DeliveryError) {
+            switch try await verifier.verify(order) {
+            case .same: return .there
+            case .differs(let reason), .missing(let reason): return .missing("\(name): \(reason)")
+            case .cannotTell(let reason): return .cannotTell(reason)
+            }
+        } catch {
+            return .silence(destination: name, reason: "\(error)")
+        }
     }
 
     private func verifier(_ name: String) -> (any DeliveryVerifying)? {

@@ -12,7 +12,6 @@ final class Deriver: Sendable {
         /// What was made of each original; nil while that is not finished.
         var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
         private var queue: [(arrival: CompleteFile, rules: [DeriveRule])] = []
-        private var next = 0
 
         mutating func ask(_ arrival: CompleteFile, _ rules: [DeriveRule]) {
             entries[arrival.path] = (arrival.identity, nil)
@@ -21,18 +20,9 @@ final class Deriver: Sendable {
 
         /// The oldest request that somebody still waits for.
         mutating func take() -> (arrival: CompleteFile, rules: [DeriveRule])? {
-            while next < queue.count {
-                let request = queue[next]
-                next += 1
-                if next > 1024, next > queue.count / 2 {
-                    queue.removeFirst(next)
-                    next = 0
-                }
-                if awaits(request.arrival) { return request }
-            }
-            queue.removeAll()
-            next = 0
-            return nil
+            let place = queue.firstIndex { awaits($0.arrival) }
+            defer { queue.removeFirst(place.map { $0 + 1 } ?? queue.count) }
+            return place.map { queue[$0] }
         }
 
         func awaits(_ arrival: CompleteFile) -> Bool {
@@ -132,10 +122,7 @@ final class Deriver: Sendable {
         let path = mailbox.root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
-            let made = try await DerivingRun(
-                rule: rule, source: arrival.place, identity: arrival.identity, folder: folder
-            )
-            .run(on: pool)
+            let made = try await run(rule, on: arrival)
             Failpoint.derived.reached()
             shared.log.emit(
                 .fileDerived(
@@ -155,7 +142,7 @@ final class Deriver: Sendable {
         // What cannot be looked at or removed now takes room in the state directory until the next start.
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
             // As above; and what the journal does not say now stays.
-            try? await removeLeftover(FilePath(name), isWork: name.hasPrefix(DerivingRun.workPrefix))
+            try? await removeLeftover(FilePath(name), isWork: name.hasPrefix(Self.workPrefix))
         }
     }
 
@@ -168,27 +155,20 @@ final class Deriver: Sendable {
     }
 }
 
-/// One run of a program that makes a file of an original.
+/// Runs of programs that make a file of an original.
 ///
 /// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
 /// pattern to it. It gives way to others, and its time and what it writes are bounded.
-struct DerivingRun: Sendable {
-    let rule: DeriveRule
-    let source: RootedPath
-    /// The original's, when it was found complete.
-    let identity: FileIdentity
-    /// Where the file goes that is made.
-    let folder: FilePath
-
+extension Deriver {
     private static let niceness: Int32 = 10
 
     /// Of the folders, one for each run, in which programs write.
-    static let workPrefix = ".work"
+    private static let workPrefix = ".work"
 
     private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// - Returns: the file, in `folder` and on the disk.
-    func run(on pool: BlockingPool) async throws -> CompleteFile {
+    private func run(_ rule: DeriveRule, on original: CompleteFile) async throws -> CompleteFile {
         guard let word = rule.command.first, let program = ProgramFinder.find(word) else {
             throw Refusal("there is no program '\(rule.command.first ?? "")'")
         }
@@ -197,28 +177,31 @@ struct DerivingRun: Sendable {
         try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
         // What stays is removed at the next start.
         defer { try? FileManager.default.removeItem(atPath: work.string) }
-        let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
+        let (input, output) = (
+            work.appending("in" + Self.ending(of: original.path)), work.appending("out" + rule.suffix)
+        )
         // The program follows the path by itself: it is not begun where that leads elsewhere.
-        try requireSource()
-        try DurableFile.makeLink(input, to: source.whole)
+        try requireUnchanged(original)
+        try DurableFile.makeLink(input, to: original.place.whole)
         let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
-        var child = ChildProcess(arguments, environment: environment(work), timeout: rule.timeout)
+        var child = ChildProcess(arguments, environment: Self.environment(work), timeout: rule.timeout)
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
         (child.yieldsMemory, child.leavesNobody) = (true, true)
         let outcome = try await child.run(on: pool)
         if let reason = outcome.failure { throw Refusal(reason) }
-        return try take(output)
+        try requireUnchanged(original)
+        return try take(output, rule)
     }
 
     /// Of the original's name only a plain extension: programs go by it.
-    private var ending: String {
-        let ending = FileName(source.path).plainExtension
+    private static func ending(of path: FilePath) -> String {
+        let ending = FileName(path).plainExtension
         let isPlain = ending.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
         let isFit = isPlain && !ending.isEmpty && ending.utf8.count <= 16
         return isFit ? "." + ending : ""
     }
 
-    private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
+    private static func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
         [
             ("PATH", Array(ProgramFinder.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
             (ChildVariable.language.rawValue, Array("C.UTF-8".utf8)),
@@ -227,14 +210,13 @@ struct DerivingRun: Sendable {
         ]
     }
 
-    private func requireSource() throws {
-        guard let now = try FileLook.look(at: source).identity, now == identity else {
+    private func requireUnchanged(_ original: CompleteFile) throws {
+        guard let now = try FileLook.look(at: original.place).identity, now == original.identity else {
             throw Refusal("the file changed while it was read")
         }
     }
 
-    private func take(_ output: FilePath) throws -> CompleteFile {
-        try requireSource()
+    private func take(_ output: FilePath, _ rule: DeriveRule) throws -> CompleteFile {
         guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
             throw Refusal("the program made no file")
         }
@@ -249,7 +231,6 @@ struct DerivingRun: Sendable {
         }
         return CompleteFile(root: folder, path: name, identity: made)
     }
-
 }
 
 extension ChildProcess.Outcome {

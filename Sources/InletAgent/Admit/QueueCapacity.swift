@@ -84,10 +84,19 @@ extension Journal {
 extension RootLoop {
     /// The pause of those that unit files overtake.
     private static let overtakenPause = Duration.seconds(5)
+    /// Woken whenever a file leaves the queue, a loop without room lets some more leave before it looks: one by one, each file would
+    /// be a transaction.
+    private static let shortestPause = Duration.milliseconds(20)
+    /// Not everything that leaves the queue wakes it.
+    private static let longestPause = Duration.seconds(1)
 
     /// Files that are ready, no more than there is room for.
     mutating func dueNow() async -> [FilePath] {
-        if pressure.holds(at: .now) { return [] }
+        if let earliest = pressure.notBefore, .now < earliest {
+            // It is looked as soon as that has come.
+            pressure.notAfter = earliest
+            return []
+        }
         guard let places = await shared.room.places() else { return settler.due(at: .now) }
         if places == 0, units.isEmpty {
             // What is not ready yet is no reason to say that there is no room.
@@ -118,45 +127,14 @@ extension RootLoop {
     }
 
     private mutating func refuse() async {
-        pressure.begin(at: .now)
+        let now = ContinuousClock.now
+        pressure.notBefore = now.advanced(by: Self.shortestPause)
+        pressure.notAfter = now.advanced(by: Self.longestPause)
         await shared.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
     }
 
     private mutating func release() {
-        pressure.end()
+        (pressure.notBefore, pressure.notAfter) = (nil, nil)
         shared.room.release(settings.path)
-    }
-}
-
-/// When a loop that found no room in the queue looks again.
-struct QueuePressure {
-    /// Woken whenever a file leaves the queue, it lets some more leave before it looks: one by one, each file would be a transaction.
-    private static let shortestPause = Duration.milliseconds(20)
-    /// Not everything that leaves the queue wakes it.
-    private static let longestPause = Duration.seconds(1)
-
-    /// Whether the last round took everything that was ready.
-    var hasRoomLeft = true
-    private var notBefore: ContinuousClock.Instant?
-    private var notAfter: ContinuousClock.Instant?
-
-    mutating func begin(at now: ContinuousClock.Instant) {
-        notBefore = now.advanced(by: Self.shortestPause)
-        notAfter = now.advanced(by: Self.longestPause)
-    }
-
-    mutating func end() { (notBefore, notAfter) = (nil, nil) }
-
-    /// Whether it is too soon to look; then it is looked as soon as it is not.
-    mutating func holds(at now: ContinuousClock.Instant) -> Bool {
-        guard let earliest = notBefore, now < earliest else { return false }
-        notAfter = earliest
-        return true
-    }
-
-    /// When the loop must go on for the sake of what is ready at `time`.
-    func deadline(_ time: ContinuousClock.Instant?) -> ContinuousClock.Instant? {
-        guard let time, let notAfter else { return time }
-        return max(time, notAfter)
     }
 }

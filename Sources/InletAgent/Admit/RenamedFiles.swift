@@ -1,44 +1,45 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
-internal import InletPipelines
 internal import SystemPackage
 
 /// Files that the journal knows under a path that they had before: their rows go on, under the new one.
 extension AdmissionStage {
-    enum RenameOutcome: Sendable {
-        /// It is to be taken as new: its new path has another route, its content is another, it belongs together with others.
-        case new
-        case renamed
-        /// It is being sent: to be looked at again.
-        case later
-    }
-
     /// - Parameters:
     ///   - arrival: new to the journal, by its path.
     ///   - origins: the paths that it had before.
-    func follow(_ arrival: CompleteFile, from origins: [FilePath]) async throws -> RenameOutcome {
-        guard let renamed = try await known(arrival, origins) else { return .new }
+    /// - Returns: nil when it is to be taken as new: its new path has another route, its content is another, it belongs together
+    ///   with others.
+    mutating func follow(_ arrival: CompleteFile, from origins: [FilePath]) async throws -> EvaluationResult? {
+        guard let renamed = try await known(arrival, origins) else { return nil }
         var facts = FileProperties()
         try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
         let route = admission.routes.route(
             for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
-            admission.routes.belongings(of: arrival.path).isEmpty,
-            try await hasContent(of: renamed.file, at: arrival.place)
-        else { return .new }
+            admission.routes.belongings(of: arrival.path).isEmpty
+        else { return nil }
+        // Where only a length was proved, inode, size and time must do.
+        if renamed.file.content != nil,
+            try await !renamed.file.hasContent(SourceFile(opening: arrival.place), hashing)
+        {
+            return nil
+        }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
             let decision = try await admission.decide(
                 arrival, by: admission.routes, at: arrival.place, &facts, hashing)
-            guard case .plan(let found) = decision else { return .new }
+            guard case .plan(let found) = decision else { return nil }
             plan = found
         }
-        guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else { return .later }
+        guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else {
+            return .look(.later("waiting for its delivery: it was renamed meanwhile"))
+        }
+        renames.forget(arrival.path)
         admission.log.emit(
             .jobRenamed(job: renamed.file.id, path: root.pushing(arrival.path), from: renamed.file.fullPath))
-        return .renamed
+        return .known
     }
 
     /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
@@ -48,13 +49,6 @@ extension AdmissionStage {
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil
-    }
-
-    /// Where only a length was proved, inode, size and time must do.
-    private func hasContent(of file: FileRow, at path: RootedPath) async throws -> Bool {
-        guard let content = file.content else { return true }
-        let source = try SourceFile(opening: path)
-        return try await SourceDigests.matches(content, source, on: hashing.pool, progress: hashing.progress)
     }
 }
 

@@ -174,24 +174,18 @@ package struct DryRun {
                 return
             }
             finding.unit = route.unit(of: arrival.path)
-            finding.verdict = try await verdict(arrival, facts)
+            finding.verdict = try await verdict(arrival, &facts)
         } catch {
             finding.verdict = .unreadable("\(error)")
         }
     }
 
-    private func verdict(_ arrival: CompleteFile, _ first: FileProperties) async throws -> Verdict {
-        var facts = first
+    private func verdict(_ arrival: CompleteFile, _ facts: inout FileProperties) async throws -> Verdict {
         // A number for {seq} is only given out when a file is admitted.
-        facts.sequence = 0
-        while true {
-            switch routes.plan(arrival, facts: facts, at: .now) {
-            case .unmatched: return .unmatched
-            case .rejected(let route, let reason): return .rejected(route: route.name, reason: reason)
-            case .needs(let wanted): try await hashing.learn(wanted, of: arrival.place, &facts)
-            case .plan(let plan):
-                return .planned(plan, DeliverySteps(plan, of: arrival.path) { destinations[$0] })
-            }
+        switch try await hashing.decide(arrival, by: routes, at: arrival.place, &facts, sequence: { 0 }) {
+        case .unmatched, .needs: .unmatched
+        case .rejected(let route, let reason): .rejected(route: route.name, reason: reason)
+        case .plan(let plan): .planned(plan, DeliverySteps(plan, of: arrival.path) { destinations[$0] })
         }
     }
 
@@ -209,16 +203,12 @@ package struct DryRun {
 /// What the routes would do with a file, by its name and size alone: nothing of it is read, and what only reading could tell
 /// is assumed and said. Pure.
 package struct RouteDryRun: Sendable {
-    package enum Outcome: Sendable {
-        case plan(Plan, DeliverySteps)
-        case rejected(route: String, reason: String)
-        case unmatched
-    }
-
     package let place: RoutePlace
     /// Each route tried, up to and including the one that takes it.
     package let traces: [RouteTrace]
-    package let outcome: Outcome
+    /// What would be done with it; nil where no route takes it, or the one that does rejects it.
+    package let planned: (plan: Plan, steps: DeliverySteps)?
+    package let rejection: (route: String, reason: String)?
     /// What was taken for granted, in sentences.
     package let assumed: [String]
 
@@ -248,15 +238,16 @@ package struct RouteDryRun: Sendable {
         }
         self.assumed = assumed.sorted()
         guard place.ignoredBecause == nil else {
-            (traces, outcome) = ([], .unmatched)
+            (traces, planned, rejection) = ([], nil, nil)
             return
         }
         traces = table.trace(arrival, mediaType: facts.mediaType)
         switch decision {
         case .plan(let plan):
-            outcome = .plan(plan, DeliverySteps(plan, of: arrival.path, destination: destination))
-        case .rejected(let route, let reason): outcome = .rejected(route: route.name, reason: reason)
-        case .unmatched, .needs: outcome = .unmatched
+            planned = (plan, DeliverySteps(plan, of: arrival.path, destination: destination))
+            rejection = nil
+        case .rejected(let route, let reason): (planned, rejection) = (nil, (route.name, reason))
+        case .unmatched, .needs: (planned, rejection) = (nil, nil)
         }
     }
 
@@ -290,19 +281,13 @@ package struct RouteDryRun: Sendable {
         why += traces.map { trace in
             trace.mismatch.map { "route \(trace.route): \($0)" } ?? "route \(trace.route) takes it"
         }
-        switch outcome {
-        case .plan: break
-        case .rejected(_, let reason): why.append("rejected: \(reason)")
-        case .unmatched: why.append("no route takes it: it would be ignored")
-        }
-        return why
+        if let rejection { return why + ["rejected: \(rejection.reason)"] }
+        return planned == nil ? why + ["no route takes it: it would be ignored"] : why
     }
 }
 
 /// Where a file would be taken from, whether it is there or not: the first that anybody asks of the routes.
 package struct RoutePlace: Sendable {
-    /// The whole path.
-    package let path: FilePath
     /// The watched folder that it lies in; nil when there is none, and only `inlet send` could take it.
     package let root: FilePath?
     /// Below the root; a file elsewhere counts by its bare name.
@@ -311,10 +296,9 @@ package struct RoutePlace: Sendable {
     package let ignoredBecause: String?
 
     package init(_ path: FilePath, in watch: [WatchSettings]) {
-        self.path = path
         let settings = watch.first { $0.root(of: path) != nil }
         root = settings?.root(of: path)
-        let below = SourcePlace(path, roots: [root].compactMap(\.self)).path
+        let below = RootedPath(path, roots: [root].compactMap(\.self)).path
         relative = below
         ignoredBecause = settings.flatMap { IgnoreList(user: $0.ignore).reason(below, isDirectory: false) }
     }
@@ -344,31 +328,21 @@ extension DeliverySteps {
 }
 
 /// Where a file lies, as routes and destinations see it.
-struct SourcePlace: Sendable, Equatable {
-    let root: FilePath
-    /// Below `root`.
-    let path: FilePath
-
+extension RootedPath {
     /// A file that a person named, as its route would see it in a watched root; elsewhere just its name in its folder.
     init(_ path: FilePath, roots: [FilePath]) {
         for root in roots {
             var relative = path
             guard relative.removePrefix(root) else { continue }
-            (self.root, self.path) = (root, relative)
+            self.init(root, relative)
             return
         }
-        root = path.removingLastComponent()
-        self.path = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
+        self.init(path.removingLastComponent(), path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path)
     }
 
     /// - Parameter roots: the watched folders, for files that have none of their own.
     init(_ file: FileRow, roots: [FilePath]) {
-        self = file.root.isEmpty ? SourcePlace(file.path, roots: roots) : SourcePlace(root: file.root, path: file.path)
-    }
-
-    private init(root: FilePath, path: FilePath) {
-        self.root = root
-        self.path = path
+        self = file.root.isEmpty ? RootedPath(file.path, roots: roots) : file.place
     }
 }
 

@@ -7,50 +7,50 @@ internal import SystemPackage
 
 /// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
 /// same file to the same place again goes on with what is there.
-struct SendService: Sendable {
-    /// By the routes that hold now.
-    private let admission: Admission
-    /// Files are looked at, and read, on its threads.
-    private let reading: BlockingPool
-    private let why = AdmissionReason.asked
-
-    init(_ shared: Shared, reading: BlockingPool) { (admission, self.reading) = (Admission(shared), reading) }
-
-    private var journal: Journal { admission.journal }
-    private var registry: DestinationRegistry { admission.registry }
-
+extension Admission {
+    private var why: AdmissionReason { .asked }
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
 
-    /// - Parameter again: whether what was delivered before is sent once more.
+    /// - Parameters:
+    ///   - again: whether what was delivered before is sent once more.
+    ///   - reading: files are looked at, and read, on its threads.
     /// - Returns: what came of each, in their order.
-    func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendResult] {
-        await withTaskExecutorPreference(reading) { await sendByRoutes(paths, to: destination, again: again) }
+    func send(
+        _ paths: [FilePath], to destination: String?, again: Bool, on reading: BlockingPool
+    ) async -> [SendResult] {
+        await withTaskExecutorPreference(reading) {
+            await send(paths, to: destination, again: again, Hashing(pool: reading))
+        }
     }
 
-    private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendResult] {
+    private func send(
+        _ paths: [FilePath], to destination: String?, again: Bool, _ hashing: Hashing
+    ) async -> [SendResult] {
         if let destination, registry[destination] == nil {
             return paths.map { _ in .refused(Self.unknown(destination, registry.names)) }
         }
         // Where something must be read of a file, which may take minutes, none waits for another.
-        let size = admission.routes.isByName ? why.group : 1
+        let size = routes.isByName ? why.group : 1
         let groups = paths.groups(of: size)
         return await withTaskGroup(of: (Int, [SendResult]).self) { tasks in
             var answers = [[SendResult]](repeating: [], count: groups.count)
             for (number, group) in groups.enumerated() {
                 if number >= Self.abreast, let (ended, some) = await tasks.next() { answers[ended] = some }
-                tasks.addTask { (number, await take(group, destination, again)) }
+                tasks.addTask { (number, await take(group, destination, again, hashing)) }
             }
             for await (ended, some) in tasks { answers[ended] = some }
             return answers.flatMap(\.self)
         }
     }
 
-    private func take(_ paths: [FilePath], _ destination: String?, _ again: Bool) async -> [SendResult] {
+    private func take(
+        _ paths: [FilePath], _ destination: String?, _ again: Bool, _ hashing: Hashing
+    ) async -> [SendResult] {
         var looks: [Result<FileAdmission, Refusal>] = []
         var volumes: [UInt64: Volume] = [:]
-        let asked = why.routes(admission.routes)
-        for path in paths { looks.append(await look(at: path, destination, asked, &volumes)) }
+        let asked = why.routes(routes)
+        for path in paths { looks.append(await look(at: path, destination, asked, &volumes, hashing)) }
         var queued = await queue(looks.compactMap { if case .success(let file) = $0 { file } else { nil } }, again)[...]
         return looks.compactMap { look in
             if case .failure(let refusal) = look { return .refused(refusal.description) }
@@ -60,13 +60,14 @@ struct SendService: Sendable {
 
     /// - Parameter asked: the configured routes, by which the sources stay where they are.
     private func look(
-        at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume]
+        at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume],
+        _ hashing: Hashing
     ) async -> Result<FileAdmission, Refusal> {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
                 throw Refusal("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: admission.shared.settings.sendRoots.compactMap { $0.root(of: path) })
+            let place = RootedPath(path, roots: shared.settings.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
             if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
@@ -74,16 +75,16 @@ struct SendService: Sendable {
             let arrival = CompleteFile(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
             // Whoever names a file with all of its path may have it found behind links, as with any program.
-            let (hashing, file) = (Hashing(pool: reading), RootedPath("", path))
+            let file = RootedPath("", path)
             var facts = FileProperties()
-            try await hashing.learnFirst(of: arrival, by: admission.routes, at: file, &facts)
+            try await hashing.learnFirst(of: arrival, by: self.routes, at: file, &facts)
             let routes = destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? asked
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: reading))
-            let decision = try await admission.decide(arrival, by: routes, at: file, &facts, hashing)
+                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+            let decision = try await decide(arrival, by: routes, at: file, &facts, hashing)
             switch decision {
-            case .plan(let plan): return .success(admission.planned(arrival, plan, why))
+            case .plan(let plan): return .success(planned(arrival, plan, why))
             case .rejected(_, let reason): throw Refusal("\(path.display): \(reason)")
             case .unmatched, .needs:
                 throw Refusal("\(path.display): no route takes it; name a destination with --to")
@@ -117,7 +118,7 @@ struct SendService: Sendable {
                 new.append((place, file))
             }
         }
-        for (one, result) in zip(new, await admission.commit(new.map(\.file), why)) {
+        for (one, result) in zip(new, await commit(new.map(\.file), why)) {
             answers[one.place] = Self.answer(result)
         }
         return answers.compactMap(\.self)
@@ -143,13 +144,13 @@ struct SendService: Sendable {
     }
 
     private func retry(_ job: Int64) async throws(JournalError) {
-        defer { admission.shared.signals.raiseDeliverable() }
+        defer { shared.signals.raiseDeliverable() }
         _ = try await journal.retry(job, uptimes: registry.uptimes(), at: .now)
     }
 
     /// Sends what has arrived again.
     private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
-        defer { admission.shared.signals.raiseDeliverable() }
+        defer { shared.signals.raiseDeliverable() }
         return try await journal.resend(deliveries, of: job, uptimes: registry.uptimes(), at: .now)
     }
 
@@ -170,7 +171,7 @@ struct SendService: Sendable {
     private func route(
         for path: FilePath, _ size: Int64, _ mediaType: String?, to destination: String
     ) -> RouteTable {
-        let known = admission.routes.route(for: path, size: size, mediaType: mediaType)
+        let known = self.routes.route(for: path, size: size, mediaType: mediaType)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
         // A route that leads elsewhere has not been given this destination's fields.

@@ -38,7 +38,7 @@ package struct AccessPlan: Sendable {
     ///   - home: where destinations look for credentials that no key names.
     ///   - environment: of this process.
     package init(
-        _ config: LoadedConfig, former: FormerRoots.Former = FormerRoots.Former(), home: FilePath?,
+        _ config: LoadedConfig, former: FormerRoots.Former = ([], []), home: FilePath?,
         environment: (String) -> String?
     ) {
         let settings = config.settings

@@ -364,7 +364,7 @@ extension Shared {
     func order(
         _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
     ) async throws(DeliveryError) -> DeliveryOrder {
-        let place = SourcePlace(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
+        let place = RootedPath(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
         var order = DeliveryOrder(
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
             fields: delivery.fields, source: file.identity, path: place.path, root: place.root)

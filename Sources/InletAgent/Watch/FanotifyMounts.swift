@@ -17,12 +17,17 @@ struct FanotifyMounts: ~Copyable {
     private var places = HandlePlaces()
     /// Apart from inotify's, which begin at 1.
     private var lastCookie: UInt32 = 1 << 31
+    /// What is opened for the records that are read together, and closed after them: folders, and a mount by its number, with
+    /// where the kernel says that it begins.
+    private var turn: FolderCache
+    private var reader: HandleReader?
+    private var opened: (number: UInt64, beginning: FilePath)?
     /// Folders that the last listing found on marked file systems.
     var directories = 0
 
     init(root: FilePath, ignore: IgnoreList) throws(SystemError) {
         fanotify = try Fanotify()
-        (self.root, self.ignore, place) = (root, ignore, FolderPlace(root))
+        (self.root, self.ignore, place, turn) = (root, ignore, FolderPlace(root), FolderCache(root))
     }
 
     // MARK: - Marks
@@ -128,7 +133,11 @@ struct FanotifyMounts: ~Copyable {
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
-        var turn = ReadContext(folders: FolderCache(root))
+        defer {
+            turn.close()
+            reader = nil
+            opened = nil
+        }
         for record in try fanotify.read() {
             if record.isOverflow || record.place == nil {
                 isLost = true
@@ -136,7 +145,7 @@ struct FanotifyMounts: ~Copyable {
             }
             lastCookie &+= 1
             do throws(SystemError) {
-                let found = try translate(record, &turn)
+                let found = try translate(record)
                 if record.mask.contains(.isDirectory), record.isMove {
                     if found.isEmpty { mayHaveMoved = true } else { places.forgetAll() }
                 }
@@ -154,18 +163,10 @@ struct FanotifyMounts: ~Copyable {
         return news
     }
 
-    /// What is opened for the records that are read together, and closed after them.
-    private struct ReadContext: ~Copyable {
-        var folders: FolderCache
-        /// Of the mount with that number, and where the kernel says that it begins.
-        var mount: (number: UInt64, beginning: FilePath)?
-        var reader: HandleReader?
-    }
-
-    private mutating func translate(_ record: FanotifyRecord, _ turn: inout ReadContext) throws(SystemError) -> [News] {
+    private mutating func translate(_ record: FanotifyRecord) throws(SystemError) -> [News] {
         var news: [News] = []
         for (place, part) in record.parts(cookie: lastCookie) {
-            guard let folder = try self.place(of: place.directory, &turn),
+            guard let folder = try self.place(of: place.directory),
                 let (directory, name) = Self.subject(folder, place.name)
             else { continue }
             var part = part
@@ -187,20 +188,20 @@ struct FanotifyMounts: ~Copyable {
     }
 
     /// As `HandlePlaces` has it.
-    private mutating func place(of handle: FileHandle, _ turn: inout ReadContext) throws(SystemError) -> FilePath? {
+    private mutating func place(of handle: FileHandle) throws(SystemError) -> FilePath? {
         if let known = places[handle] { return known }
         guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
             return nil
         }
-        if turn.mount?.number != number {
+        if opened?.number != number {
             let beginning = root.pushing(mount.directory)
             // A file system may be unmounted here, or covered, and go on elsewhere.
             guard try isThere(number, at: beginning) else { return nil }
             let reader = try HandleReader(beginning)
-            turn.mount = (number, try reader.own().path)
-            turn.reader = consume reader
+            opened = (number, try reader.own().path)
+            self.reader = consume reader
         }
-        guard let beginning = turn.mount?.beginning, let found = try turn.reader?.find(handle),
+        guard let beginning = opened?.beginning, let found = try reader?.find(handle),
             let below = HandleReader.path(of: found.path, below: beginning)
         else {
             places.remember(handle, nil)
@@ -208,7 +209,7 @@ struct FanotifyMounts: ~Copyable {
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
-        guard case .directory(let there) = try turn.folders.look(folder),
+        guard case .directory(let there) = try turn.look(folder),
             FolderPlace(there) == FolderPlace(found.identity)
         else { return nil }
         let place = !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? nil : folder

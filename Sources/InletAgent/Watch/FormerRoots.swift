@@ -6,17 +6,9 @@ package import SystemPackage
 /// removed files: what was admitted before goes on as it would have, also after a restart. Kept in `state_dir/roots.json`,
 /// written only when it changes.
 package struct FormerRoots: Sendable {
-    /// What an agent needs beside its configuration.
-    package struct Former: Sendable {
-        /// Not watched any more.
-        package var roots: [WatchSettings] = []
-        /// Watched, and files may be under way that are to be moved or removed, whatever the routes say now.
-        package var changed: Set<FilePath> = []
-
-        package init(roots: [WatchSettings] = [], changed: Set<FilePath> = []) {
-            (self.roots, self.changed) = (roots, changed)
-        }
-    }
+    /// What an agent needs beside its configuration: what is not watched any more, and which of the watched folders have files that
+    /// may be under way and are to be moved or removed, whatever the routes say now.
+    package typealias Former = (roots: [WatchSettings], changed: Set<FilePath>)
 
     private let file: FilePath
     /// Older ones are forgotten: their files would be archived in the usual place.
@@ -65,8 +57,7 @@ package struct FormerRoots: Sendable {
     package func beside(_ watch: [WatchSettings]) throws(SystemError) -> Former {
         let names = Set(watch.map(\.path))
         let entries = try stored()
-        return Former(
-            roots: entries.compactMap(\.settings).filter { !names.contains($0.path) }, changed: Self.changed(entries))
+        return (entries.compactMap(\.settings).filter { !names.contains($0.path) }, Self.changed(entries))
     }
 
     private static func changed(_ entries: [Entry]) -> Set<FilePath> {

@@ -18,13 +18,6 @@ struct PollPass: ~Copyable {
         case finished
     }
 
-    private enum Phase {
-        case resting
-        case looking
-        /// What was found is looked at; that is part of what the pass costs.
-        case draining(since: ContinuousClock.Instant)
-    }
-
     /// The folder that is being listed. `isComparing`: only to see whether the names are those of the last time.
     private typealias ListedFolder = (
         directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool,
@@ -42,7 +35,10 @@ struct PollPass: ~Copyable {
     private var times: [FilePath: PollState.Times] = [:]
     /// Folders whose trouble was said.
     private var troubled: Set<FilePath> = []
-    private var phase = Phase.resting
+    /// Whether a pass looks at folders now.
+    private(set) var isLooking = false
+    /// Since when what it found is looked at; that is part of what the pass costs.
+    private var drainingSince: ContinuousClock.Instant?
     private var waiting: [FilePath] = []
     private var listing: ListedFolder?
     private var stream: DirectoryStream?
@@ -60,19 +56,17 @@ struct PollPass: ~Copyable {
         (self.isRecursive, self.least, turn) = (isRecursive, least, FolderCache(root))
     }
 
-    var isLooking: Bool { if case .looking = phase { true } else { false } }
-
     /// The folder is polled from now on; what is in it now is found by others.
     mutating func add(_ directory: FilePath, modified: Int64, at now: ContinuousClock.Instant = .now) {
         book.enter(directory, modified: modified, at: now)
-        if case .resting = phase, next == nil { next = now.advanced(by: least) }
+        if !isLooking, drainingSince == nil, next == nil { next = now.advanced(by: least) }
     }
 
     // MARK: - A pass
 
     mutating func begin(at now: ContinuousClock.Instant = .now) {
         rest()
-        (phase, next, cost, began) = (.looking, nil, .zero, now)
+        (isLooking, drainingSince, next, cost, began) = (true, nil, nil, .zero, now)
         waiting = book.directories
     }
 
@@ -80,16 +74,13 @@ struct PollPass: ~Copyable {
     ///
     /// - Parameter hasMore: whether files wait to be looked at.
     mutating func turnEnded(took: Duration, hasMore: Bool, at now: ContinuousClock.Instant = .now) {
-        switch phase {
-        case .resting: return
-        case .looking: cost += took
-        case .draining(let since):
-            cost += took
-            if hasMore, since.duration(to: now) < Self.longestDrain { return }
-            phase = .resting
-            lastPass = began
-            next = book.isEmpty ? nil : now.advanced(by: PollState.pause(after: cost, least: least))
-        }
+        if isLooking { cost += took }
+        guard let since = drainingSince else { return }
+        cost += took
+        if hasMore, since.duration(to: now) < Self.longestDrain { return }
+        drainingSince = nil
+        lastPass = began
+        next = book.isEmpty ? nil : now.advanced(by: PollState.pause(after: cost, least: least))
     }
 
     /// No more is asked for in this turn of the loop: folders are let go of.
@@ -109,7 +100,7 @@ struct PollPass: ~Copyable {
 
     private mutating func nextDirectory(_ modes: WatchModes, _ now: ContinuousClock.Instant) -> Step {
         guard let directory = waiting.popLast() else {
-            phase = .draining(since: now)
+            (isLooking, drainingSince) = (false, now)
             return .finished
         }
         // Removed, or watched, since the pass began.

@@ -27,12 +27,17 @@ struct RootLoop: ~Copyable {
     var markersFound: Set<FilePath> = []
     /// From a path whose quiet time is over to its place in the journal.
     var stage: AdmissionStage
-    var pressure = QueuePressure()
+    /// Whether the last round took everything that was ready; and, where there was no room in the queue, when it is looked again: not
+    /// before one time, not after the other for the sake of what is ready.
+    var pressure: (hasRoomLeft: Bool, notBefore: ContinuousClock.Instant?, notAfter: ContinuousClock.Instant?) = (
+        true, nil, nil
+    )
     /// What is asked of the removable volume of the root, and was said last, without what is no news by itself.
     var volume: (said: VolumeReport?, question: VolumeReportTimer, earlier: VolumeDeliveryCheck)
     /// When the status was shown, and what is remembered for it.
     var lastShown: ContinuousClock.Instant?
-    var holders = WriterLookup()
+    /// Who holds files that wait for their writers, and when that is looked for again.
+    var writers: (known: [FilePath: OpenWriters.WriterProcess], next: ContinuousClock.Instant?) = ([:], nil)
     var unsettled: SettleWarnings
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
@@ -90,8 +95,9 @@ struct RootLoop: ~Copyable {
     private var deadline: ContinuousClock.Instant? {
         mutating get {
             if listing.held.isEmpty, listing.isAsked || !listing.isIdle || watch.polls.isLooking { return .now }
+            let ready = settler.nextDeadline.map { max($0, pressure.notAfter ?? $0) }
             return [
-                pressure.deadline(settler.nextDeadline), listing.isDone ? settler.stuckFolders.nextListing : nil,
+                ready, listing.isDone ? settler.stuckFolders.nextListing : nil,
                 listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil, volumeDeadline,
             ].compactMap(\.self).min()
         }

@@ -57,74 +57,12 @@ package enum RootCheck {
             return error.isLinked
         }
     }
-}
-
-/// Looks whether a watched folder is the one that it was, before anything of it is believed.
-struct RootIdentityCheck: Sendable {
-    let root: FilePath
-    let journal: Journal
-    let roots: RootRegistry
 
     /// By what the folder is recognised now; nil when there is none. Blocks.
     static func mark(of root: FilePath) throws(SystemError) -> RootMark? {
         guard case .directory = try FileLook.look(at: root) else { return nil }
         let (volume, folder) = try VolumeFinder().place(of: root)
         return RootMark(volume: volume, folder: folder)
-    }
-
-    /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
-    func objection() async throws -> String? {
-        guard var now = try Self.mark(of: root) else { return nil }
-        let before = try await journal.mark(of: root)
-        let isEmpty = Self.isEmpty(root)
-        // It is still empty, as was noted when it became so.
-        var asBefore = now
-        asBefore.wasEmptied = before?.wasEmptied
-        if isEmpty, asBefore == before { now = asBefore }
-        // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
-        if before != now || isEmpty && now.wasEmptied != true {
-            let holdsFiles = try await journal.holdsFiles(of: root)
-            let pause = RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
-            if let why = pause {
-                roots.set(.guarded, root)
-                return why
-            }
-            if before != now { try await journal.setMark(now, of: root, at: .now) }
-        }
-        roots.set(.present(volume: nil), root)
-        return nil
-    }
-
-    /// Called when watching ends in order: an empty folder was then seen to become so, and the next start need not ask. Not noted of
-    /// a folder whose changes raise no events.
-    func remember(isTold: Bool) async {
-        do {
-            guard isTold, Self.isEmpty(root), var now = try Self.mark(of: root), try await journal.mark(of: root) == now
-            else { return }
-            now.wasEmptied = true
-            try await journal.setMark(now, of: root, at: .now)
-        } catch {
-            // Without the note, the next start asks a person.
-        }
-    }
-
-    /// Waits until something appears in the folder, or the loop is woken; not for ever, because a server does not tell what
-    /// appears.
-    ///
-    /// - Parameter untold: how long while the folder cannot be looked at.
-    func wait(_ waker: Waker, atMost pause: Duration, untold: Duration) async {
-        let end = ContinuousClock.now.advanced(by: pause)
-        do {
-            let inotify = try Inotify.orSilent()
-            // Without a watch it is looked at again when the time is over.
-            _ = try? inotify.add(root)
-            // What came before the watch did would wake nobody.
-            if try await objection() == nil { return }
-            _ = try inotify.wait(until: end, waker: waker)
-        } catch {
-            // Silence is right: it is looked at again, which says what is wrong.
-            waker.rest(until: min(end, .now.advanced(by: untold)))
-        }
     }
 
     /// Whether nothing is in the folder but what is never a user's, such as our own folder. False where that cannot be seen.
@@ -146,15 +84,69 @@ struct RootIdentityCheck: Sendable {
     }
 }
 
-/// Sees to it that one agent alone takes the files of a watched folder, unless several are meant to (`shared: true`).
-package struct RootOwnership: Sendable {
-    enum Outcome: Sendable {
-        /// It may be watched, with the lock where one could be had; `doubt` says why somebody should know that there is none.
-        case watch(WatchLock?, doubt: String?)
-        /// Another agent watches it, which says this of itself.
-        case standBy(String)
+/// Looks whether a watched folder is the one that it was, before anything of it is believed.
+extension RootRunner {
+    private var root: FilePath { settings.path }
+
+    /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
+    func objection() async throws -> String? {
+        guard var now = try RootCheck.mark(of: root) else { return nil }
+        let before = try await shared.journal.mark(of: root)
+        let isEmpty = RootCheck.isEmpty(root)
+        // It is still empty, as was noted when it became so.
+        var asBefore = now
+        asBefore.wasEmptied = before?.wasEmptied
+        if isEmpty, asBefore == before { now = asBefore }
+        // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
+        if before != now || isEmpty && now.wasEmptied != true {
+            let holdsFiles = try await shared.journal.holdsFiles(of: root)
+            let pause = RootMark.pauseReason(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
+            if let why = pause {
+                shared.roots.set(.guarded, root)
+                return why
+            }
+            if before != now { try await shared.journal.setMark(now, of: root, at: .now) }
+        }
+        shared.roots.set(.present(volume: nil), root)
+        return nil
     }
 
+    /// Called when watching ends in order: an empty folder was then seen to become so, and the next start need not ask. Not noted of
+    /// a folder whose changes raise no events.
+    func remember(isTold: Bool) async {
+        do {
+            guard isTold, RootCheck.isEmpty(root), var now = try RootCheck.mark(of: root),
+                try await shared.journal.mark(of: root) == now
+            else { return }
+            now.wasEmptied = true
+            try await shared.journal.setMark(now, of: root, at: .now)
+        } catch {
+            // Without the note, the next start asks a person.
+        }
+    }
+
+    /// Waits until something appears in the folder, or the loop is woken; not for ever, because a server does not tell what
+    /// appears.
+    ///
+    /// - Parameter untold: how long while the folder cannot be looked at.
+    func wait(atMost pause: Duration, untold: Duration) async {
+        let end = ContinuousClock.now.advanced(by: pause)
+        do {
+            let inotify = try Inotify.orSilent()
+            // Without a watch it is looked at again when the time is over.
+            _ = try? inotify.add(root)
+            // What came before the watch did would wake nobody.
+            if try await objection() == nil { return }
+            _ = try inotify.wait(until: end, waker: mailbox.waker)
+        } catch {
+            // Silence is right: it is looked at again, which says what is wrong.
+            mailbox.waker.rest(until: min(end, .now.advanced(by: untold)))
+        }
+    }
+}
+
+/// Sees to it that one agent alone takes the files of a watched folder, unless several are meant to (`shared: true`).
+package struct RootOwnership: Sendable {
     private let settings: WatchSettings
     private let stateDirectory: FilePath
 
@@ -181,32 +173,36 @@ package struct RootOwnership: Sendable {
         }
     }
 
-    /// Blocks.
+    /// What `take` comes to: the lock, where one could be had; why somebody should know that there is none; and what another agent
+    /// that watches the folder says of itself.
+    typealias Outcome = (lock: WatchLock?, doubt: String?, holder: String?)
+
+    /// Blocks. The folder may be watched unless there is a `holder`.
     func take() -> Outcome {
-        guard Self.isLocked(settings) else { return .watch(nil, doubt: nil) }
+        guard Self.isLocked(settings) else { return (nil, nil, nil) }
         let (root, text) = (settings.path, "\(own), process \(ProcessSetup.processID)")
         do {
             let taken = try LoopThread.result(name: "lock", within: Self.patience) { () throws(SystemError) in
                 try WatchLock.take(in: root, as: text)
             }
             switch taken {
-            case .ours(let lock): return .watch(lock, doubt: nil)
-            case .theirs(let holder): return .standBy(holder)
+            case .ours(let lock): return (lock, nil, nil)
+            case .theirs(let holder): return (nil, nil, holder)
             case nil: return Self.unlocked("within \(DurationText.format(Self.patience))")
             }
         } catch  where error.isPermission || error.code == .readOnlyFileSystem {
             // Where it cannot be written there is none; `inlet check` says so.
-            return .watch(nil, doubt: nil)
+            return (nil, nil, nil)
         } catch {
             return Self.unlocked("(\(error))")
         }
     }
 
     private static func unlocked(_ why: String) -> Outcome {
-        .watch(
-            nil,
-            doubt: "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches "
-                + "it too would not be noticed")
+        let doubt =
+            "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches it too "
+            + "would not be noticed"
+        return (nil, doubt, nil)
     }
 
     /// The agent that watches the folder now, if it is another one than that of our state directory. Makes nothing. Blocks.

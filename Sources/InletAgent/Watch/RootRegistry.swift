@@ -17,6 +17,7 @@ final class RootRegistry: Sendable {
     }
 
     private let state = Mutex<(presences: [FilePath: Presence], mailboxes: [RootMailbox])>(([:], []))
+
     // MARK: - Who watches
 
     /// A loop watches its root from now on, or will in a moment.
@@ -116,18 +117,12 @@ final class RootMailbox: Sendable {
         var hasEnded = false
     }
 
-    private struct State {
-        var requests = Requests()
-        var status: RootStatus?
-        var isStopped = false
-        var isRenewed = false
-    }
-
     let root: FilePath
     /// Whether the root comes and goes with its volume.
     let isPassing: Bool
     let waker: Waker
-    private let state = Mutex(State())
+    private let state = Mutex<(requests: Requests, status: RootStatus?, isStopped: Bool, isRenewed: Bool)>(
+        (Requests(), nil, false, false))
     /// More than this many become a listing.
     private static let mostLooks = 10_000
 
@@ -177,7 +172,7 @@ final class RootMailbox: Sendable {
     func beginsAnew() -> Bool {
         state.withLock { state in
             guard state.isRenewed, !state.isStopped else { return false }
-            state = State()
+            state = (Requests(), nil, false, false)
             return true
         }
     }

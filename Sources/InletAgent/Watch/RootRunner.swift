@@ -8,7 +8,7 @@ internal import SystemPackage
 final class RootRunner: Sendable {
     let settings: WatchSettings
     let mailbox: RootMailbox
-    private let shared: Shared
+    let shared: Shared
     private let places: Settler.Places
     private let thread = BlockingPool(name: "intake", threads: 1)
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
@@ -77,7 +77,8 @@ final class RootRunner: Sendable {
             }
             absence = nil
             if await pauses(&objection) { continue }
-            guard case .watch(let lock, let doubt) = standsBy(&holder) else { continue }
+            let (lock, doubt, other) = hold.take()
+            if standsBy(other, &holder) { continue }
             if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
             trouble = await watchUntilLost(admission, trouble)
             withExtendedLifetime(lock) {}
@@ -89,41 +90,33 @@ final class RootRunner: Sendable {
     /// Whether the folder is not what it was, which is said once and waited for.
     private func pauses(_ last: inout String?) async -> Bool {
         if isPassing { return false }
-        let objection: String
+        let why: String
         do {
-            guard let found = try await caution.objection() else {
+            guard let found = try await objection() else {
                 last = nil
                 return false
             }
             if found != last { log.emit(.watchPaused(root: settings.path, reason: found)) }
-            objection = found
+            why = found
         } catch {
             // What cannot be known now is no reason to believe it. Said once, however many calls fail one after the other.
-            objection = "\(error)"
-            if last == nil { log.emit(.watchPaused(root: settings.path, reason: objection)) }
+            why = "\(error)"
+            if last == nil { log.emit(.watchPaused(root: settings.path, reason: why)) }
         }
-        mailbox.publish(RootStatus(root: settings.path, state: .guarded(objection)))
-        last = objection
-        await caution.wait(mailbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
+        mailbox.publish(RootStatus(root: settings.path, state: .guarded(why)))
+        last = why
+        await wait(atMost: Self.guardPause, untold: Self.missingPause)
         return true
     }
 
-    /// Whether the folder may be watched; where another agent does, that is said once and waited for.
-    private func standsBy(_ last: inout String?) -> RootOwnership.Outcome {
-        let outcome = hold.take()
-        guard case .standBy(let holder) = outcome else {
-            last = nil
-            return outcome
-        }
+    /// Whether another agent watches the folder, which is said once and waited for.
+    private func standsBy(_ holder: String?, _ last: inout String?) -> Bool {
+        defer { last = holder }
+        guard let holder else { return false }
         mailbox.publish(RootStatus(root: settings.path, state: .standby(holder)))
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
-        last = holder
         hold.wait(mailbox.waker)
-        return outcome
-    }
-
-    private var caution: RootIdentityCheck {
-        RootIdentityCheck(root: settings.path, journal: journal, roots: shared.roots)
+        return true
     }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted. Its key is no path: those are absolute.
@@ -151,7 +144,7 @@ final class RootRunner: Sendable {
             defer { shared.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {
-                await caution.remember(isTold: !loop.watch.isRootPolled)
+                await remember(isTold: !loop.watch.isRootPolled)
             }
             return nil
         } catch {

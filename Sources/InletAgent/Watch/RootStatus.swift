@@ -15,17 +15,10 @@ package struct RootStatus: Sendable {
         case standby(String)
     }
 
-    /// How changes are found out.
-    package enum Mode: String, Sendable, CaseIterable {
-        case inotify, fanotify, poll
-        /// Some of its folders are polled, the kernel tells of the others.
-        case mixed
-    }
-
     package var root: FilePath
     package var state: State
     /// nil before any folder of it was entered.
-    package var mode: Mode?
+    package var mode: WatchMode?
     /// Of inotify; with fanotify a whole file system needs one or two.
     package var watches = 0
     /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
@@ -82,7 +75,7 @@ extension RootLoop {
     /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
-        let writers = holders.holders(of: waiting, below: settings.path, at: now)
+        let writers = findWriters(of: waiting, at: now)
         for file in unsettled.overdue(waiting, at: now) {
             var reason = file.reason ?? "it has changed since it was seen"
             if let holder = writers[file.path] { reason += holder.words }
@@ -95,6 +88,32 @@ extension RootLoop {
                 path: settings.path.pushing(file.path), busy: file.isBusy, why: file.isBusy ? nil : file.reason,
                 holder: file.isBusy ? writers[file.path] : nil, waiting: file.since.duration(to: now))
         }
+    }
+
+    /// Before a writer that is just finishing is looked for.
+    private static let patience = Duration.seconds(2)
+    /// Between two looks for writers, at least that long, and 200 times what one cost: a look at all processes is not free.
+    private static let pause = Duration.seconds(10)
+
+    /// The writers of those of `waiting` of which one is known, for people. Blocks now and then.
+    private mutating func findWriters(
+        of waiting: [Settler.Waiting], at now: ContinuousClock.Instant
+    ) -> [FilePath: OpenWriters.WriterProcess] {
+        let busy = waiting.filter { $0.isBusy && $0.since.duration(to: now) >= Self.patience }.map(\.path)
+        if !busy.isEmpty, let next = writers.next, now < next {
+            return writers.known.filter { busy.contains($0.key) }
+        }
+        writers.known = [:]
+        if busy.isEmpty { return [:] }
+        // One look for all of them: each is being written to, and would have a probe look anew.
+        let files = busy.compactMap { path in
+            let file = RootedPath(settings.path, path)
+            return FileLook.file(at: file).map { (path, identity: $0, whole: file.whole) }
+        }
+        let found = WriterProbe.holders(of: files.map { ($0.identity, $0.whole) })
+        for (file, holder) in zip(files, found) { writers.known[file.0] = holder }
+        writers.next = now.advanced(by: max(Self.pause, now.duration(to: .now) * 200))
+        return writers.known
     }
 
     /// Folders with files that cannot be taken, each logged once.
@@ -125,40 +144,6 @@ extension RootCheck {
         if ProcessSetup.mayLeaseAll { return "on" }
         return "on for own files only: other owners' files need CAP_LEASE (the systemd unit grants it); "
             + "their writers are looked for in /proc, as far as it shows them"
-    }
-}
-
-/// Who holds the files that wait for their writers, for people: asked seldom, because a look at all processes is not free.
-struct WriterLookup {
-    private var holders: [FilePath: OpenWriters.WriterProcess] = [:]
-    private var next: ContinuousClock.Instant?
-
-    /// Before a writer that is just finishing is looked for.
-    private static let patience = Duration.seconds(2)
-    /// At least that long between two looks, and 200 times what one cost.
-    private static let pause = Duration.seconds(10)
-
-    /// Those of `waiting`, paths below `root`, of which a writer is known. Blocks now and then.
-    mutating func holders(
-        of waiting: [Settler.Waiting], below root: FilePath, at now: ContinuousClock.Instant
-    ) -> [FilePath: OpenWriters.WriterProcess] {
-        let busy = waiting.filter { $0.isBusy && $0.since.duration(to: now) >= Self.patience }.map(\.path)
-        if busy.isEmpty {
-            holders = [:]
-            return [:]
-        }
-        if let next, now < next { return holders.filter { busy.contains($0.key) } }
-        holders = [:]
-        // One look for all of them: each is being written to, and would have a probe look anew.
-        let files = busy.compactMap { path in
-            let file = RootedPath(root, path)
-            return FileLook.file(at: file).map { (path, identity: $0, whole: file.whole) }
-        }
-        let found = WriterProbe.holders(of: files.map { ($0.identity, $0.whole) })
-        for (file, holder) in zip(files, found) { holders[file.0] = holder }
-        let cost = now.duration(to: .now)
-        next = now.advanced(by: max(Self.pause, cost * 200))
-        return holders
     }
 }
 

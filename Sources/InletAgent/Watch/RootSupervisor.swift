@@ -6,12 +6,15 @@ internal import Synchronization
 internal import SystemPackage
 
 /// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
-/// other is touched.
+/// other is touched. All are looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted over
+/// a folder.
 final class RootSupervisor: Service {
     private let shared: Shared
     /// How much is remembered of each root.
     private let places: Settler.Places
     private let signal = WakeSignal()
+    private let mountThread = BlockingPool(name: "mounts", threads: 1)
+    private let mountWaker: Waker
     /// `new` are those of the entries that nobody runs yet.
     private let state = Mutex<(entries: [WatchedEntry], new: [WatchedEntry])>(([], []))
 
@@ -19,7 +22,7 @@ final class RootSupervisor: Service {
     private static let patience = Duration.seconds(10)
 
     init(_ shared: Shared, _ places: Settler.Places) throws(SystemError) {
-        (self.shared, self.places) = (shared, places)
+        (self.shared, self.places, mountWaker) = (shared, places, try Waker())
         let plan = WatchChanges(from: [], to: shared.settings.watch, isRouted: false)
         begin(try prepare(plan), plan)
     }
@@ -27,6 +30,13 @@ final class RootSupervisor: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
+                group.addTask {
+                    await withTaskCancellationHandler {
+                        await withTaskExecutorPreference(self.mountThread) { self.followMounts() }
+                    } onCancel: {
+                        self.mountWaker.wake()
+                    }
+                }
                 while !Task.isCancelled {
                     let new = self.state.withLock { state in
                         defer { state.new = [] }
@@ -36,6 +46,18 @@ final class RootSupervisor: Service {
                     await self.signal.wait(until: nil)
                 }
             }
+        }
+    }
+
+    private func followMounts() {
+        do {
+            let mounts = try MountWatch(onlyMounts: true)
+            while !Task.isCancelled {
+                if try mounts.wait(until: nil, waker: mountWaker) { shared.roots.mountsChanged() }
+            }
+        } catch {
+            // Rescans and restarts find the same, only later.
+            shared.log.emit(.agentError(reason: "mounts are not followed: \(error)"))
         }
     }
 
@@ -157,39 +179,5 @@ struct WatchChanges: Sendable {
             }
         }
         begins += new.filter { !known.contains($0.path) }
-    }
-}
-
-/// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted
-/// over a folder. Sleeps until then.
-struct MountWatcher: Service {
-    private let shared: Shared
-    private let thread = BlockingPool(name: "mounts", threads: 1)
-    private let waker: Waker
-
-    init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            await withTaskCancellationHandler {
-                await withTaskExecutorPreference(self.thread) { self.follow() }
-            } onCancel: {
-                self.waker.wake()
-            }
-        }
-        await Task.waitForStop()
-    }
-
-    private func follow() {
-        do {
-            let mounts = try MountWatch(onlyMounts: true)
-            while !Task.isCancelled {
-                guard try mounts.wait(until: nil, waker: waker) else { continue }
-                shared.roots.mountsChanged()
-            }
-        } catch {
-            // Rescans and restarts find the same, only later.
-            shared.log.emit(.agentError(reason: "mounts are not followed: \(error)"))
-        }
     }
 }

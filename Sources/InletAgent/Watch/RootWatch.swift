@@ -282,7 +282,7 @@ struct RootWatch: ~Copyable {
     mutating func beginPass() -> String? {
         if isRootPolled {
             // Nothing tells whether somebody emptied it, or a server has lost its disk.
-            let isEmpty = RootIdentityCheck.isEmpty(settings.path)
+            let isEmpty = RootCheck.isEmpty(settings.path)
             if isEmpty, wasFilled { return "empty at once" }
             wasFilled = !isEmpty
         }

@@ -39,9 +39,9 @@ extension RootLoop {
             // One marker speaks for the files of all routes that wait for it.
             let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
             switch await stage.close(unit.folder, routes, completion) {
-            case .closed: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
-            case .unmarked: break
-            case .later: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
+            case true?: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
+            case false?: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
+            case nil: break
             }
         }
     }
@@ -101,21 +101,16 @@ extension AdmissionStage {
         )
     }
 
-    enum UnitEnd: Sendable {
-        case closed
-        /// It needs a marker, and there is none, or only one of files that went before.
-        case unmarked
-        /// To be looked at again.
-        case later
-    }
-
     /// Closes the unit, if its marker is there where it needs one: everything that `routes` took of it is sent.
-    mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
+    ///
+    /// - Returns: whether it is closed; one that is not is to be looked at again. nil when it needs a marker, and there is none, or
+    ///   only one of files that went before.
+    mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> Bool? {
         do {
             var marker: CompleteFile?
             if completion == .marker {
-                guard let found = try await self.marker(of: unit) else { return .unmarked }
-                if WriterProbe.probe(found.place) == .busy { return .later }
+                guard let found = try await self.marker(of: unit) else { return nil }
+                if WriterProbe.probe(found.place) == .busy { return false }
                 marker = found
             }
             let labels = try await labels(of: unit, marker: marker?.path)
@@ -132,7 +127,7 @@ extension AdmissionStage {
                 signals.raiseDeliverable()
                 signals.raise(.finishable)
             }
-            return .closed
+            return true
         } catch let error as JournalError {
             admission.health.fails(error)
         } catch {
@@ -140,7 +135,7 @@ extension AdmissionStage {
                 log.emit(.fileError(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
             }
         }
-        return .later
+        return false
     }
 
     private func tell(_ batch: Batch, _ unit: FilePath) {

@@ -54,21 +54,16 @@ struct VolumePlace: Sendable {
         SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
     }
 
-    /// How it stands to folders that are watched.
-    enum Claim: Equatable {
-        case free
-        /// The same file system is mounted at `other` too, whose runner has its files.
-        case twice(other: FilePath)
-        /// Another one at `other` has the same label, or the same UUID: the copy of a card, or cards of one camera.
-        case alike(other: FilePath)
-    }
-
-    func claim(among others: [FilePath: VolumePlace]) -> Claim {
-        guard isVolume else { return .free }
+    /// The folder that stands in its way among those that are watched.
+    ///
+    /// - Returns: where `isSame`, the same file system is mounted there too, and its runner has the files; else another one there
+    ///   has the same label, or the same UUID: the copy of a card, or cards of one camera. nil when there is none.
+    func twin(among others: [FilePath: VolumePlace]) -> (root: FilePath, isSame: Bool)? {
+        guard isVolume else { return nil }
         let alike = others.filter { $1.isVolume && $1.identity.key == identity.key && $1.folder == folder }
             .sorted { $0.key.string < $1.key.string }
-        if let same = alike.first(where: { $0.value.place.device == place.device }) { return .twice(other: same.key) }
-        return alike.first.map { .alike(other: $0.key) } ?? .free
+        if let same = alike.first(where: { $0.value.place.device == place.device }) { return (same.key, true) }
+        return alike.first.map { ($0.key, false) }
     }
 
     /// Has its files known by the number of its device too: those of another one must not be taken for them.
@@ -97,29 +92,25 @@ struct VolumePlace: Sendable {
 }
 
 /// What is done when a removable volume comes and goes: what waits of it is found where it is now, and goes on.
-struct VolumeMountHandler: Sendable {
-    let shared: Shared
-
+extension Shared {
     /// Files looked at between two transactions.
     private static let group = 256
 
-    private var journal: Journal { shared.journal }
-
     /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
-    func arrived(_ place: VolumePlace, at root: FilePath, isNew: Bool) async throws {
+    func volumeArrived(_ place: VolumePlace, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
-        guard let key = volume.key else { return shared.roots.set(.present(volume: nil), root) }
+        guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
         if isNew { try await journal.forgetLastWord(of: key) }
         // First: what is known by another name would be taken for another volume's.
         try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)
         let waiting = try await recognise(key, at: root)
-        shared.roots.set(.present(volume: key), root)
+        roots.set(.present(volume: key), root)
         try await journal.volumeIsBack(key, at: .now)
-        shared.log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
+        log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
         if waiting == 0 { return }
-        shared.signals.raiseDeliverable()
-        shared.signals.raise(.finishable)
+        signals.raiseDeliverable()
+        signals.raise(.finishable)
     }
 
     /// Files that were known by the path of their root, or by a weaker name of the volume, are known by its best one from now on:
@@ -168,8 +159,8 @@ struct VolumeMountHandler: Sendable {
         }
     }
 
-    func left(_ volume: Volume?, _ root: FilePath) {
-        shared.roots.set(nil, root)
-        if let volume, volume.key != nil { shared.log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+    func volumeLeft(_ volume: Volume, _ root: FilePath) {
+        roots.set(nil, root)
+        if volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
     }
 }

@@ -69,26 +69,26 @@ package struct VolumeReport: Sendable, Equatable {
         }
     }
 
-    mutating func countOthers(_ all: VolumeCount) {
-        others = max(0, all.files - files - unproved - missing - unmarked)
-        hasMore = all.isCut
+    /// Counts what else is on the volume. Blocks.
+    mutating func countOthers() {
+        let (all, isCut) = Self.count(around: root)
+        others = max(0, all - files - unproved - missing - unmarked)
+        hasMore = isCut
     }
 
     /// What is not said twice.
     var word: LastWord { LastWord(of: key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
 }
 
-/// How many files a file system has, by their names.
-struct VolumeCount: Equatable {
-    private(set) var files = 0
-    /// Folders that could not be listed, or more files than are counted.
-    private(set) var isCut = false
-
-    /// More are not counted: it blocks whoever watches the folder.
+extension VolumeReport {
+    /// More files are not counted: it blocks whoever watches the folder.
     private static let most = 100_000
 
-    /// Counts those of the file system that is mounted around `root`, but not those of others below it. Blocks.
-    init(around root: FilePath) {
+    /// How many files the file system has that is mounted around `root`, by their names, but not those of others below it.
+    ///
+    /// - Returns: also whether there are folders that could not be listed, or more files than are counted.
+    private static func count(around root: FilePath) -> (files: Int, isCut: Bool) {
+        var (files, isCut) = (0, false)
         do {
             let real = root.resolved
             let top = try Folder(MountTable.current().mount(of: real)?.point ?? real)
@@ -101,10 +101,7 @@ struct VolumeCount: Equatable {
                     var names = try folder.list()
                     while let entry = try names.next() {
                         seen += 1
-                        if seen > Self.most {
-                            isCut = true
-                            return
-                        }
+                        if seen > most { return (files, true) }
                         if entry.kind == .directory {
                             // The file system's own, which only root may list.
                             if entry.name.string != "lost+found" { waiting.append(path.appending(entry.name)) }
@@ -120,6 +117,7 @@ struct VolumeCount: Equatable {
             // What is not seen is said not to be.
             isCut = true
         }
+        return (files, isCut)
     }
 }
 
@@ -165,9 +163,9 @@ extension RootLoop {
             guard try await asksForEarlier(key), volume.question.isDue(at: .now) else { return }
             let mayLeave = try await stage.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volume.question.asked(isAnswered: true, at: .now)
-            if mayLeave { tell(try await volumeReport(found, key)) }
+            if mayLeave { try tell(try await volumeReport(found, key)) }
         } catch {
-            // The journal cannot be read now; who admits says so.
+            // The journal cannot be read now, or what has happened in the folder: who admits, or watches, says so.
             volume.question.asked(isAnswered: false, at: .now)
             volume.earlier.putOff()
         }
@@ -225,16 +223,15 @@ extension RootLoop {
         return end
     }
 
-    private mutating func tell(_ end: VolumeReport) {
+    private mutating func tell(_ end: VolumeReport) throws(SystemError) {
         // Other files are reported with the rest; a change of their number alone is not news.
         var news = end
         news.ignored = 0
         guard news != volume.said else { return }
-        // Silence is right: what cannot be known to be drained is asked again.
-        guard (try? watch.isDrained()) == true else { return volume.question.reopen() }
+        guard try watch.isDrained() else { return volume.question.reopen() }
         volume.said = news
         var end = end
-        end.countOthers(VolumeCount(around: settings.path))
+        end.countOthers()
         log.emit(.volumeDone(end))
     }
 }
@@ -242,11 +239,6 @@ extension RootLoop {
 /// Asks destinations whether they still have what a removable volume brought them before it came this time: what the journal
 /// says of that may be long past. A few files at a time, because events wait meanwhile; each of them once.
 struct VolumeDeliveryCheck: Sendable {
-    private enum VolumeCheckResult: Sendable {
-        case there, missing, cannotTell
-        case silence(destination: String, reason: String)
-    }
-
     /// What was delivered since then need not be asked for.
     private let before: WallTime
     private var check: AdoptionCheck
@@ -290,7 +282,7 @@ struct VolumeDeliveryCheck: Sendable {
         }
         turn.close()
         let jobs = try await journal.jobs(there.map(\.id)) { _ in true }.compactMap(\.self)
-        let answers = await withTaskGroup(of: (FilePath, VolumeCheckResult).self) { [check] tasks in
+        let answers = await withTaskGroup(of: (FilePath, AdoptionCheck.Answer).self) { [check] tasks in
             for job in jobs { tasks.addTask { (job.file.path, await Self.ask(job, proofs, check.registry)) } }
             return await tasks.reduce(into: []) { $0.append($1) }
         }
@@ -314,41 +306,32 @@ struct VolumeDeliveryCheck: Sendable {
     }
 
     /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
-    private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> VolumeCheckResult {
+    private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> AdoptionCheck.Answer {
         let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
         let wanted = min(proofs ?? brought.count, brought.count)
         var (there, unknown) = (0, 0)
-        var silence: VolumeCheckResult?
+        var silence: AdoptionCheck.Answer?
         for delivery in brought where there < wanted {
             switch await ask(delivery, job.file.digests, registry[delivery.destination]) {
             case .there: there += 1
             case .cannotTell: unknown += 1
             case .missing: break
-            case .silence(let name, let reason): silence = .silence(destination: name, reason: reason)
+            case let answer: silence = answer
             }
         }
         if there >= wanted { return .there }
-        if there + unknown >= wanted { return .cannotTell }
-        return silence ?? .missing
+        let found = "\(there) of \(wanted) destinations have it"
+        return there + unknown >= wanted ? .cannotTell(found) : silence ?? .missing(found)
     }
 
     private static func ask(_ delivery: DeliveryRow, _ digests: [Digest], _ destination: Destination?) async
-        -> VolumeCheckResult
+        -> AdoptionCheck.Answer
     {
         guard let proof = delivery.proof, proof.method != .carried,
             let verifier = destination?.pipeline as? any DeliveryVerifying,
             proof.method != .adopted || verifier.findsByKey
-        else { return .cannotTell }
-        // Somebody had it deleted there.
-        if proof.details?["deleted"] != nil { return .missing }
-        do throws(DeliveryError) {
-            switch try await verifier.verify(VerifyOrder(proof: proof, digests: digests)) {
-            case .same: return .there
-            case .differs, .missing: return .missing
-            case .cannotTell: return .cannotTell
-            }
-        } catch {
-            return .silence(destination: delivery.destination, reason: "\(error)")
-        }
+        else { return .cannotTell("it cannot be asked for there") }
+        if proof.details?["deleted"] != nil { return .missing("somebody had it deleted there") }
+        return await AdoptionCheck.ask(verifier, of: VerifyOrder(proof: proof, digests: digests), delivery.destination)
     }
 }

@@ -10,13 +10,6 @@ package import SystemPackage
 final class VolumeRoots: Sendable {
     /// A folder that is watched now, and since when.
     private typealias Entry = (runner: RootRunner, place: VolumePlace, since: ContinuousClock.Instant)
-    private struct State {
-        var entries: [FilePath: Entry] = [:]
-        /// What was said last of folders that are not watched, or not as one would think.
-        var remarks: [FilePath: String] = [:]
-        /// Whether all that was there at the start has been taken up.
-        var hasBegun = false
-    }
 
     let settings: WatchSettings
     private let pattern: RootPattern
@@ -24,7 +17,10 @@ final class VolumeRoots: Sendable {
     private let places: Settler.Places
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
-    private let state = Mutex(State())
+    /// `remarks`: what was said last of folders that are not watched, or not as one would think; `hasBegun`: whether all that was
+    /// there at the start has been taken up.
+    private let state = Mutex<(entries: [FilePath: Entry], remarks: [FilePath: String], hasBegun: Bool)>(
+        ([:], [:], false))
 
     /// Before a folder that could not be taken up is tried again.
     private static let retryPause = Duration.seconds(2)
@@ -122,18 +118,19 @@ final class VolumeRoots: Sendable {
     /// What is at `root`; nil when that is not to be watched there.
     private func claim(_ root: FilePath) throws -> VolumePlace? {
         var place = try VolumePlace(of: root, pattern)
-        switch place.claim(among: state.withLock { $0.entries.mapValues(\.place) }) {
-        case .free: remark(root, nil)
-        case .twice(let other):
-            remark(root, "its volume is watched at \(other.display), and not here too")
-            return nil
-        case .alike(let other):
-            place.distinguish()
-            remark(
-                root,
-                "'\(place.volume.name)' at \(other.display) is another volume of the same name; what is sent of this one is"
-                    + " sent again when it comes back alone")
+        guard let twin = place.twin(among: state.withLock({ $0.entries.mapValues(\.place) })) else {
+            remark(root, nil)
+            return place
         }
+        if twin.isSame {
+            remark(root, "its volume is watched at \(twin.root.display), and not here too")
+            return nil
+        }
+        place.distinguish()
+        remark(
+            root,
+            "'\(place.volume.name)' at \(twin.root.display) is another volume of the same name; what is sent of this one is"
+                + " sent again when it comes back alone")
         return place
     }
 
@@ -154,15 +151,14 @@ final class VolumeRoots: Sendable {
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
-            let arrivals = VolumeMountHandler(shared: shared)
-            try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
+            try await shared.volumeArrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
             // Before it takes the routes that hold: from then on it can be renewed.
             state.withLock { $0.entries[root] = (runner, place, .now) }
             shared.roots.enter(runner.mailbox)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await runner.run()
-                arrivals.left(place.volume, root)
+                self.shared.volumeLeft(place.volume, root)
                 self.state.withLock { $0.entries[root] = nil }
                 self.shared.roots.leave(runner.mailbox)
                 self.waker.wake()

@@ -99,6 +99,8 @@ package enum WatchMode: String, Sendable {
     case inotify
     case poll
     case fanotify
+    /// Of a whole root: some of its folders are polled, the kernel tells of the others.
+    case mixed
 }
 
 /// Which regular files of a watched folder are taken, by what the files themselves say. Who may put names there may give one

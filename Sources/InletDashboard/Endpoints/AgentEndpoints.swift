@@ -236,16 +236,11 @@ struct RouteResponse: Codable, Sendable, NamedSchema {
         root = trial.place.root?.display
         why = trial.why
         assumed = trial.assumed
-        (matched, deliveries) = (false, [])
-        switch trial.outcome {
-        case .plan(let plan, let steps):
-            (route, category, media_type) = (plan.route, plan.category, plan.mediaType)
-            matched = true
-            deliveries = steps.steps.map {
-                Delivery(destination: $0.destination, key: DisplayText.escape(plan.key), after: $0.after)
-            }
-        case .rejected(let name, _): route = name
-        case .unmatched: break
+        matched = trial.planned != nil
+        let plan = trial.planned?.plan
+        (route, category, media_type) = (plan?.route ?? trial.rejection?.route, plan?.category, plan?.mediaType)
+        deliveries = (trial.planned?.steps.steps ?? []).map {
+            Delivery(destination: $0.destination, key: DisplayText.escape(plan?.key ?? ""), after: $0.after)
         }
     }
 }

@@ -5,7 +5,6 @@ import InletCore
 import InletDashboard
 import InletJournal
 import InletLinux
-import InletMedia
 import InletPipelines
 import SystemPackage
 
@@ -153,7 +152,7 @@ struct RouteSummary {
         facts.sequence = 0
         do {
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: pool))
+                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: hashing.pool))
         } catch let error as ConfigErrors {
             return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
         } catch {
@@ -165,13 +164,11 @@ struct RouteSummary {
             case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
             case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
-                let source: SourceFile
-                do throws(SystemError) {
-                    source = try SourceFile(opening: path)
-                } catch {
+                do {
+                    try await hashing.learn(wanted, of: RootedPath("", path), &facts)
+                } catch let error as SystemError {
                     return (["  \(unreadable(wanted)), and the file cannot be read: \(error)"], false, nil)
                 }
-                try await learn(wanted, from: source, &facts)
             case .plan(let plan):
                 let derived = derivations(table, arrival, facts, plan, destinations)
                 return (lines(of: plan, arrival, facts, destinations) + derived, true, plan)
@@ -179,50 +176,28 @@ struct RouteSummary {
         }
     }
 
-    private static let pool = BlockingPool(name: "route", threads: 1)
+    private static let hashing = Hashing(pool: BlockingPool(name: "route", threads: 1))
 
     /// What the file is by its content, where a route asks for that first; or why that cannot be told.
     private static func firstFacts(
         _ table: RouteTable, _ arrival: CompleteFile, _ path: FilePath
     ) async -> (FileProperties, String?) {
         var facts = FileProperties()
-        let candidates = table.candidates(for: arrival.path, size: arrival.identity.size)
-        guard candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) else { return (facts, nil) }
-        let source: SourceFile
         do {
-            source = try SourceFile(opening: path)
-        } catch {
-            return (
-                facts, "routes ask what it holds, and it cannot be read (\(error)): the first that might take it counts"
-            )
-        }
-        do {
-            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
-            return (facts, nil)
+            try await hashing.learnFirst(of: arrival, by: table, at: RootedPath("", path), &facts)
+        } catch let error as SystemError {
+            let why = "routes ask what it holds, and it cannot be read (\(error)): the first that might take it counts"
+            return (facts, why)
         } catch {
             return (facts, "\(error)")
         }
+        return (facts, nil)
     }
 
     private static func unreadable(_ wanted: Set<FileProperty>) -> String {
         if wanted.contains(.mediaType) { return "its route asks what it holds" }
         return wanted.contains { $0.algorithm != nil }
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
-    }
-
-    private static func learn(_ wanted: Set<FileProperty>, from source: SourceFile, _ facts: inout FileProperties)
-        async throws
-    {
-        let algorithms = Set(wanted.compactMap(\.algorithm))
-        if !algorithms.isEmpty { facts.add(try await SourceDigests.digests(algorithms, of: source, on: pool)) }
-        if wanted.contains(.mediaType) {
-            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
-        }
-        if wanted.contains(.captured) {
-            facts.captured = try await pool.run { () throws(SystemError) in
-                Captured(try CaptureDate.read(from: source))
-            }
-        }
     }
 
     private static func line(_ window: DeliveryWindow, size: Int64, at now: WallTime) -> String {

@@ -45,7 +45,7 @@ struct AgentSession: Sendable {
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
-            label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
+            label: (Inlet.version, label, confinement),
             sendRoots: sendRoots,
             notificationClients: notificationClients, valve: factory.valve, source: source, door: door
         ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
