@@ -26,7 +26,6 @@ final class GigHiveService: Sendable {
     }
 
     var routes: [SandboxRoute<GigHiveOperation>] {
-        let upload = admitted(guests: false, upload)
         let notTus: SandboxHandler = { _ in throw SandboxReply.tus(405, "method not allowed") }
         return [
             .init("OPTIONS /files/", .tusOptions, admitted(guests: true, options)),
@@ -37,17 +36,12 @@ final class GigHiveService: Sendable {
             .init("DELETE /files/{id...}", .tusDelete, admitted(guests: true, terminate)),
             .init("* /files/", .other, admitted(guests: true, notTus)),
             .init("* /files/{id...}", .other, admitted(guests: true, notTus)),
-            row("POST /api/uploads", .upload, admitted(guests: true, self.upload)),
-            row("POST /api/uploads.php", .upload, upload), row("POST /api/media-files", .upload, upload),
+            row("POST /api/uploads", .upload, admitted(guests: true, upload)),
+            row("POST /api/uploads.php", .upload, admitted(guests: false, upload)),
             row("POST /api/uploads/finalize", .finalize, admitted(guests: true, finalize)),
             row("GET /api/uploads/{id}", .asset, admitted(guests: false, asset)),
-            row("GET /api/uploads.php/{id}", .asset, admitted(guests: false, asset)),
-            row(
-                "GET /api/media-files", .other, admitted(guests: false) { _ in .gigHive(501, error: "Not Implemented") }
-            ),
-            row("GET /api/guest-status.php", .guest, guestStatus), row("GET /api/upload-token.php", .guest, guestToken),
+            row("GET /api/upload-token.php", .guest, guestToken),
             .init("* /db/delete_media_files.php", .delete, admitted(guests: false, delete)),
-            .init("GET|HEAD /db/health.php", .health) { _ in try .json(["status": "ok"]) },
             row("*", .other) { _ in throw SandboxReply.pathNotFound },
         ]
     }
@@ -58,21 +52,17 @@ final class GigHiveService: Sendable {
     ) -> SandboxRoute<GigHiveOperation> {
         SandboxRoute(pattern, operation) { call in
             do {
-                return Response(Self.shown(try await handle(&call), call))
+                return Response(Self.shown(try await handle(&call)))
             } catch let refusal as SandboxReply {
-                throw Self.shown(refusal, call)
+                throw Self.shown(refusal)
             }
         }
     }
 
-    /// The application's JSON may be cached, and a client that takes pages gets it as one after every POST.
-    private static func shown(_ reply: SandboxReply, _ call: SandboxCall) -> SandboxReply {
+    /// The application's JSON may be cached.
+    private static func shown(_ reply: SandboxReply) -> SandboxReply {
         guard reply.fields["Content-Type"] == "application/json" else { return reply }
         var reply = reply
-        if call.request.method == .post, call.fields[.accept]?.contains("text/html") == true {
-            reply.body = "<!doctype html><pre>\(reply.body.escapedForXML)</pre>"
-            reply.fields["Content-Type"] = "text/html; charset=iso-8859-1"
-        }
         reply.fields["Cache-Control"] = "public, max-age=86400"
         return reply
     }
@@ -117,11 +107,6 @@ extension GigHiveService {
             throw .gigHive(404, error: "invalid or expired")
         }
         return known
-    }
-
-    private func guestStatus(_ call: inout SandboxCall) throws -> SandboxReply {
-        guard let nonce = call.query("nonce"), library.isGuest(nonce) else { throw SandboxReply.pathNotFound }
-        return try .json(["status": "pending"])
     }
 
     private func guestToken(_ call: inout SandboxCall) throws -> SandboxReply {

@@ -1,6 +1,7 @@
 import Hummingbird
-import InletCore
+package import InletCore
 import InletLinux
+package import SystemPackage
 
 /// The table of calls and what answers them: control calls with JSON in and out and presigned URLs in the answers, bodies in
 /// through presigned PUTs, objects out. Names of members of messages are those of the JSON.
@@ -172,7 +173,7 @@ extension SpiralService {
             throw SandboxRefusal.badRequest("A part's URL needs uploadId and a partNumber that is a number.")
         }
         try store.checkPart(number, upload: upload, key: key)
-        var file = try ReceivedFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.incoming)
         try await call.receive(into: &file)
         let etag = call.etag(file.hash.finish().md5)
         try store.keepPart(number, upload: upload, etag: etag, file)
@@ -182,7 +183,7 @@ extension SpiralService {
     /// The content type is covered by the signature, so it is the one that was presigned.
     private func putSingle(_ call: inout SandboxCall) async throws -> Response {
         let key = try ObjectKey(call["key"])
-        var file = try ReceivedFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.incoming)
         try await call.receive(into: &file)
         let object = try store.keepSingle(
             key, contentType: call.address.contentType ?? "application/octet-stream", file)
@@ -191,3 +192,53 @@ extension SpiralService {
 
     private func read(_ call: inout SandboxCall) throws -> Response { try store.read(call["key"], call.fields) }
 }
+
+/// A loopback server that speaks the Spiral Storage dialects `seed`, `r2` and `v1`, and keeps what it receives on disk.
+///
+/// Part URLs are presigned and verified as S3 does it, uploads and objects are found again by the next sandbox on the
+/// same directory, and `faults` makes it misbehave. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
+/// Public reads are at `/public/<key>`.
+package final class SpiralSandbox: LoopbackSandbox {
+    package let server: SandboxServer<SpiralOperation>
+    private let store: ObjectStore
+
+    /// - Parameters:
+    ///   - directory: Where objects, open uploads and the signing key are kept; made when missing.
+    ///   - apiKey: What `X-API-Key` must be in the v1 dialect; nil asks for none.
+    ///   - urlLifetime: Of presigned URLs, in whole seconds up to 7 days.
+    ///   - port: 0 = one that the system chooses.
+    /// - Throws: When the directory cannot be made, read or written.
+    package init(
+        directory: FilePath, apiKey: Secret?, faults plan: FaultPlan<SpiralOperation> = .none,
+        urlLifetime: Duration = .seconds(3600), port: Int = 0
+    ) throws {
+        store = try ObjectStore(directory: directory)
+        let service = SpiralService(
+            store: store, signer: RequestSigner(secret: try SigningSecret.load(from: directory)), apiKey: apiKey,
+            urlLifetime: urlLifetime.milliseconds / 1000)
+        server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: SpiralService.word))
+    }
+
+    /// What is stored, by key.
+    package func objects() -> [StoredObject] { store.objects() }
+
+    /// Ids of uploads that were created and neither completed nor aborted, sorted.
+    package func openUploads() -> [String] { store.openUploads() }
+}
+
+/// What a client may ask of the sandbox; counters and faults go by these.
+package enum SpiralOperation: String, SandboxOperation {
+    case create
+    /// PUT to a part's presigned URL.
+    case part
+    case complete
+    case abort
+    case presign
+    /// PUT to a presigned URL for a whole object.
+    case single
+    case objectURL
+    /// GET or HEAD of an object, presigned or public.
+    case read
+}
+
+package typealias Fault = OperationFault<SpiralOperation>
