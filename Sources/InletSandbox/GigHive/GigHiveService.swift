@@ -122,12 +122,6 @@ extension GigHiveService {
 // MARK: - Assets
 
 extension GigHiveService {
-    private struct DeleteRequest: Decodable {
-        var asset_id: Int?
-        var delete_token: String?
-        var asset_ids: [Int]?
-    }
-
     private func asset(_ call: inout SandboxCall) throws -> SandboxReply {
         guard let asset = Int(call["id"]).flatMap(library.asset) else { throw SandboxReply.pathNotFound }
         return try .json(asset.told.merging(["file_ext": .string(asset.path.extension ?? "")]) { $1 })
@@ -141,7 +135,7 @@ extension GigHiveService {
             throw refusal
         }
         // What is no message names nothing, which is refused next.
-        let message = try? JSONDecoder().decode(DeleteRequest.self, from: try await call.body.whole())
+        let message = try? JSONDecoder().decode(SandboxJSON.self, from: try await call.body.whole())
         var (deleted, errors): ([SandboxJSON], [SandboxJSON]) = ([], [])
         for id in try ids(message, isAdmin: user(call) == "admin") {
             if try library.delete(id) {
@@ -158,14 +152,17 @@ extension GigHiveService {
             ] as SandboxJSON)
     }
 
-    private func ids(_ message: DeleteRequest?, isAdmin: Bool) throws -> [Int] {
+    private func ids(_ message: SandboxJSON?, isAdmin: Bool) throws -> [Int] {
         let needed = isAdmin ? "asset_ids array" : "asset_id and delete_token"
         let noMessage = try Self.undeleted(400, "Bad Request", "Expected JSON body with \(needed)")
         if isAdmin {
-            guard let ids = message?.asset_ids, !ids.isEmpty else { throw noMessage }
+            let ids = (message?["asset_ids"]?.items ?? []).compactMap { $0.number.flatMap(Int.init(exactly:)) }
+            guard !ids.isEmpty else { throw noMessage }
             return ids
         }
-        guard let id = message?.asset_id, let token = message?.delete_token else { throw noMessage }
+        guard let id = message?["asset_id"]?.number.flatMap(Int.init(exactly:)),
+            let token = message?["delete_token"]?.text
+        else { throw noMessage }
         guard library.isToken(token, of: id) else {
             throw try Self.undeleted(403, "Forbidden", "Invalid delete token")
         }

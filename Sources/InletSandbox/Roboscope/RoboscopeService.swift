@@ -5,17 +5,6 @@ import Synchronization
 
 /// The table of calls and what answers them. Refusals are a status and a line of text.
 final class RoboscopeService: Sendable {
-    /// What a kind of records has, oldest first.
-    struct RecordTable: Sendable {
-        var records: [String: RoboscopeRecord] = [:]
-        var order: [String] = []
-
-        mutating func remove(_ gone: Set<String>) {
-            for id in gone { records[id] = nil }
-            order.removeAll { gone.contains($0) }
-        }
-    }
-
     struct Lock: Sendable {
         var token = UUID().uuidString.lowercased()
         var until: WallTime
@@ -23,7 +12,8 @@ final class RoboscopeService: Sendable {
 
     struct State: Sendable {
         var rules: RoboscopeRules
-        var shelves: [RoboscopeKind: RecordTable] = [:]
+        /// Of each kind, oldest first.
+        var records: [RoboscopeKind: [RoboscopeRecord]] = [:]
         /// Markers whose details were calculated.
         var detailed: Set<String> = []
         var events: [RoboscopeSandbox.Event] = []
@@ -37,7 +27,7 @@ final class RoboscopeService: Sendable {
 
         @discardableResult
         func record(_ kind: RoboscopeKind, _ id: String) throws(SandboxRefusal) -> RoboscopeRecord {
-            guard let record = shelves[kind]?.records[id] else { throw .notFound(kind.title) }
+            guard let record = records[kind]?.first(where: { $0.id == id }) else { throw .notFound(kind.title) }
             return record
         }
     }
@@ -149,8 +139,7 @@ extension SandboxRefusal {
 
 extension RoboscopeService {
     func records(_ kind: RoboscopeKind) -> [RoboscopeRecord] {
-        let shelf = state.withLock { $0.shelves[kind] ?? RecordTable() }
-        return shelf.order.compactMap { shelf.records[$0] }
+        state.withLock { $0.records[kind] ?? [] }
     }
 
     func addSpace(_ fields: [String: SandboxJSON]) -> RoboscopeRecord {
@@ -190,9 +179,10 @@ extension RoboscopeService {
         if kind == .marker { given["work_session_id"] = nil }
         return try state.withLock { state in
             var record = try state.record(kind, call.id)
+            let place = state.records[kind]?.firstIndex { $0.id == record.id }
             if let (field, owner) = kind.parent, let id = given[field]?.text { try state.record(owner, id) }
             // Somebody else's change stays when ours is refused.
-            defer { state.shelves[kind]?.records[call.id] = record }
+            defer { if let place { state.records[kind]?[place] = record } }
             if kind != .space {
                 if call.fault == .conflict { record.version += 1 }
                 guard version != nil || !state.rules.needsVersion else {
@@ -256,8 +246,7 @@ extension RoboscopeService.State {
             RoboscopeRecord(id: UUID().uuidString.lowercased(), fields: fields, created: now, updated: now)
         }
         for record in records {
-            shelves[kind, default: .init()].records[record.id] = record
-            shelves[kind, default: .init()].order.append(record.id)
+            self.records[kind, default: []].append(record)
             note(kind, "created", record.id, now)
         }
         return records
@@ -265,14 +254,13 @@ extension RoboscopeService.State {
 
     /// Markers go with their session without a word.
     mutating func remove(_ kind: RoboscopeKind, _ id: String, _ now: WallTime) {
-        shelves[kind]?.remove([id])
+        records[kind]?.removeAll { $0.id == id }
         switch kind {
         case .space:
-            let sessions = shelves[.session]?.order.filter { shelves[.session]?.records[$0]?.spaceID == id } ?? []
-            for session in sessions { remove(.session, session, now) }
+            let sessions = records[.session, default: []].filter { $0.spaceID == id }
+            for session in sessions { remove(.session, session.id, now) }
         case .session:
-            let markers = shelves[.marker]?.records.values.filter { $0.sessionID == id }.map(\.id) ?? []
-            shelves[.marker]?.remove(Set(markers))
+            records[.marker]?.removeAll { $0.sessionID == id }
         case .marker: break
         }
         note(kind, "deleted", id, now)

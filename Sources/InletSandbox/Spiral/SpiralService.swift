@@ -71,72 +71,47 @@ struct SpiralService: Sendable {
 // MARK: - Control calls
 
 extension SpiralService {
-    /// The seed dialect sends `part_count`; r2 and v1 send `parts` and a content type.
-    private struct Create: Decodable {
-        var key: String
-        var part_count: Int?
-        var parts: Int?
-        var content_type: String?
-    }
-
-    private struct PartURL: Encodable {
-        var part_number: Int
-        var url: String
-    }
-
-    /// `key` and `parts` of the seed dialect, `part_urls` of the others.
-    private struct Created: Encodable {
-        var upload_id: String
-        var key: String?
-        var parts: [PartURL]?
-        var part_urls: [PartURL]?
-    }
-
-    /// Of complete; abort needs no parts.
-    private struct Upload: Decodable {
-        var key: String
-        var upload_id: String
-        var parts: [ListedPart]?
-    }
-
-    private struct Presign: Decodable {
-        var key: String
-        var content_type: String
-    }
-
+    /// The seed dialect sends `part_count`, and gets `key` and `parts`; r2 and v1 send `parts` and a content type, and get
+    /// `part_urls`.
     private func create(_ call: inout SandboxCall, takesSeed: Bool) async throws -> Response {
-        let message: Create = try await call.body.json()
-        let isSeed = takesSeed && message.part_count != nil
-        guard let count = isSeed ? message.part_count : message.parts else {
+        let message = try await call.body.json()
+        let isSeed = takesSeed && message["part_count"] != nil
+        guard let count = message[isSeed ? "part_count" : "parts"]?.whole else {
             throw SandboxRefusal.badRequest("The body needs `parts`, the number of parts.")
         }
-        let upload = try store.createUpload(
-            key: ObjectKey(message.key), contentType: message.content_type, partCount: count)
-        let urls = partURLs(upload, call)
-        return try .json(
-            isSeed
-                ? Created(upload_id: upload.id, key: upload.key, parts: urls)
-                : Created(upload_id: upload.id, part_urls: urls))
+        let key = try ObjectKey(message.member("key"))
+        let upload = try store.createUpload(key: key, contentType: message["content_type"]?.text, partCount: count)
+        let urls = SandboxJSON.array(partURLs(upload, call))
+        let told: SandboxJSON = isSeed ? ["key": .string(upload.key), "parts": urls] : ["part_urls": urls]
+        return try .json((told.fields ?? [:]).merging(["upload_id": .string(upload.id)]) { $1 })
     }
 
     private func complete(_ call: inout SandboxCall) async throws -> (url: String, key: String) {
-        let message: Upload = try await call.body.json()
-        guard let parts = message.parts else { throw SandboxRefusal.badRequest("The body needs `parts`.") }
-        let object = try store.complete(upload: message.upload_id, key: ObjectKey(message.key), listed: parts)
+        let message = try await call.body.json()
+        guard let items = message["parts"]?.items else { throw SandboxRefusal.badRequest("The body needs `parts`.") }
+        let parts = try items.map { item in
+            guard let number = item["part_number"]?.whole else {
+                throw SandboxRefusal.badRequest("A part needs its `part_number`.")
+            }
+            return ListedPart(number: number, etag: try item.member("etag"))
+        }
+        let key = try ObjectKey(message.member("key"))
+        let object = try store.complete(upload: message.member("upload_id"), key: key, listed: parts)
         return ("http://\(call.host)" + URIText.encodePath("/public/" + object.key), object.key)
     }
 
     private func abort(_ call: inout SandboxCall) async throws -> Response {
-        let message: Upload = try await call.body.json()
-        try store.abort(upload: message.upload_id, key: message.key)
+        let message = try await call.body.json()
+        try store.abort(upload: message.member("upload_id"), key: message.member("key"))
         return try .json([String: String]())
     }
 
     private func presign(_ call: inout SandboxCall) async throws -> Response {
-        let message: Presign = try await call.body.json()
-        let key = try ObjectKey(message.key)
+        let message = try await call.body.json()
+        let key = try ObjectKey(message.member("key"))
         let request = DecodedRequest(
-            method: "PUT", path: Self.bucket + key.text, host: call.host, contentType: message.content_type)
+            method: "PUT", path: Self.bucket + key.text, host: call.host,
+            contentType: try message.member("content_type"))
         return try .json(["url": url(request, call), "key": key.text])
     }
 
@@ -146,7 +121,7 @@ extension SpiralService {
         return try .json(["url": url(request, call), "key": object.key])
     }
 
-    private func partURLs(_ upload: UploadRecord, _ call: SandboxCall) -> [PartURL] {
+    private func partURLs(_ upload: UploadRecord, _ call: SandboxCall) -> [SandboxJSON] {
         var numbers = Array(1...upload.partCount)
         if call.fault == .partURLs(.fewer) { numbers.removeLast() }
         if call.fault == .partURLs(.more) { numbers.append(upload.partCount + 1) }
@@ -155,12 +130,22 @@ extension SpiralService {
                 method: "PUT", path: Self.bucket + upload.key,
                 query: [("uploadId", upload.id), ("partNumber", String(number))], host: call.host)
             let shown = call.fault == .partURLs(.renumbered) ? number - 1 : number
-            return PartURL(part_number: shown, url: url(request, call))
+            return ["part_number": .init(shown), "url": .string(url(request, call))]
         }
     }
 
     private func url(_ request: DecodedRequest, _ call: SandboxCall) -> String {
         signer.url(request, lifetime: urlLifetime, now: .now, fault: call.fault)
+    }
+}
+
+extension SandboxJSON {
+    fileprivate var whole: Int? { number.flatMap(Int.init(exactly:)) }
+
+    /// A text that must be there.
+    fileprivate func member(_ name: String) throws(SandboxRefusal) -> String {
+        guard let text = self[name]?.text else { throw .badRequest("The body needs the text `\(name)`.") }
+        return text
     }
 }
 
