@@ -95,16 +95,13 @@ import Testing
         }
     }
 
-    @Test func `a drip and an endless answer never end`() async throws {
-        try await withSandbox(faults: Fault(.drip, at: .create), Fault(.endlessAnswer, at: .complete)) {
-            _, client async throws in
-            for (path, seconds, size) in [("create", "6", 1...7), ("complete", "6", 1 << 20...Int.max)] {
-                let folder = try TemporaryDirectory()
-                let file = folder.path.appending("answer")
-                let url = client.origin + "/r2/multipart/" + path
-                #expect(try await SandboxClient.curl("-m", seconds, "-d", "{}", "-o", file.string, url) == 28)
-                #expect(size.contains(try content(of: file).count), "\(path)")
-            }
+    @Test func `an endless answer never ends`() async throws {
+        try await withSandbox(faults: Fault(.endlessAnswer, at: .complete)) { _, client async throws in
+            let folder = try TemporaryDirectory()
+            let file = folder.path.appending("answer")
+            let url = client.origin + "/r2/multipart/complete"
+            #expect(try await SandboxClient.curl("-m", "6", "-d", "{}", "-o", file.string, url) == 28)
+            #expect(try content(of: file).count >= 1 << 20)
         }
     }
 

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 @Suite struct GigHiveFormTests {
-    @Test(arguments: ["/api/uploads.php", "/api/uploads", "/api/media-files"])
+    @Test(arguments: ["/api/uploads.php", "/api/uploads"])
     func `a form becomes an asset of its event`(_ path: String) async throws {
         try await withGigHive { sandbox, client async throws in
             let media = clip()
@@ -110,12 +110,10 @@ import Testing
         }
     }
 
-    @Test func `what is no form is refused by the firewall on two paths of three`() async throws {
+    @Test func `what is no form is refused by the firewall on one path of two`() async throws {
         try await withGigHive { sandbox, client async throws in
-            for path in ["/api/uploads.php", "/api/media-files"] {
-                let answer = try await client.json(path, ["label": "x"])
-                #expect(answer.status == 415 && answer.headers["content-type"]?.hasPrefix("text/html") == true)
-            }
+            let answer = try await client.json("/api/uploads.php", ["label": "x"])
+            #expect(answer.status == 415 && answer.headers["content-type"]?.hasPrefix("text/html") == true)
             #expect(try await client.json("/api/uploads", ["label": "x"]).status == 413)
             #expect(try await client.send("POST", "/api/uploads").words == "400 Missing file field")
             #expect(sandbox.assets().isEmpty)
@@ -165,15 +163,6 @@ import Testing
             let admin = ["-u", "admin:canary-admin", "-o", answer.string]
             #expect(try await SandboxClient.curl(admin + calls[0]) == 0)
             #expect(sandbox.assets().map(\.size) == [Int64(clip().count)])
-        }
-    }
-
-    @Test func `a client that takes pages gets pages`() async throws {
-        try await withGigHive { _, client async throws in
-            let accept = ["Accept": "application/json, text/html"]
-            let answer = try await client.upload(clip(), headers: accept)
-            #expect(answer.status == 201 && answer.headers["content-type"]?.hasPrefix("text/html") == true)
-            #expect(answer.text.contains("<pre>{&quot;") && answer.text.contains("delete_token"))
         }
     }
 }
@@ -228,11 +217,9 @@ import Testing
             }
             let answer = try await guest.finalize(url, fields: given.merging(["tos_accepted": true]) { $1 })
             #expect(answer.status == 201 && answer.json["upload_job_id"] is Int)
-            let nonce = try #require(answer.json["status_nonce"] as? String)
+            #expect((answer.json["status_nonce"] as? String)?.count == 32)
             let entry = try #require(sandbox.assets().first?.entries.first)
             #expect(entry.eventDate == "2026-05-06" && entry.orgName == "Anna & Ben" && entry.label == "Dance")
-            let status = try await client.send("GET", "/api/guest-status.php?nonce=\(nonce)")
-            #expect(status.json["status"] as? String == "pending")
         }
     }
 
@@ -254,9 +241,7 @@ import Testing
         try await withGigHive { _, client async throws in
             var nobody = client
             nobody.user = nil
-            #expect(try await nobody.send("GET", "/db/health.php?x=1").status == 200)
             #expect(try await nobody.send("GET", "/api/upload-token.php?token=canary-guest").status == 200)
-            #expect(try await client.send("GET", "/api/media-files").status == 501)
             #expect(try await client.send("GET", "/api/uploads/77").status == 404)
             #expect(try await client.send("DELETE", "/api/uploads/77").status == 404)
         }

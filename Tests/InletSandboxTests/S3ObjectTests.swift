@@ -155,10 +155,8 @@ import Testing
                 ])
             #expect(try await pages([("prefix", "b/"), ("max-keys", "1")], of: "Key").map(\.count) == [1, 1, 1])
             #expect(
-                try await pages([("start-after", "b/2"), ("encoding-type", "url")], of: "Key")[0][0]
+                try await pages([("prefix", "b/ä"), ("encoding-type", "url")], of: "Key")[0][0]
                     == "b/%C3%A4%3C%26%3E")
-            let folders = try await pages([("delimiter", "/")], of: "CommonPrefixes")
-            #expect(folders.flatMap { $0 } == ["<Prefix>b/</Prefix>", "<Prefix>d/</Prefix>"])
         }
     }
 }
@@ -224,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `parts and uploads are listed in pages`() async throws {
+    @Test func `parts are listed in pages`() async throws {
         try await withS3(rules: .init(pageSize: 2)) { _, client async throws in
             let (upload, _) = try await client.open("k", (1...5).map { noise($0, seed: UInt64($0)) })
             var (seen, marker): ([String], String?) = ([], "0")
@@ -236,19 +234,6 @@ import Testing
                 #expect(answer.xml("IsTruncated") == String(marker != nil))
             }
             #expect(seen == ["1:1", "2:2", "3:3", "4:4", "5:5"])
-            let others = [try await client.create("k"), try await client.create("a"), try await client.create("m")]
-            var ids: [String] = []
-            var next: [(String, String)]? = []
-            while let markers = next {
-                let answer = try await client.send("GET", "", query: [("uploads", "")] + markers)
-                ids += answer.xmls("UploadId")
-                next = answer.xml("NextKeyMarker").flatMap { key in
-                    answer.xml("NextUploadIdMarker").map { [("key-marker", key), ("upload-id-marker", $0)] }
-                }
-            }
-            #expect(ids.first == others[1] && ids.last == others[2] && Set(ids) == Set(others + [upload]))
-            let some = try await client.send("GET", "", query: [("uploads", ""), ("prefix", "m")])
-            #expect(some.xmls("UploadId") == [others[2]] && some.xml("Initiated") != nil)
         }
     }
 
@@ -355,7 +340,6 @@ import Testing
                 case .createMultipartUpload: try await client.send("POST", "a", query: [("uploads", "")])
                 case .uploadPart: try await client.part("a", upload, 1, Self.body)
                 case .listParts: try await client.send("GET", "a", query: id)
-                case .listMultipartUploads: try await client.send("GET", "", query: [("uploads", "")])
                 case .completeMultipartUpload: try await client.complete("a", upload, etags)
                 case .abortMultipartUpload: try await client.send("DELETE", "a", query: id)
                 case .listObjects: try await client.send("GET", "", query: [("list-type", "2")])

@@ -41,9 +41,6 @@ import Testing
             #expect(try await other.get("/jobs").status == 200)
             sandbox.expireAccessTokens()
             #expect(try await other.get("/jobs").coded == "401 ACCESS_TOKEN_EXPIRED")
-            sandbox.rules.isUserGone = true
-            other.token = sandbox.signIn().accessToken.reveal()
-            #expect(try await other.get("/jobs").coded == "401 USER_NOT_FOUND")
         }
     }
 
@@ -52,7 +49,7 @@ import Testing
         try await withVOPI(clock: clock) { sandbox, client async throws in
             let first = sandbox.signIn().refreshToken.reveal()
             let answer = try await client.refresh(first)
-            #expect(answer.status == 200 && answer.headers["x-ratelimit-remaining"] == "29")
+            #expect(answer.status == 200)
             #expect(answer.value["expiresIn"] == 900 && answer.value["tokenType"] == "Bearer")
             var fresh = client
             fresh.token = answer.value["accessToken"]?.text
@@ -77,42 +74,13 @@ import Testing
             #expect(try await client.refresh(access).coded == "401 REFRESH_TOKEN_WRONG_TYPE")
             let missing = try await client.send("POST", "/api/v1/auth/refresh", [:])
             #expect(missing.coded == "400 VALIDATION_ERROR")
-            sandbox.rules.isUserGone = true
-            #expect(try await client.refresh(sandbox.signIn().refreshToken.reveal()).coded == "401 USER_DELETED")
         }
     }
 
-    @Test func `the rate limit says 500, per agent and minute`() async throws {
-        let clock = TestClock()
-        try await withVOPI(rules: VOPIRules(refreshLimit: 2), clock: clock) { _, client async throws in
-            for _ in 0..<2 { #expect(try await client.refresh("x").status == 401) }
-            let limited = try await client.refresh("x")
-            #expect(limited.coded == "500 INTERNAL_ERROR" && limited.headers["retry-after"] == "60")
-            #expect(try await client.refresh("x", agent: "other").status == 401)
-            clock.pass(.seconds(60))
-            #expect(try await client.refresh("x").status == 401)
-        }
-    }
-
-    @Test func `without its database the server refuses good tokens, and keeps them`() async throws {
-        try await withVOPI { sandbox, client async throws in
-            let token = sandbox.signIn().refreshToken.reveal()
-            #expect(try await client.http.send("GET", client.http.origin + "/ready").status == 200)
-            sandbox.rules.isDatabaseDown = true
-            #expect(try await client.get("/jobs").coded == "401 ACCESS_TOKEN_INVALID")
-            #expect(try await client.refresh(token).coded == "401 UNAUTHORIZED")
-            let ready = try await client.http.send("GET", client.http.origin + "/ready")
-            #expect(ready.status == 503 && ready.value["checks"]?["database"] == "error")
-            #expect(try await client.http.send("GET", client.http.origin + "/health").status == 200)
-            sandbox.rules.isDatabaseDown = false
-            #expect(try await client.get("/jobs").status == 200)
-            #expect(try await client.refresh(token).status == 200)
-        }
-    }
 }
 
 @Suite struct VOPIOlderServerTests {
-    private static let rules = VOPIRules(generation: .apiKey, apiKeyUses: 2)
+    private static let rules = VOPIRules(generation: .apiKey)
 
     @Test func `the older server takes the key, and no token`() async throws {
         try await withVOPI(rules: Self.rules) { sandbox, client async throws in
@@ -151,8 +119,6 @@ import Testing
             _ = try await client.statuses(of: running, 2)
             #expect(try await client.delete(running).coded == "400 BAD_REQUEST")
             #expect(sandbox.tally.cancels == 1 && sandbox.tally.deletes == 0)
-            let third = try await client.create(["videoUrl": "https://example.com/v.mp4"])
-            #expect(third.coded == "403 USAGE_LIMIT_EXCEEDED")
         }
     }
 }

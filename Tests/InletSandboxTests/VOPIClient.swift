@@ -56,11 +56,10 @@ struct VOPIClient: Sendable {
     func get(_ path: String) async throws -> Answer { try await send("GET", Self.api + path) }
 
     /// Refresh needs no login.
-    func refresh(_ token: String, agent: String = "tests") async throws -> Answer {
+    func refresh(_ token: String) async throws -> Answer {
         var nobody = self
         (nobody.token, nobody.key) = (nil, nil)
-        return try await nobody.send(
-            "POST", Self.api + "/auth/refresh", ["refreshToken": .string(token)], headers: ["User-Agent": agent])
+        return try await nobody.send("POST", Self.api + "/auth/refresh", ["refreshToken": .string(token)])
     }
 
     func presign(_ body: SandboxJSON = ["filename": "clip.MOV", "contentType": "video/quicktime"]) async throws

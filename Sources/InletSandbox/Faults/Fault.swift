@@ -62,8 +62,6 @@ package enum FaultAction: Sendable, Hashable {
     case reset(afterBytes: Int)
     /// The request is read and never answered.
     case stall
-    /// A good head, then one byte of the answer a second, without end.
-    case drip
     /// A good head, then bytes as fast as they go, without end.
     case endlessAnswer
     /// 200 and random bytes that call themselves JSON.

@@ -58,8 +58,6 @@ private struct GigHiveCatalog: Codable, Sendable {
     var assets: [GigHiveAsset] = []
     /// By id; label and participants are of the entries.
     var events: [Int: GigHiveAsset.Entry] = [:]
-    /// Ids of the uploads of guests, by nonce.
-    var guests: [String: Int] = [:]
     private var lastID = 0
 
     mutating func nextID() -> Int {
@@ -158,7 +156,7 @@ final class GigHiveLibrary: Sendable {
     /// Files what was received under its event.
     ///
     /// - Parameters:
-    ///   - isGuest: Notes the upload as one that waits for somebody's approval.
+    ///   - isGuest: Answers as for an upload that waits for somebody's approval.
     ///   - move: Brings the bytes to their place; called only for bytes that are new.
     /// - Throws: `SandboxReply`; 409 for bytes that are in this event already.
     func take(
@@ -169,9 +167,8 @@ final class GigHiveLibrary: Sendable {
             let answer = Result {
                 var answer = try catalog.file(received, fields, move: move)
                 if isGuest {
-                    let (id, nonce) = (catalog.nextID(), [UInt8].unforeseeable(16).hex)
-                    catalog.guests[nonce] = id
-                    answer.merge(["status_nonce": .string(nonce), "upload_job_id": .init(id)]) { $1 }
+                    let nonce = SandboxJSON.string([UInt8].unforeseeable(16).hex)
+                    answer.merge(["status_nonce": nonce, "upload_job_id": .init(catalog.nextID())]) { $1 }
                 }
                 return answer
             }
@@ -197,8 +194,6 @@ final class GigHiveLibrary: Sendable {
             return true
         }
     }
-
-    func isGuest(_ nonce: String) -> Bool { catalog.withLock { $0.guests[nonce] != nil } }
 
     private func save(_ catalog: GigHiveCatalog) throws {
         try FileMove.save(catalog, to: root.appending("catalog.json"))

@@ -43,7 +43,7 @@ package final class GigHiveSandbox: LoopbackSandbox {
 
 /// What a client may ask of the GigHive sandbox; counters and faults go by these.
 package enum GigHiveOperation: String, SandboxOperation {
-    /// POST of a multipart form to `/api/uploads`, `/api/uploads.php` or `/api/media-files`.
+    /// POST of a multipart form to `/api/uploads` or `/api/uploads.php`.
     case upload
     /// GET of one asset's metadata.
     case asset
@@ -53,9 +53,7 @@ package enum GigHiveOperation: String, SandboxOperation {
     case tusOptions, tusCreate, tusPatch, tusHead, tusDelete
     /// POST `/db/delete_media_files.php`.
     case delete
-    /// GET `/db/health.php`.
-    case health
-    /// GET of a guest's status or token.
+    /// GET of a guest's token.
     case guest
     /// A request that is none of these.
     case other

@@ -26,7 +26,6 @@ final class GigHiveService: Sendable {
     }
 
     var routes: [SandboxRoute<GigHiveOperation>] {
-        let upload = admitted(guests: false, upload)
         let notTus: SandboxHandler = { _ in throw SandboxReply.tus(405, "method not allowed") }
         return [
             .init("OPTIONS /files/", .tusOptions, admitted(guests: true, options)),
@@ -37,17 +36,12 @@ final class GigHiveService: Sendable {
             .init("DELETE /files/{id...}", .tusDelete, admitted(guests: true, terminate)),
             .init("* /files/", .other, admitted(guests: true, notTus)),
             .init("* /files/{id...}", .other, admitted(guests: true, notTus)),
-            row("POST /api/uploads", .upload, admitted(guests: true, self.upload)),
-            row("POST /api/uploads.php", .upload, upload), row("POST /api/media-files", .upload, upload),
+            row("POST /api/uploads", .upload, admitted(guests: true, upload)),
+            row("POST /api/uploads.php", .upload, admitted(guests: false, upload)),
             row("POST /api/uploads/finalize", .finalize, admitted(guests: true, finalize)),
             row("GET /api/uploads/{id}", .asset, admitted(guests: false, asset)),
-            row("GET /api/uploads.php/{id}", .asset, admitted(guests: false, asset)),
-            row(
-                "GET /api/media-files", .other, admitted(guests: false) { _ in .gigHive(501, error: "Not Implemented") }
-            ),
-            row("GET /api/guest-status.php", .guest, guestStatus), row("GET /api/upload-token.php", .guest, guestToken),
+            row("GET /api/upload-token.php", .guest, guestToken),
             .init("* /db/delete_media_files.php", .delete, admitted(guests: false, delete)),
-            .init("GET|HEAD /db/health.php", .health) { _ in try .json(["status": "ok"]) },
             row("*", .other) { _ in throw SandboxReply.pathNotFound },
         ]
     }
@@ -58,21 +52,17 @@ final class GigHiveService: Sendable {
     ) -> SandboxRoute<GigHiveOperation> {
         SandboxRoute(pattern, operation) { call in
             do {
-                return Response(Self.shown(try await handle(&call), call))
+                return Response(Self.shown(try await handle(&call)))
             } catch let refusal as SandboxReply {
-                throw Self.shown(refusal, call)
+                throw Self.shown(refusal)
             }
         }
     }
 
-    /// The application's JSON may be cached, and a client that takes pages gets it as one after every POST.
-    private static func shown(_ reply: SandboxReply, _ call: SandboxCall) -> SandboxReply {
+    /// The application's JSON may be cached.
+    private static func shown(_ reply: SandboxReply) -> SandboxReply {
         guard reply.fields["Content-Type"] == "application/json" else { return reply }
         var reply = reply
-        if call.request.method == .post, call.fields[.accept]?.contains("text/html") == true {
-            reply.body = "<!doctype html><pre>\(reply.body.escapedForXML)</pre>"
-            reply.fields["Content-Type"] = "text/html; charset=iso-8859-1"
-        }
         reply.fields["Cache-Control"] = "public, max-age=86400"
         return reply
     }
@@ -119,11 +109,6 @@ extension GigHiveService {
         return known
     }
 
-    private func guestStatus(_ call: inout SandboxCall) throws -> SandboxReply {
-        guard let nonce = call.query("nonce"), library.isGuest(nonce) else { throw SandboxReply.pathNotFound }
-        return try .json(["status": "pending"])
-    }
-
     private func guestToken(_ call: inout SandboxCall) throws -> SandboxReply {
         guard let token = call.query("token"), token.utf8.count <= 128,
             let guest = try guest(token, rules.withLock { $0 })
@@ -137,12 +122,6 @@ extension GigHiveService {
 // MARK: - Assets
 
 extension GigHiveService {
-    private struct DeleteRequest: Decodable {
-        var asset_id: Int?
-        var delete_token: String?
-        var asset_ids: [Int]?
-    }
-
     private func asset(_ call: inout SandboxCall) throws -> SandboxReply {
         guard let asset = Int(call["id"]).flatMap(library.asset) else { throw SandboxReply.pathNotFound }
         return try .json(asset.told.merging(["file_ext": .string(asset.path.extension ?? "")]) { $1 })
@@ -156,7 +135,7 @@ extension GigHiveService {
             throw refusal
         }
         // What is no message names nothing, which is refused next.
-        let message = try? JSONDecoder().decode(DeleteRequest.self, from: try await call.body.whole())
+        let message = try? JSONDecoder().decode(SandboxJSON.self, from: try await call.body.whole())
         var (deleted, errors): ([SandboxJSON], [SandboxJSON]) = ([], [])
         for id in try ids(message, isAdmin: user(call) == "admin") {
             if try library.delete(id) {
@@ -173,14 +152,17 @@ extension GigHiveService {
             ] as SandboxJSON)
     }
 
-    private func ids(_ message: DeleteRequest?, isAdmin: Bool) throws -> [Int] {
+    private func ids(_ message: SandboxJSON?, isAdmin: Bool) throws -> [Int] {
         let needed = isAdmin ? "asset_ids array" : "asset_id and delete_token"
         let noMessage = try Self.undeleted(400, "Bad Request", "Expected JSON body with \(needed)")
         if isAdmin {
-            guard let ids = message?.asset_ids, !ids.isEmpty else { throw noMessage }
+            let ids = (message?["asset_ids"]?.items ?? []).compactMap { $0.number.flatMap(Int.init(exactly:)) }
+            guard !ids.isEmpty else { throw noMessage }
             return ids
         }
-        guard let id = message?.asset_id, let token = message?.delete_token else { throw noMessage }
+        guard let id = message?["asset_id"]?.number.flatMap(Int.init(exactly:)),
+            let token = message?["delete_token"]?.text
+        else { throw noMessage }
         guard library.isToken(token, of: id) else {
             throw try Self.undeleted(403, "Forbidden", "Invalid delete token")
         }

@@ -188,24 +188,7 @@ enum RoboscopeKind: String, Sendable {
 }
 
 extension RoboscopeRecord {
-    /// Takes what a PATCH gives.
-    ///
-    /// - Parameter merging: Objects get the fields that they are given, and keep the others.
-    mutating func apply(_ given: [String: SandboxJSON], merging: Bool, now: WallTime) {
-        fields.merge(given) { old, new in
-            guard merging, let old = old.fields, let new = new.fields else { return new }
-            return .object(old.merging(new) { $1 })
-        }
-        version += 1
-        updated = now
-    }
-
-    /// A moment, with a fraction of a second or without.
-    static func told(_ time: WallTime, fractions: Bool) -> SandboxJSON {
-        .string(fractions ? time.rfc3339 : time.rfc3339Seconds)
-    }
-
-    func told(_ kind: RoboscopeKind, fractions: Bool) -> SandboxJSON {
+    func told(_ kind: RoboscopeKind) -> SandboxJSON {
         var told = fields
         if kind == .marker { told = told.filter { $0.value != .null } }
         if kind == .space {
@@ -214,16 +197,16 @@ extension RoboscopeRecord {
             told["version"] = .number(Double(version))
         }
         told["id"] = .string(id)
-        told["created_at"] = Self.told(created, fractions: fractions)
-        told["updated_at"] = Self.told(updated, fractions: fractions)
+        told["created_at"] = .string(created.rfc3339)
+        told["updated_at"] = .string(updated.rfc3339)
         return .object(told)
     }
 
     /// Where a marker is and how large, along x and z.
-    func details(fractions: Bool) -> SandboxJSON {
+    var details: SandboxJSON {
         let (x, z) = (corners.map { $0[0] }, corners.map { $0[2] })
         let (left, right, near, far) = (x.min() ?? 0, x.max() ?? 0, z.min() ?? 0, z.max() ?? 0)
-        let time = Self.told(updated, fractions: fractions)
+        let time = SandboxJSON.string(updated.rfc3339)
         return [
             "marker_id": .string(id), "center_location_long": .number((near + far) / 2),
             "center_location_cross": .number((left + right) / 2), "x_negative": .number(left),

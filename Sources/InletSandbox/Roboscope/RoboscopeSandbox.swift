@@ -66,7 +66,7 @@ package final class RoboscopeSandbox: LoopbackSandbox {
 /// What a client may ask of the Roboscope sandbox; counters and faults go by these.
 package enum RoboscopeOperation: String, SandboxOperation {
     case health, events
-    case listSpaces, createSpace, space, updateSpace, deleteSpace, referenceSets, laserGuide
+    case listSpaces, createSpace, space, updateSpace, deleteSpace
     case listSessions, createSession, session, updateSession, deleteSession
     case listMarkers, createMarker, bulkMarkers, marker, updateMarker, deleteMarker
     /// GET of a marker's details, or POST of their calculation.
@@ -88,14 +88,8 @@ package struct RoboscopeRules: Sendable {
     package var hasEvents: Bool
     /// Bytes of one request's body; 413 above.
     package var bodyLimit: Int
-    /// Whether times are told with a fraction of a second.
-    package var tellsFractions = true
     /// A PATCH of a session or marker without `version` is refused with 400; otherwise it counts without a check.
     package var needsVersion: Bool
-    /// `meta` and `custom_props` of a PATCH are merged into what is there; otherwise they replace it.
-    package var mergesObjects = false
-    /// How long after its last sign of life somebody is present.
-    package var presenceLifetime: Duration = .seconds(30)
     /// Markers in one list; the others are there, and not shown.
     package var longestList: Int = .max
 

@@ -5,17 +5,6 @@ import Synchronization
 
 /// The table of calls and what answers them. Refusals are a status and a line of text.
 final class RoboscopeService: Sendable {
-    /// What a kind of records has, oldest first.
-    struct RecordTable: Sendable {
-        var records: [String: RoboscopeRecord] = [:]
-        var order: [String] = []
-
-        mutating func remove(_ gone: Set<String>) {
-            for id in gone { records[id] = nil }
-            order.removeAll { gone.contains($0) }
-        }
-    }
-
     struct Lock: Sendable {
         var token = UUID().uuidString.lowercased()
         var until: WallTime
@@ -23,7 +12,8 @@ final class RoboscopeService: Sendable {
 
     struct State: Sendable {
         var rules: RoboscopeRules
-        var shelves: [RoboscopeKind: RecordTable] = [:]
+        /// Of each kind, oldest first.
+        var records: [RoboscopeKind: [RoboscopeRecord]] = [:]
         /// Markers whose details were calculated.
         var detailed: Set<String> = []
         var events: [RoboscopeSandbox.Event] = []
@@ -37,7 +27,7 @@ final class RoboscopeService: Sendable {
 
         @discardableResult
         func record(_ kind: RoboscopeKind, _ id: String) throws(SandboxRefusal) -> RoboscopeRecord {
-            guard let record = shelves[kind]?.records[id] else { throw .notFound(kind.title) }
+            guard let record = records[kind]?.first(where: { $0.id == id }) else { throw .notFound(kind.title) }
             return record
         }
     }
@@ -59,17 +49,9 @@ final class RoboscopeService: Sendable {
             row("GET /health", .health, isOpen: true, healthy),
             row("GET /api/v1/health", .health, isOpen: true, healthy),
             row("GET /api/v1/events", .events, where: { $0.hasEvents }) { [self] _, _ in try listEvents() },
-            row("GET /api/v1/spaces/{id}/reference-sets", .referenceSets) { [self] call, _ in
-                _ = try state.withLock { try $0.record(.space, call.id) }
-                return try .json([SandboxJSON]())
-            },
-            row("GET /api/v1/spaces/{id}/laser-guide", .laserGuide) { [self] call, _ in
-                _ = try state.withLock { try $0.record(.space, call.id) }
-                throw SandboxRefusal.notFound("Laser guide")
-            },
             row("POST /api/v1/markers/bulk", .bulkMarkers) { [self] _, body in
                 guard let markers = try Self.json(body)["markers"]?.items else { throw SandboxRefusal.wrongType }
-                return try .json(told(.marker, create(.marker, markers)), status: 201)
+                return try .json(create(.marker, markers).map { $0.told(.marker) }, status: 201)
             },
             row("GET /api/v1/markers/{id}/details", .markerDetails) { [self] call, _ in try details(call.id) },
             row("POST /api/v1/markers/{id}/details/calculate", .markerDetails) { [self] call, _ in
@@ -90,13 +72,13 @@ final class RoboscopeService: Sendable {
         return [
             row("GET \(path)", operations[0]) { [self] call, _ in try list(kind, call) },
             row("POST \(path)", operations[1]) { [self] _, body in
-                try .json(told(kind, create(kind, [try Self.json(body)])).first, status: 201)
+                try .json(create(kind, [try Self.json(body)])[0].told(kind), status: 201)
             },
             row("GET \(path)/{id}", operations[2]) { [self] call, _ in
-                try .json(told(kind, [try state.withLock { try $0.record(kind, call.id) }]).first)
+                try .json(state.withLock { try $0.record(kind, call.id) }.told(kind))
             },
             row("PATCH \(path)/{id}", operations[3]) { [self] call, body in
-                try .json(told(kind, [try update(kind, call, try Self.json(body))]).first)
+                try .json(update(kind, call, try Self.json(body)).told(kind))
             },
             row("DELETE \(path)/{id}", operations[4]) { [self] call, _ in
                 try delete(kind, call.id)
@@ -157,18 +139,12 @@ extension SandboxRefusal {
 
 extension RoboscopeService {
     func records(_ kind: RoboscopeKind) -> [RoboscopeRecord] {
-        let shelf = state.withLock { $0.shelves[kind] ?? RecordTable() }
-        return shelf.order.compactMap { shelf.records[$0] }
+        state.withLock { $0.records[kind] ?? [] }
     }
 
     func addSpace(_ fields: [String: SandboxJSON]) -> RoboscopeRecord {
         let now = clock()
         return state.withLock { $0.insert(.space, [RoboscopeKind.space.filled(fields)], now)[0] }
-    }
-
-    private func told(_ kind: RoboscopeKind, _ records: [RoboscopeRecord]) -> [SandboxJSON] {
-        let fractions = state.withLock { $0.rules.tellsFractions }
-        return records.map { $0.told(kind, fractions: fractions) }
     }
 
     private func list(_ kind: RoboscopeKind, _ call: SandboxCall) throws -> Response {
@@ -179,7 +155,7 @@ extension RoboscopeService {
             found.removeAll { $0.fields[name]?.text != value }
         }
         if kind == .marker { found = Array(found.prefix(state.withLock { $0.rules.longestList })) }
-        return try .json(told(kind, found))
+        return try .json(found.map { $0.told(kind) })
     }
 
     /// All or none of them.
@@ -203,9 +179,10 @@ extension RoboscopeService {
         if kind == .marker { given["work_session_id"] = nil }
         return try state.withLock { state in
             var record = try state.record(kind, call.id)
+            let place = state.records[kind]?.firstIndex { $0.id == record.id }
             if let (field, owner) = kind.parent, let id = given[field]?.text { try state.record(owner, id) }
             // Somebody else's change stays when ours is refused.
-            defer { state.shelves[kind]?.records[call.id] = record }
+            defer { if let place { state.records[kind]?[place] = record } }
             if kind != .space {
                 if call.fault == .conflict { record.version += 1 }
                 guard version != nil || !state.rules.needsVersion else {
@@ -215,7 +192,8 @@ extension RoboscopeService {
                     throw SandboxRefusal(409, "", "Version conflict: the object was changed by somebody else")
                 }
             }
-            record.apply(given, merging: state.rules.mergesObjects, now: now)
+            record.fields.merge(given) { $1 }
+            (record.version, record.updated) = (record.version + 1, now)
             state.note(kind, "updated", call.id, now)
             return record
         }
@@ -232,23 +210,22 @@ extension RoboscopeService {
 
     /// - Parameter calculating: Makes them; without, they are there only when they were made before.
     private func details(_ id: String, calculating: Bool = false) throws -> Response {
-        let (marker, rules) = try state.withLock { state in
+        let marker = try state.withLock { state in
             let marker = try state.record(.marker, id)
             if calculating { state.detailed.insert(id) }
             guard state.detailed.contains(id) else { throw SandboxRefusal.notFound("Marker details") }
-            return (marker, state.rules)
+            return marker
         }
-        return try .json(marker.details(fractions: rules.tellsFractions))
+        return try .json(marker.details)
     }
 
     private func listEvents() throws -> Response {
-        let (events, rules) = state.withLock { ($0.events, $0.rules) }
-        return try .json(
-            events.map { event -> SandboxJSON in
+        try .json(
+            state.withLock { $0.events }.map { event -> SandboxJSON in
                 [
                     "id": .number(Double(event.id)), "action": .string(event.action),
                     "object_id": .string(event.object),
-                    "created_at": RoboscopeRecord.told(event.time, fractions: rules.tellsFractions),
+                    "created_at": .string(event.time.rfc3339),
                 ]
             })
     }
@@ -269,8 +246,7 @@ extension RoboscopeService.State {
             RoboscopeRecord(id: UUID().uuidString.lowercased(), fields: fields, created: now, updated: now)
         }
         for record in records {
-            shelves[kind, default: .init()].records[record.id] = record
-            shelves[kind, default: .init()].order.append(record.id)
+            self.records[kind, default: []].append(record)
             note(kind, "created", record.id, now)
         }
         return records
@@ -278,16 +254,106 @@ extension RoboscopeService.State {
 
     /// Markers go with their session without a word.
     mutating func remove(_ kind: RoboscopeKind, _ id: String, _ now: WallTime) {
-        shelves[kind]?.remove([id])
+        records[kind]?.removeAll { $0.id == id }
         switch kind {
         case .space:
-            let sessions = shelves[.session]?.order.filter { shelves[.session]?.records[$0]?.spaceID == id } ?? []
-            for session in sessions { remove(.session, session, now) }
+            let sessions = records[.session, default: []].filter { $0.spaceID == id }
+            for session in sessions { remove(.session, session.id, now) }
         case .session:
-            let markers = shelves[.marker]?.records.values.filter { $0.sessionID == id }.map(\.id) ?? []
-            shelves[.marker]?.remove(Set(markers))
+            records[.marker]?.removeAll { $0.sessionID == id }
         case .marker: break
         }
         note(kind, "deleted", id, now)
+    }
+}
+
+/// Who is in a session, and who has it locked; both only advise.
+extension RoboscopeService {
+    /// How long after its last sign of life somebody is present.
+    private static let presenceLifetime = Duration.seconds(30)
+
+    var presenceRoutes: [SandboxRoute<RoboscopeOperation>] {
+        let path = "/api/v1/presence/{id}"
+        return [
+            row("GET \(path)", .presence, where: { $0.hasPresence }) { [self] call, _ in
+                try .json(["users": present(in: call.id)])
+            },
+            row("POST \(path)", .enter, where: { $0.hasPresence }) { [self] call, body in
+                guard let user = try Self.json(body)["user_id"]?.text else { throw SandboxRefusal.wrongType }
+                let now = clock()
+                try state.withLock { state in
+                    try state.record(.session, call.id)
+                    state.presence[call.id, default: [:]][user] = now
+                }
+                return try .json(SandboxJSON.empty)
+            },
+            row("DELETE \(path)/{user}", .leave, where: { $0.hasPresence }) { [self] call, _ in
+                let user = call["user"].lowercased()
+                state.withLock { state in
+                    let found = state.presence[call.id]?.keys.first { $0.lowercased() == user }
+                    // Gone, but a visitor still: the last sign of life is before all time.
+                    if let found { state.presence[call.id]?[found] = WallTime(milliseconds: 0) }
+                }
+                return Response(status: .noContent)
+            },
+        ]
+    }
+
+    var lockRoutes: [SandboxRoute<RoboscopeOperation>] {
+        let path = "/api/v1/locks/work-sessions/{id}"
+        return [
+            row("POST \(path)", .lock, where: { $0.hasLocks }) { [self] call, body in
+                let (_, lifetime, now) = try Self.lock(body, clock())
+                let token = try state.withLock { state -> String? in
+                    try state.record(.session, call.id)
+                    if let held = state.locks[call.id], held.until > now { return nil }
+                    let lock = Lock(until: now + lifetime)
+                    state.locks[call.id] = lock
+                    return lock.token
+                }
+                let told = token.map(SandboxJSON.string) ?? .null
+                return try .json(["acquired": .bool(token != nil), "token": told] as SandboxJSON)
+            },
+            row("POST \(path)/extend", .extendLock, where: { $0.hasLocks }) { [self] call, body in
+                let (token, lifetime, now) = try Self.lock(body, clock())
+                return try .json(["extended": change(call.id, token, now) { $0?.until = now + lifetime }])
+            },
+            row("POST \(path)/unlock", .unlock, where: { $0.hasLocks }) { [self] call, body in
+                let (token, _, now) = try Self.lock(body, clock())
+                return try .json(["released": change(call.id, token, now) { $0 = nil }])
+            },
+            row("GET \(path)/status", .lockStatus, where: { $0.hasLocks }) { [self] call, _ in
+                try .json(["locked": isLocked(call.id)])
+            },
+        ]
+    }
+
+    func present(in session: String) -> [String] {
+        let now = clock()
+        return state.withLock { state in
+            let signs = state.presence[session.lowercased()] ?? [:]
+            return signs.filter { now - $0.value < Self.presenceLifetime }.keys.sorted()
+        }
+    }
+
+    func isLocked(_ session: String) -> Bool {
+        let now = clock()
+        return state.withLock { ($0.locks[session.lowercased()]?.until ?? now) > now }
+    }
+
+    private static func lock(_ body: Data, _ now: WallTime) throws -> (token: String?, Duration, now: WallTime) {
+        let body = try json(body)
+        let token = body["token"].flatMap { $0 == .null ? nil : $0 }
+        guard body.fields != nil, token == nil || token?.text != nil else { throw SandboxRefusal.wrongType }
+        return (token?.text, .seconds(try whole("ttl_seconds", of: body) ?? 30), now)
+    }
+
+    /// Changes the lock of whoever has its token; false where nobody has it.
+    private func change(_ session: String, _ token: String?, _ now: WallTime, _ change: (inout Lock?) -> Void) -> Bool {
+        state.withLock { state in
+            guard let held = state.locks[session], held.until > now, held.token == token else { return false }
+            change(&state.locks[session])
+            return true
+        }
     }
 }

@@ -35,7 +35,7 @@ extension S3Service {
     }
 
     private func receive(_ call: inout SandboxCall, _ checks: BodyChecks) async throws -> ReceivedFile {
-        var file = try ReceivedFile(in: store.folders.incoming, withCRC32C: checks.needsCRC32C)
+        var file = try ReceivedFile(in: store.incoming, withCRC32C: checks.needsCRC32C)
         try await call.receive(into: &file, limit: rules.largestBody)
         try checks.check(file.hash)
         return file

@@ -89,7 +89,6 @@ package enum S3Operation: String, SandboxOperation {
     case createMultipartUpload
     case uploadPart
     case listParts
-    case listMultipartUploads
     case completeMultipartUpload
     case abortMultipartUpload
     /// ListObjectsV2.
@@ -134,7 +133,6 @@ struct S3Service: Sendable {
         return ["/{bucket}", "/{bucket}/"].flatMap { bucket in
             [
                 row("HEAD \(bucket)", .headBucket) { _ in Response(status: .ok) },
-                row("GET \(bucket)?uploads", .listMultipartUploads, listUploads),
                 row("GET \(bucket)?list-type=2", .listObjects, listObjects),
             ]
         } + [

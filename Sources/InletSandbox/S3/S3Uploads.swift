@@ -56,41 +56,6 @@ extension S3Service {
             })
     }
 
-    func listUploads(_ call: inout SandboxCall) throws -> Response {
-        let (prefix, key, id) = (
-            call.query("prefix") ?? "", call.query("key-marker") ?? "", call.query("upload-id-marker") ?? ""
-        )
-        let wanted = try pageSize("max-uploads", of: call)
-        let all = Self.uploads(after: key, id, store.uploads().filter { $0.key.hasPrefix(prefix) })
-        let page = all.prefix(wanted)
-        let last = page.count < all.count ? page.last : nil
-        return S3XML.document(
-            "ListMultipartUploadsResult",
-            [
-                "Bucket": account.bucket, "KeyMarker": key, "UploadIdMarker": id, "Prefix": prefix,
-                "MaxUploads": String(wanted), "IsTruncated": String(page.count < all.count),
-                "NextKeyMarker": last?.key, "NextUploadIdMarker": last?.id,
-            ],
-            page.map { upload in
-                S3XML.element(
-                    "Upload",
-                    [
-                        "Key": upload.key, "UploadId": upload.id,
-                        "StorageClass": upload.attributes["x-amz-storage-class"] ?? "STANDARD",
-                        "Initiated": upload.created.rfc3339,
-                    ])
-            })
-    }
-
-    /// What follows the markers: with a key alone, the uploads of later keys.
-    private static func uploads(after key: String, _ id: String, _ uploads: [UploadRecord]) -> [UploadRecord] {
-        if key.isEmpty { return uploads }
-        if let index = uploads.firstIndex(where: { $0.key == key && $0.id == id }) {
-            return Array(uploads[(index + 1)...])
-        }
-        return uploads.filter { key.utf8.lexicographicallyPrecedes($0.key.utf8) }
-    }
-
     private func number(_ name: String, of call: SandboxCall) throws(SandboxRefusal) -> Int? {
         guard let text = call.query(name), !text.isEmpty else { return nil }
         guard let number = Int(text), number >= 0 else {
@@ -109,56 +74,105 @@ extension S3Service {
 /// ListObjectsV2: one page of the objects in the order of their keys' bytes.
 extension S3Service {
     func listObjects(_ call: inout SandboxCall) throws -> Response {
-        let (prefix, delimiter) = (call.query("prefix") ?? "", call.query("delimiter") ?? "")
+        let prefix = call.query("prefix") ?? ""
         let encodes = call.query("encoding-type") == "url"
         let shown = { (text: String) in encodes ? URIText.encodePath(text) : text }
         let wanted = try pageSize("max-keys", of: call)
-        let all = entries(prefix: prefix, delimiter: delimiter, after: try Self.marker(call))
+        let marker = try Self.marker(call)
+        let all = store.objects().filter { object in
+            object.key.hasPrefix(prefix) && marker.map { $0.utf8.lexicographicallyPrecedes(object.key.utf8) } ?? true
+        }.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
         let page = all.prefix(wanted)
-        let next = page.count < all.count ? page.last.map { Data($0.name.utf8).base64EncodedString() } : nil
+        let next = page.count < all.count ? page.last.map { Data($0.key.utf8).base64EncodedString() } : nil
         return S3XML.document(
             "ListBucketResult",
             [
-                "Name": account.bucket, "Prefix": shown(prefix), "StartAfter": call.query("start-after").map(shown),
+                "Name": account.bucket, "Prefix": shown(prefix),
                 "ContinuationToken": call.query("continuation-token"), "KeyCount": String(page.count),
-                "MaxKeys": String(wanted), "Delimiter": delimiter.isEmpty ? nil : shown(delimiter),
-                "EncodingType": encodes ? "url" : nil, "IsTruncated": String(page.count < all.count),
+                "MaxKeys": String(wanted), "EncodingType": encodes ? "url" : nil,
+                "IsTruncated": String(page.count < all.count),
                 "NextContinuationToken": next,
             ],
-            page.map { name, object in
-                guard let object else { return S3XML.element("CommonPrefixes", ["Prefix": shown(name)]) }
-                return S3XML.element(
+            page.map { object in
+                S3XML.element(
                     "Contents",
                     [
-                        "Key": shown(name), "LastModified": object.modified.rfc3339, "ETag": object.etag,
+                        "Key": shown(object.key), "LastModified": object.modified.rfc3339, "ETag": object.etag,
                         "Size": String(object.size),
                         "StorageClass": object.attributes["x-amz-storage-class"] ?? "STANDARD",
                     ])
             })
     }
 
-    /// Where the page begins; a token of the page before goes over `start-after`.
+    /// The key that the page follows, which the page before gave as its token.
     private static func marker(_ call: SandboxCall) throws(SandboxRefusal) -> String? {
-        guard let token = call.query("continuation-token") else { return call.query("start-after") }
+        guard let token = call.query("continuation-token") else { return nil }
         guard let data = Data(base64Encoded: token) else {
             throw .invalidArgument("The continuation token provided is incorrect")
         }
         return String(decoding: data, as: UTF8.self)
     }
+}
 
-    /// Objects, and prefixes in the place of those that share one up to the delimiter.
-    private func entries(prefix: String, delimiter: String, after marker: String?) -> [(
-        name: String, object: StoredObject?
-    )] {
-        var entries: [(name: String, object: StoredObject?)] = []
-        let objects = store.objects().filter { $0.key.hasPrefix(prefix) }
-        for object in objects.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
-            let cut = delimiter.isEmpty ? nil : object.key.dropFirst(prefix.count).firstRange(of: delimiter)
-            let name = cut.map { String(object.key[..<$0.upperBound]) } ?? object.key
-            if let marker, !marker.utf8.lexicographicallyPrecedes(name.utf8) { continue }
-            if cut != nil, entries.last?.name == name { continue }
-            entries.append((name, cut == nil ? object : nil))
-        }
-        return entries
+/// The documents that S3 and its clients send each other.
+enum S3XML {
+    /// Leaves nothing where there is no value.
+    private static func elements(_ values: KeyValuePairs<String, String?>) -> String {
+        values.map { name, value in value.map { "<\(name)>\($0.escapedForXML)</\(name)>" } ?? "" }.joined()
     }
+
+    static func element(_ name: String, _ values: KeyValuePairs<String, String?>) -> String {
+        "<\(name)>\(elements(values))</\(name)>"
+    }
+
+    /// The whole document with `root` as its outermost element, and in it `values`, then `items`.
+    static func document(
+        _ root: String, _ values: KeyValuePairs<String, String?>, _ items: [String] = []
+    ) -> Response {
+        let text = """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <\(root) xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\(elements(values))\(items.joined())</\(root)>
+            """
+        return Response(SandboxReply(200, type: "application/xml", body: text))
+    }
+
+    /// The parts that the body of CompleteMultipartUpload lists, which is all the XML that a client sends.
+    ///
+    /// - Throws: `MalformedXML`.
+    static func partList(_ body: String) throws(SandboxRefusal) -> [ListedPart] {
+        guard let list = inner("CompleteMultipartUpload", of: body[...]) else { throw malformed }
+        var parts: [ListedPart] = []
+        var rest = list
+        while let start = rest.firstRange(of: "<Part>") {
+            guard let end = rest[start.upperBound...].firstRange(of: "</Part>") else { throw malformed }
+            let item = rest[start.upperBound..<end.lowerBound]
+            guard let number = inner("PartNumber", of: item).flatMap({ Int($0.filter { !$0.isWhitespace }) }),
+                let etag = inner("ETag", of: item)
+            else { throw malformed }
+            parts.append(ListedPart(number: number, etag: unescaped(etag).filter { !$0.isWhitespace }))
+            rest = rest[end.upperBound...]
+        }
+        guard !parts.isEmpty else { throw malformed }
+        return parts
+    }
+
+    /// What stands between the tags of the first element `name`, whose start tag may have attributes.
+    private static func inner(_ name: String, of text: Substring) -> Substring? {
+        guard let open = text.firstRange(of: "<" + name),
+            let start = text[open.upperBound...].firstIndex(of: ">"),
+            let end = text[start...].firstRange(of: "</\(name)>")
+        else { return nil }
+        return text[text.index(after: start)..<end.lowerBound]
+    }
+
+    private static func unescaped(_ text: Substring) -> String {
+        var text = String(text)
+        for (name, value) in [("quot", "\""), ("#34", "\""), ("#x22", "\""), ("lt", "<"), ("gt", ">"), ("amp", "&")] {
+            text = text.replacing("&\(name);", with: value)
+        }
+        return text
+    }
+
+    private static let malformed = SandboxRefusal(
+        400, "MalformedXML", "The body is not a list of parts as CompleteMultipartUpload has it.")
 }

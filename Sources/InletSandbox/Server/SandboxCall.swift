@@ -113,12 +113,12 @@ struct BodyReader {
     }
 
     /// The whole body as a JSON value of at most 8 MiB.
-    mutating func json<Value: Decodable>(_ type: Value.Type = Value.self) async throws -> Value {
+    mutating func json() async throws -> SandboxJSON {
         let whole = try await whole()
         do {
-            return try JSONDecoder().decode(type, from: whole)
+            return try JSONDecoder().decode(SandboxJSON.self, from: whole)
         } catch {
-            throw SandboxRefusal.badRequest("The body is not the JSON that this call takes.")
+            throw SandboxRefusal.badRequest("The body is not JSON.")
         }
     }
 }

@@ -1,6 +1,7 @@
 import Hummingbird
-import InletCore
+package import InletCore
 import InletLinux
+package import SystemPackage
 
 /// The table of calls and what answers them: control calls with JSON in and out and presigned URLs in the answers, bodies in
 /// through presigned PUTs, objects out. Names of members of messages are those of the JSON.
@@ -70,72 +71,47 @@ struct SpiralService: Sendable {
 // MARK: - Control calls
 
 extension SpiralService {
-    /// The seed dialect sends `part_count`; r2 and v1 send `parts` and a content type.
-    private struct Create: Decodable {
-        var key: String
-        var part_count: Int?
-        var parts: Int?
-        var content_type: String?
-    }
-
-    private struct PartURL: Encodable {
-        var part_number: Int
-        var url: String
-    }
-
-    /// `key` and `parts` of the seed dialect, `part_urls` of the others.
-    private struct Created: Encodable {
-        var upload_id: String
-        var key: String?
-        var parts: [PartURL]?
-        var part_urls: [PartURL]?
-    }
-
-    /// Of complete; abort needs no parts.
-    private struct Upload: Decodable {
-        var key: String
-        var upload_id: String
-        var parts: [ListedPart]?
-    }
-
-    private struct Presign: Decodable {
-        var key: String
-        var content_type: String
-    }
-
+    /// The seed dialect sends `part_count`, and gets `key` and `parts`; r2 and v1 send `parts` and a content type, and get
+    /// `part_urls`.
     private func create(_ call: inout SandboxCall, takesSeed: Bool) async throws -> Response {
-        let message: Create = try await call.body.json()
-        let isSeed = takesSeed && message.part_count != nil
-        guard let count = isSeed ? message.part_count : message.parts else {
+        let message = try await call.body.json()
+        let isSeed = takesSeed && message["part_count"] != nil
+        guard let count = message[isSeed ? "part_count" : "parts"]?.whole else {
             throw SandboxRefusal.badRequest("The body needs `parts`, the number of parts.")
         }
-        let upload = try store.createUpload(
-            key: ObjectKey(message.key), contentType: message.content_type, partCount: count)
-        let urls = partURLs(upload, call)
-        return try .json(
-            isSeed
-                ? Created(upload_id: upload.id, key: upload.key, parts: urls)
-                : Created(upload_id: upload.id, part_urls: urls))
+        let key = try ObjectKey(message.member("key"))
+        let upload = try store.createUpload(key: key, contentType: message["content_type"]?.text, partCount: count)
+        let urls = SandboxJSON.array(partURLs(upload, call))
+        let told: SandboxJSON = isSeed ? ["key": .string(upload.key), "parts": urls] : ["part_urls": urls]
+        return try .json((told.fields ?? [:]).merging(["upload_id": .string(upload.id)]) { $1 })
     }
 
     private func complete(_ call: inout SandboxCall) async throws -> (url: String, key: String) {
-        let message: Upload = try await call.body.json()
-        guard let parts = message.parts else { throw SandboxRefusal.badRequest("The body needs `parts`.") }
-        let object = try store.complete(upload: message.upload_id, key: ObjectKey(message.key), listed: parts)
+        let message = try await call.body.json()
+        guard let items = message["parts"]?.items else { throw SandboxRefusal.badRequest("The body needs `parts`.") }
+        let parts = try items.map { item in
+            guard let number = item["part_number"]?.whole else {
+                throw SandboxRefusal.badRequest("A part needs its `part_number`.")
+            }
+            return ListedPart(number: number, etag: try item.member("etag"))
+        }
+        let key = try ObjectKey(message.member("key"))
+        let object = try store.complete(upload: message.member("upload_id"), key: key, listed: parts)
         return ("http://\(call.host)" + URIText.encodePath("/public/" + object.key), object.key)
     }
 
     private func abort(_ call: inout SandboxCall) async throws -> Response {
-        let message: Upload = try await call.body.json()
-        try store.abort(upload: message.upload_id, key: message.key)
+        let message = try await call.body.json()
+        try store.abort(upload: message.member("upload_id"), key: message.member("key"))
         return try .json([String: String]())
     }
 
     private func presign(_ call: inout SandboxCall) async throws -> Response {
-        let message: Presign = try await call.body.json()
-        let key = try ObjectKey(message.key)
+        let message = try await call.body.json()
+        let key = try ObjectKey(message.member("key"))
         let request = DecodedRequest(
-            method: "PUT", path: Self.bucket + key.text, host: call.host, contentType: message.content_type)
+            method: "PUT", path: Self.bucket + key.text, host: call.host,
+            contentType: try message.member("content_type"))
         return try .json(["url": url(request, call), "key": key.text])
     }
 
@@ -145,7 +121,7 @@ extension SpiralService {
         return try .json(["url": url(request, call), "key": object.key])
     }
 
-    private func partURLs(_ upload: UploadRecord, _ call: SandboxCall) -> [PartURL] {
+    private func partURLs(_ upload: UploadRecord, _ call: SandboxCall) -> [SandboxJSON] {
         var numbers = Array(1...upload.partCount)
         if call.fault == .partURLs(.fewer) { numbers.removeLast() }
         if call.fault == .partURLs(.more) { numbers.append(upload.partCount + 1) }
@@ -154,12 +130,22 @@ extension SpiralService {
                 method: "PUT", path: Self.bucket + upload.key,
                 query: [("uploadId", upload.id), ("partNumber", String(number))], host: call.host)
             let shown = call.fault == .partURLs(.renumbered) ? number - 1 : number
-            return PartURL(part_number: shown, url: url(request, call))
+            return ["part_number": .init(shown), "url": .string(url(request, call))]
         }
     }
 
     private func url(_ request: DecodedRequest, _ call: SandboxCall) -> String {
         signer.url(request, lifetime: urlLifetime, now: .now, fault: call.fault)
+    }
+}
+
+extension SandboxJSON {
+    fileprivate var whole: Int? { number.flatMap(Int.init(exactly:)) }
+
+    /// A text that must be there.
+    fileprivate func member(_ name: String) throws(SandboxRefusal) -> String {
+        guard let text = self[name]?.text else { throw .badRequest("The body needs the text `\(name)`.") }
+        return text
     }
 }
 
@@ -172,7 +158,7 @@ extension SpiralService {
             throw SandboxRefusal.badRequest("A part's URL needs uploadId and a partNumber that is a number.")
         }
         try store.checkPart(number, upload: upload, key: key)
-        var file = try ReceivedFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.incoming)
         try await call.receive(into: &file)
         let etag = call.etag(file.hash.finish().md5)
         try store.keepPart(number, upload: upload, etag: etag, file)
@@ -182,7 +168,7 @@ extension SpiralService {
     /// The content type is covered by the signature, so it is the one that was presigned.
     private func putSingle(_ call: inout SandboxCall) async throws -> Response {
         let key = try ObjectKey(call["key"])
-        var file = try ReceivedFile(in: store.folders.incoming)
+        var file = try ReceivedFile(in: store.incoming)
         try await call.receive(into: &file)
         let object = try store.keepSingle(
             key, contentType: call.address.contentType ?? "application/octet-stream", file)
@@ -191,3 +177,53 @@ extension SpiralService {
 
     private func read(_ call: inout SandboxCall) throws -> Response { try store.read(call["key"], call.fields) }
 }
+
+/// A loopback server that speaks the Spiral Storage dialects `seed`, `r2` and `v1`, and keeps what it receives on disk.
+///
+/// Part URLs are presigned and verified as S3 does it, uploads and objects are found again by the next sandbox on the
+/// same directory, and `faults` makes it misbehave. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
+/// Public reads are at `/public/<key>`.
+package final class SpiralSandbox: LoopbackSandbox {
+    package let server: SandboxServer<SpiralOperation>
+    private let store: ObjectStore
+
+    /// - Parameters:
+    ///   - directory: Where objects, open uploads and the signing key are kept; made when missing.
+    ///   - apiKey: What `X-API-Key` must be in the v1 dialect; nil asks for none.
+    ///   - urlLifetime: Of presigned URLs, in whole seconds up to 7 days.
+    ///   - port: 0 = one that the system chooses.
+    /// - Throws: When the directory cannot be made, read or written.
+    package init(
+        directory: FilePath, apiKey: Secret?, faults plan: FaultPlan<SpiralOperation> = .none,
+        urlLifetime: Duration = .seconds(3600), port: Int = 0
+    ) throws {
+        store = try ObjectStore(directory: directory)
+        let service = SpiralService(
+            store: store, signer: RequestSigner(secret: try SigningSecret.load(from: directory)), apiKey: apiKey,
+            urlLifetime: urlLifetime.milliseconds / 1000)
+        server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: SpiralService.word))
+    }
+
+    /// What is stored, by key.
+    package func objects() -> [StoredObject] { store.objects() }
+
+    /// Ids of uploads that were created and neither completed nor aborted, sorted.
+    package func openUploads() -> [String] { store.openUploads() }
+}
+
+/// What a client may ask of the sandbox; counters and faults go by these.
+package enum SpiralOperation: String, SandboxOperation {
+    case create
+    /// PUT to a part's presigned URL.
+    case part
+    case complete
+    case abort
+    case presign
+    /// PUT to a presigned URL for a whole object.
+    case single
+    case objectURL
+    /// GET or HEAD of an object, presigned or public.
+    case read
+}
+
+package typealias Fault = OperationFault<SpiralOperation>

@@ -28,13 +28,22 @@ final class ObjectStore: Sendable {
         var objects: [String: StoredObject] = [:]
     }
 
-    let folders: StoreFolders
+    private let root: FilePath
+    private var objectsFolder: FilePath { root.appending("objects") }
+    private var records: FilePath { root.appending("records") }
+    private var uploadsFolder: FilePath { root.appending("uploads") }
+    var incoming: FilePath { root.appending("incoming") }
     private let state: Mutex<State>
 
     /// Opens or makes the store, and finishes what the last process had committed but not moved.
     init(directory: FilePath) throws {
-        folders = try StoreFolders(root: directory)
-        state = Mutex(try Self.load(folders))
+        root = directory
+        state = Mutex(State())
+        // Mostly there is none; one that stays is in nobody's way.
+        try? FileManager.default.removeItem(atPath: incoming.string)
+        for folder in [objectsFolder, records, uploadsFolder, incoming] { try FileMove.makeFolder(folder) }
+        let found = try load()
+        state.withLock { $0 = found }
     }
 
     /// The objects, by key.
@@ -75,8 +84,8 @@ final class ObjectStore: Sendable {
         return try state.withLock { state in
             let object = try object(
                 key, file.hash, etag: etag, contentType: contentType, attributes, isNew: isNew, in: state)
-            try file.move(to: try folders.makePlace(for: key))
-            try folders.save(object, key)
+            try file.move(to: try makePlace(for: key))
+            try save(object, key)
             state.objects[key.text] = object
             return object
         }
@@ -91,7 +100,7 @@ final class ObjectStore: Sendable {
         let (md5, sha256) = hash.finish()
         return StoredObject(
             key: key.text, size: hash.size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256), etag: etag,
-            contentType: contentType, attributes: attributes, modified: .now, place: folders.object(key).string,
+            contentType: contentType, attributes: attributes, modified: .now, place: place(of: key).string,
             versions: (present?.versions ?? 0) + 1)
     }
 
@@ -104,8 +113,8 @@ final class ObjectStore: Sendable {
     func delete(_ key: ObjectKey) throws {
         try state.withLock { state in
             guard state.objects.removeValue(forKey: key.text) != nil else { return }
-            try FileManager.default.removeItem(atPath: folders.records.appending(key.recordName).string)
-            try FileManager.default.removeItem(atPath: folders.object(key).string)
+            try FileManager.default.removeItem(atPath: records.appending(key.recordName).string)
+            try FileManager.default.removeItem(atPath: place(of: key).string)
         }
     }
 }
@@ -117,15 +126,6 @@ extension ObjectStore {
     private static let minimumPart: Int64 = 5 << 20
 
     func openUploads() -> [String] { state.withLock { $0.uploads.keys.sorted() } }
-
-    /// Open uploads by key and, within a key, by the time they were made.
-    func uploads() -> [UploadRecord] {
-        state.withLock { $0.uploads.values.map(\.record) }.sorted { left, right in
-            left.key == right.key
-                ? (left.created, left.id) < (right.created, right.id)
-                : left.key.utf8.lexicographicallyPrecedes(right.key.utf8)
-        }
-    }
 
     /// The parts that an open upload has, by number.
     func parts(upload id: String, key: ObjectKey) throws(SandboxRefusal) -> [StoredPart] {
@@ -144,10 +144,10 @@ extension ObjectStore {
         let record = UploadRecord(
             id: id, key: key.text, contentType: contentType ?? "application/octet-stream", partCount: partCount,
             attributes: attributes, created: .now)
-        let draft = folders.incoming.appending(id)
+        let draft = incoming.appending(id)
         try FileMove.makeFolder(draft)
         try FileMove.save(record, to: draft.appending("upload.json"))
-        try FileMove.rename(draft, to: folders.upload(id))
+        try FileMove.rename(draft, to: folder(ofUpload: id))
         state.withLock { $0.uploads[id] = Upload(record: record) }
         return record
     }
@@ -163,7 +163,7 @@ extension ObjectStore {
 
     /// Takes a whole part; a part of the same number that was there before is replaced.
     func keepPart(_ number: Int, upload id: String, etag: String, _ file: borrowing ReceivedFile) throws {
-        let place = folders.upload(id).appending("part-\(number)-\(etag)")
+        let place = folder(ofUpload: id).appending("part-\(number)-\(etag)")
         let part = StoredPart(number: number, etag: etag, size: file.hash.size, modified: .now, file: place)
         let replaced = try state.withLock { state -> StoredPart? in
             guard let upload = state.uploads[id], !upload.isCompleting else { throw SandboxRefusal.noSuchUpload(id) }
@@ -181,7 +181,7 @@ extension ObjectStore {
             }
             guard !upload.isCompleting else { throw SandboxRefusal.conflict("Upload \(id) is being completed.") }
             state.uploads[id] = nil
-            try FileManager.default.removeItem(atPath: folders.upload(id).string)
+            try FileManager.default.removeItem(atPath: folder(ofUpload: id).string)
         }
     }
 
@@ -196,7 +196,7 @@ extension ObjectStore {
         let upload = try beginCompleting(id, key: key)
         do {
             let parts = try Self.check(listed, against: upload.parts)
-            var file = try ReceivedFile(in: folders.incoming)
+            var file = try ReceivedFile(in: incoming)
             let etag = try Self.compose(parts, into: &file)
             return try commit(upload.record, key, etag: etag, isNew: isNew, file)
         } catch {
@@ -266,13 +266,95 @@ extension ObjectStore {
         try state.withLock { state in
             let object = try object(
                 key, file.hash, etag: etag, contentType: upload.contentType, upload.attributes, isNew: isNew, in: state)
-            _ = try folders.makePlace(for: key)
-            try file.move(to: folders.upload(upload.id).appending("object"))
-            try FileMove.save(object, to: folders.upload(upload.id).appending("commit.json"))
+            _ = try makePlace(for: key)
+            let folder = folder(ofUpload: upload.id)
+            try file.move(to: folder.appending("object"))
+            try FileMove.save(object, to: folder.appending("commit.json"))
             state.uploads[upload.id] = nil
             state.objects[key.text] = object
-            try folders.finish(object, key, upload: upload.id)
+            try finish(object, key, upload: upload.id)
             return object
         }
+    }
+}
+
+// MARK: - On disk
+
+/// Where things are below the root, and the moves between those places.
+extension ObjectStore {
+    private func folder(ofUpload id: String) -> FilePath { uploadsFolder.appending(id) }
+
+    /// The file of `key`. Its components hold no `..`, so it is below `objects`.
+    private func place(of key: ObjectKey) -> FilePath { objectsFolder.appending(key.relativePath) }
+
+    /// The file of `key`, with the folders above it made. A bucket may hold both `a` and `a/b`; a folder cannot.
+    private func makePlace(for key: ObjectKey) throws -> FilePath {
+        let place = place(of: key)
+        do {
+            try FileMove.makeFolder(place.removingLastComponent())
+        } catch {
+            throw SandboxRefusal.conflict(
+                "Another object's key is a folder of \(key.text); the sandbox keeps keys as paths.")
+        }
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: place.string, isDirectory: &isFolder), isFolder.boolValue {
+            throw SandboxRefusal.conflict("\(key.text) is a folder of other objects; the sandbox keeps keys as paths.")
+        }
+        return place
+    }
+
+    private func save(_ record: StoredObject, _ key: ObjectKey) throws {
+        try FileMove.save(record, to: records.appending(key.recordName))
+    }
+
+    /// Brings a committed upload to its end; may be repeated after any part of it was done.
+    private func finish(_ record: StoredObject, _ key: ObjectKey, upload id: String) throws {
+        let composed = folder(ofUpload: id).appending("object")
+        if FileManager.default.fileExists(atPath: composed.string) {
+            try FileMove.rename(composed, to: makePlace(for: key))
+        }
+        try save(record, key)
+        try FileManager.default.removeItem(atPath: folder(ofUpload: id).string)
+    }
+
+    /// What is on disk after the last process ended, however it ended.
+    private func load() throws -> State {
+        var state = State()
+        for id in try FileManager.default.contentsOfDirectory(atPath: uploadsFolder.string) {
+            let folder = folder(ofUpload: id)
+            if let record = try FileMove.load(StoredObject.self, from: folder.appending("commit.json")) {
+                try finish(record, ObjectKey(record.key), upload: id)
+            } else if let record = try FileMove.load(UploadRecord.self, from: folder.appending("upload.json")) {
+                state.uploads[id] = Upload(record: record, parts: try Self.parts(in: folder))
+            } else {
+                // Killed while the folder of a finished upload was being removed.
+                try FileManager.default.removeItem(atPath: folder.string)
+            }
+        }
+        for name in try FileManager.default.contentsOfDirectory(atPath: records.string) {
+            guard let record = try FileMove.load(StoredObject.self, from: records.appending(name)) else {
+                continue
+            }
+            state.objects[record.key] = record
+        }
+        return state
+    }
+
+    /// Parts by number; of two files for one number (killed between the two steps of replacing it) the newer.
+    private static func parts(in folder: FilePath) throws -> [Int: StoredPart] {
+        var found: [(part: StoredPart, modified: Date)] = []
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.string) {
+            let fields = name.split(separator: "-", maxSplits: 2)
+            guard fields.count == 3, fields[0] == "part", let number = Int(fields[1]) else { continue }
+            let file = folder.appending(name)
+            let attributes = try FileManager.default.attributesOfItem(atPath: file.string)
+            let modified = attributes[.modificationDate] as? Date ?? .distantPast
+            let part = StoredPart(
+                number: number, etag: String(fields[2]), size: (attributes[.size] as? NSNumber)?.int64Value ?? 0,
+                modified: WallTime(milliseconds: Int64(modified.timeIntervalSince1970 * 1000)), file: file)
+            found.append((part, modified))
+        }
+        found.sort { $0.modified < $1.modified }
+        return Dictionary(found.map { ($0.part.number, $0.part) }, uniquingKeysWith: { $1 })
     }
 }

@@ -45,16 +45,9 @@ struct StoredPart: Sendable {
 }
 
 /// A part as the client lists it when it completes an upload.
-struct ListedPart: Decodable, Sendable {
+struct ListedPart: Sendable {
     var number: Int
     var etag: String
-
-    private enum CodingKeys: String, CodingKey {
-        case number = "part_number"
-        case etag
-    }
-
-    init(number: Int, etag: String) { (self.number, self.etag) = (number, etag) }
 
     /// The bare value: clients send it with and without quotes, or as a weak tag.
     var bareETag: String {

@@ -173,12 +173,6 @@ extension VOPIService {
                     try Self.refuse(403, "INSUFFICIENT_CREDITS", message)
                 }
             }
-            if state.rules.generation == .apiKey, let uses = state.rules.apiKeyUses {
-                guard state.keyUses < uses else {
-                    try Self.refuse(403, "USAGE_LIMIT_EXCEEDED", "API key usage limit exceeded")
-                }
-                state.keyUses += 1
-            }
             var job = draft
             (job.outcome, job.progress) = (state.rules.outcome, state.rules.toldProgress)
             state.jobs.append(job)

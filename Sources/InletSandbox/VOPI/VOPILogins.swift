@@ -16,12 +16,8 @@ struct VOPILogins: Sendable {
     /// Seconds.
     static let accessLifetime: Int64 = 900
     private static let refreshLifetime: Int64 = 7 * 86_400
-    /// Seconds of one window of the rate limit.
-    private static let window: Int64 = 60
 
     private var tokens: [String: Token] = [:]
-    /// Calls of `refresh` in the window that began then, by User-Agent.
-    private var calls: [String: (start: WallTime, count: Int)] = [:]
 
     /// A new pair of tokens.
     mutating func signIn(_ now: WallTime) -> (accessToken: Secret, refreshToken: Secret) {
@@ -46,28 +42,15 @@ struct VOPILogins: Sendable {
         for (text, token) in tokens where token.isRefresh == isRefresh { tokens[text]?.isSpent = true }
     }
 
-    /// Counts a call of `refresh`; what is left of the window's calls, or the refusal.
-    mutating func admit(userAgent: String, limit: Int, _ now: WallTime) throws -> (left: Int, reset: Int) {
-        var (start, count) = calls[userAgent] ?? (now, 0)
-        if now - start >= .seconds(Self.window) { (start, count) = (now, 0) }
-        count += 1
-        calls[userAgent] = (start, count)
-        let reset = Int(Self.window - (now - start).milliseconds / 1000)
-        guard count <= limit else { throw SandboxReply.vopiRateLimit(retryAfter: reset, limit: limit) }
-        return (limit - count, reset)
-    }
-
     /// The pair that follows `text`, which is dead from here on.
-    mutating func refresh(_ text: String, isUserGone: Bool, _ now: WallTime) throws
-        -> (accessToken: Secret, refreshToken: Secret)
-    {
-        try check(text, isRefresh: true, isUserGone: isUserGone, now)
+    mutating func refresh(_ text: String, _ now: WallTime) throws -> (accessToken: Secret, refreshToken: Secret) {
+        try check(text, isRefresh: true, now)
         tokens[text]?.isSpent = true
         return signIn(now)
     }
 
     /// Refuses a token that is not good now for what it is used for.
-    func check(_ text: String, isRefresh: Bool, isUserGone: Bool, _ now: WallTime) throws {
+    func check(_ text: String, isRefresh: Bool, _ now: WallTime) throws {
         let (code, name) = isRefresh ? ("REFRESH_TOKEN", "Refresh token") : ("ACCESS_TOKEN", "Access token")
         guard let token = tokens[text] else {
             let flaw = isRefresh ? "invalid" : "malformed"
@@ -80,10 +63,6 @@ struct VOPILogins: Sendable {
         }
         guard now.milliseconds / 1000 < token.end, isRefresh || !token.isSpent else {
             try Self.refuse("\(code)_EXPIRED", "\(name) has expired")
-        }
-        guard !isUserGone else {
-            if isRefresh { try Self.refuse("USER_DELETED", "User account deleted") }
-            try Self.refuse("USER_NOT_FOUND", "User account not found")
         }
         guard !token.isSpent else { try Self.refuse("\(code)_REVOKED", "\(name) has been revoked") }
     }

@@ -215,15 +215,6 @@ extension VOPIJob {
         return .object(keys.mapValues(SandboxJSON.object))
     }
 
-    var video: SandboxJSON {
-        row(
-            "video-\(id)",
-            [
-                "sourceUrl": .string(videoURL), "duration": .number(30.5), "width": 1920, "height": 1080, "fps": 30,
-                "codec": "h264", "metadata": [:],
-            ])
-    }
-
     func listFrames(_ origin: String, isFinal: Bool) -> SandboxJSON {
         let own: [String: SandboxJSON] =
             isFinal
@@ -236,19 +227,6 @@ extension VOPIJob {
                 "angleEstimate": "front",
             ]
             return row("row-\(index)", fields.merging(own) { $1 })
-        }
-        return .array(rows)
-    }
-
-    func listImages(_ origin: String) -> SandboxJSON {
-        let rows = pictures.filter { $0.version != nil }.map { picture in
-            row(
-                picture.object.key,
-                [
-                    "frameId": "row-0", "version": .string(picture.version ?? ""),
-                    "s3Url": .string(origin + picture.object.key), "backgroundColor": "", "backgroundPrompt": "",
-                    "success": true, "error": "",
-                ])
         }
         return .array(rows)
     }

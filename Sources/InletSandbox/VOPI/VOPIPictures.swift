@@ -12,7 +12,7 @@ extension VOPIJob {
     ) throws -> [VOPISandbox.ResultImage] {
         try (rules.hasHostileNames ? Self.hostileNames : names(frames: rules.frames)).enumerated().map {
             number, names in
-            var file = try ReceivedFile(in: store.folders.incoming)
+            var file = try ReceivedFile(in: store.incoming)
             try Self.picture(of: video, number).withUnsafeBytes { try file.write($0) }
             let key = try ObjectKey("jobs/\(id)/\(names.file).png")
             let object = try store.keepSingle(key, contentType: "image/png", file)

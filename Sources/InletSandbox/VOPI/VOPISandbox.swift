@@ -133,7 +133,7 @@ extension VOPISandbox {
 
 /// What a client may ask of the VOPI sandbox; counters and faults go by these.
 package enum VOPIOperation: String, SandboxOperation {
-    /// GET `/ready` or `/health`.
+    /// GET `/ready`.
     case ready
     case refresh
     case presign
@@ -148,7 +148,7 @@ package enum VOPIOperation: String, SandboxOperation {
     /// GET of a picture by its presigned URL.
     case download
     case metadata
-    /// GET of a job's video, frames or images.
+    /// GET of a job's frames or grouped images.
     case results
     case balance
     /// A request that is none of these.
@@ -239,23 +239,14 @@ package struct VOPIRules: Sendable {
     package var hasMetadata: Bool
     /// Whether `download-urls` says so, beside the call of their own.
     package var listsMetadata: Bool
-    /// Calls of `refresh` in a minute by the clock, per User-Agent.
-    package var refreshLimit: Int
-    /// So many jobs may be created with the API key; nil = any number. Of the apiKey generation only.
-    package var apiKeyUses: Int?
-    /// Every call that needs the database answers 401, `/ready` 503.
-    package var isDatabaseDown = false
-    /// The user was deleted.
-    package var isUserGone = false
 
     package init(
         generation: Generation = .bearer, pace: Pace = .polls(steps: 1), outcome: Outcome = .completes,
         progress: Progress? = nil, frames: Int = 3, hasHostileNames: Bool = false, droppedLinks: Int = 0,
-        hasMetadata: Bool = true, listsMetadata: Bool = true, refreshLimit: Int = 30, apiKeyUses: Int? = nil
+        hasMetadata: Bool = true, listsMetadata: Bool = true
     ) {
         (self.generation, self.pace, self.outcome, self.progress) = (generation, pace, outcome, progress)
         (self.frames, self.hasHostileNames, self.droppedLinks) = (frames, hasHostileNames, droppedLinks)
         (self.hasMetadata, self.listsMetadata) = (hasMetadata, listsMetadata)
-        (self.refreshLimit, self.apiKeyUses) = (refreshLimit, apiKeyUses)
     }
 }
