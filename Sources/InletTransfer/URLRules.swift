@@ -74,16 +74,7 @@ enum HostScope: CaseIterable {
     case platform
 
     /// The scope of a lower-case host without brackets.
-    init(_ host: String) {
-        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        if Self.isLocalhost(bare) {
-            self = .loopback
-        } else if let bytes = Self.addressBytes(bare) {
-            self = HostScope(bytes)
-        } else {
-            self = .anywhere
-        }
-    }
+    init(_ host: String) { self = Self.known(host) ?? .anywhere }
 
     /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
     init?(socketAddress: UnsafeRawPointer) {
@@ -97,9 +88,12 @@ enum HostScope: CaseIterable {
     }
 
     /// Whether `host` is one that only DNS can tell the scope of.
-    static func isUnknown(_ host: String) -> Bool {
+    static func isUnknown(_ host: String) -> Bool { known(host) == nil }
+
+    private static func known(_ host: String) -> HostScope? {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        return !isLocalhost(bare) && Self.addressBytes(bare) == nil
+        if bare == "localhost" || bare.hasSuffix(".localhost") { return .loopback }
+        return addressBytes(bare).map { HostScope($0) }
     }
 
     /// The bytes of an IPv4 or IPv6 literal; nil when `host` is a name.
@@ -108,8 +102,6 @@ enum HostScope: CaseIterable {
         let count = inlet_parse_address(host, &bytes)
         return count > 0 ? Array(bytes.prefix(Int(count))) : nil
     }
-
-    private static func isLocalhost(_ bare: String) -> Bool { bare == "localhost" || bare.hasSuffix(".localhost") }
 
     var label: String {
         switch self {
